@@ -1,0 +1,45 @@
+# Everything needs nothing but Python 3.11 or later and make: the targets make .venv and install what they use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check lint types cover clean
+help:
+	@echo "make demo   show what zarrlite does"
+	@echo "make test   run all tests, peers included"
+	@echo "make check  lint, types and tests"
+	@echo "make cover  tests with branch coverage"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# pip 25.1 is the first to read dependency groups
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.tools: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group test --group peers --group check
+	touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/python -m zarrlite.demo
+
+test: $(VENV)/.tools
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+cover: $(VENV)/.tools
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+
+lint: $(VENV)/.tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.tools
+	$(BIN)/mypy
+
+check: lint types test
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,95 @@
+"""MemoryStore and MappingStore: the laws, and what is theirs alone."""
+
+from __future__ import annotations
+
+import collections
+import pickle
+import threading
+
+import pytest
+
+from zarrlite.errors import KeyRefusedError
+from zarrlite.ranges import ByteRange
+from zarrlite.stores import MappingStore, MemoryStore, Store
+from zarrlite.testing.stores import StoreLaws, in_threads
+
+
+class TestMemoryStore(StoreLaws):
+    def make_store(self) -> Store:
+        return MemoryStore()
+
+
+class TestMappingStore(StoreLaws):
+    def make_store(self) -> Store:
+        return MappingStore(collections.UserDict())
+
+
+def test_a_mapping_is_written_through_as_bytes() -> None:
+    mapping: dict[str, bytes] = {}
+    MappingStore(mapping).set("a", bytearray(b"value"))
+    assert mapping == {"a": b"value"}
+    assert type(mapping["a"]) is bytes
+
+
+def test_buffers_of_others_are_copied_on_reading() -> None:
+    buffer = bytearray(b"0123")
+    store = MappingStore({"a": buffer})
+    whole, part = store.get("a"), store.get("a", ByteRange(-2))
+    buffer[:] = b"abcd"
+    assert (whole, part, store.size("a")) == (b"0123", b"23", 4)
+
+
+def test_get_of_a_defaultdict_adds_nothing() -> None:
+    mapping = collections.defaultdict(bytes)
+    assert MappingStore(mapping).get("a") is None
+    assert not mapping
+
+
+def test_initial_values_are_copied_and_checked() -> None:
+    values = {"a": b"1"}
+    MemoryStore(values).set("b", b"2")
+    assert values == {"a": b"1"}
+    with pytest.raises(KeyRefusedError):
+        MemoryStore({"../a": b""})
+
+
+def test_an_int_is_not_a_value() -> None:
+    with pytest.raises(TypeError):
+        MemoryStore().set("a", 5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 keys"), (1, "1 key"), (3, "3 keys")])
+def test_repr(count: int, text: str) -> None:
+    values = {str(n): b"" for n in range(count)}
+    assert repr(MemoryStore(values)) == f"MemoryStore({text})"
+    assert repr(MappingStore(values)) == f"MappingStore({text})"
+
+
+def test_a_pickle_is_a_copy() -> None:
+    store = MemoryStore({"a/b": b"1"})
+    with store.lock("a/b"):
+        copy = pickle.loads(pickle.dumps(store))
+    copy.update("a/b", lambda old: b"2")
+    assert (store.get("a/b"), copy.get("a/b")) == (b"1", b"2")
+
+
+@pytest.mark.parametrize("mapping", [{}, collections.UserDict()])
+def test_listing_while_others_write(mapping: dict[str, bytes]) -> None:
+    store = MappingStore(mapping)
+    done = threading.Event()
+
+    def write() -> None:
+        try:
+            for n in range(2000):
+                store.set(f"a/{n}", b"")
+                store.erase(f"a/{n - 10}")
+        finally:
+            done.set()
+
+    def read() -> None:
+        while not done.is_set():
+            keys = list(store.list_prefix("a/"))
+            assert keys == sorted(keys)
+
+    in_threads(write, read, read)
+    assert len(list(store.list())) == 10

@@ -1,0 +1,118 @@
+"""PrefixStore and ReadOnlyStore."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from zarrlite.errors import KeyRefusedError, ReadOnlyError
+from zarrlite.ranges import ALL, ByteRange
+from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore, Store
+from zarrlite.testing.stores import MODEL, StoreLaws
+
+
+class TestPrefixOfMemory(StoreLaws):
+    def make_store(self) -> Store:
+        return PrefixStore(MemoryStore({"a": b"not under the prefix", "p/qq": b"nor this"}), "p/q/")
+
+
+class TestEmptyPrefix(StoreLaws):
+    def make_store(self) -> Store:
+        return PrefixStore(MemoryStore(), "")
+
+
+class TestPrefixOfLocal(StoreLaws):
+    @pytest.fixture(autouse=True)
+    def _directories(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self.new = tmp_path_factory
+
+    def make_store(self) -> Store:
+        return PrefixStore(LocalStore(self.new.mktemp("store")), "p/q/")
+
+
+@pytest.mark.parametrize("prefix", ["a", "/", "../", "a//"])
+def test_what_is_not_a_prefix_is_refused(prefix: str) -> None:
+    with pytest.raises(KeyRefusedError):
+        PrefixStore(MemoryStore(), prefix)
+
+
+def test_erasing_all_under_a_prefix_leaves_the_rest() -> None:
+    below = MemoryStore({"p/a": b"1", "p/b/c": b"2", "pp": b"3", "q/a": b"4"})
+    PrefixStore(below, "p/").erase_prefix("")
+    assert list(below.list()) == ["pp", "q/a"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "args", "forwarded"),
+    [
+        ("get", ("k", ByteRange(1, 2)), ("p/k", ByteRange(1, 2))),
+        ("get_partial_values", ([("k", ALL)],), ([("p/k", ALL)],)),
+        ("set", ("k", b"v"), ("p/k", b"v")),
+        ("set_many", ([("k", b"v")],), ([("p/k", b"v")],)),
+        ("set_partial_values", ([("k", 1, b"v")],), ([("p/k", 1, b"v")],)),
+        ("erase", ("k",), ("p/k",)),
+        ("erase_values", (["k"],), (["p/k"],)),
+        ("erase_prefix", ("k/",), ("p/k/",)),
+        ("size", ("k",), ("p/k",)),
+        ("lock", ("k",), ("p/k",)),
+        ("update", ("k", bytes), ("p/k", bytes)),
+    ],
+)
+def test_operations_are_forwarded_as_they_are(operation: str, args: tuple, forwarded: tuple) -> None:
+    below = mock.create_autospec(MemoryStore, instance=True, read_only=False)
+    result = getattr(PrefixStore(below, "p/"), operation)(*args)
+    (call,) = getattr(below, operation).call_args_list
+    assert tuple(arg if isinstance(arg, str | bytes | tuple | type) else list(arg) for arg in call.args) == forwarded
+    assert result in (None, getattr(below, operation).return_value)
+
+
+WRITES = {
+    "set": ("k", b""),
+    "set_many": ([("k", b"")],),
+    "set_partial_values": ([("k", 0, b"")],),
+    "update": ("k", lambda old: pytest.fail("not to be called")),
+    "erase": ("k",),
+    "erase_values": (["k"],),
+    "erase_prefix": ("k/",),
+}
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_a_read_only_store_refuses_to_be_written(operation: str) -> None:
+    store = ReadOnlyStore(MemoryStore({"k": b"kept"}))
+    with pytest.raises(ReadOnlyError, match=r"^ReadOnlyStore\(MemoryStore\(1 key\)\) cannot be written$"):
+        getattr(store, operation)(*WRITES[operation])
+    assert store.get("k") == b"kept"
+
+
+def test_a_read_only_store_reads() -> None:
+    below = MemoryStore(MODEL)
+    store = ReadOnlyStore(below)
+    assert store.read_only
+    assert list(store.list()) == sorted(MODEL)
+    assert list(store.list_prefix("ab/")) == ["ab/c"]
+    assert store.list_dir("a/") == below.list_dir("a/")
+    assert store.get("a/c/0/1", ByteRange(1)) == b"33"
+    assert store.get_partial_values([("a/c/0/1", ByteRange(-1)), ("none", ALL)]) == [b"3", None]
+    assert store.size("a/c/0/1") == 3
+    with store.lock("a/c/0/1"):
+        pass
+
+
+def test_a_prefix_of_a_read_only_store_is_read_only() -> None:
+    assert PrefixStore(ReadOnlyStore(MemoryStore()), "a/").read_only
+
+
+def test_views_compare_pickle_and_show_what_they_are(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    for view in (PrefixStore(store, "a/"), ReadOnlyStore(store)):
+        copy = pickle.loads(pickle.dumps(view))
+        assert copy == view
+        assert hash(copy) == hash(view)
+        assert view != store
+    assert PrefixStore(store, "a/") != PrefixStore(store, "b/")
+    assert repr(PrefixStore(store, "a/")) == f"PrefixStore(LocalStore('{tmp_path}'), 'a/')"
+    assert repr(ReadOnlyStore(store)) == f"ReadOnlyStore(LocalStore('{tmp_path}'))"

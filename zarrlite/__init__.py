@@ -1,0 +1,79 @@
+"""zarrlite: a small, complete Zarr v3 library in pure Python."""
+
+from zarrlite.api import (
+    consolidate_metadata,
+    copy,
+    create_array,
+    create_group,
+    open,  # noqa: A004
+    open_array,
+    open_group,
+)
+from zarrlite.array import Array
+from zarrlite.errors import (
+    ArgumentError,
+    ChecksumError,
+    DataError,
+    DependencyError,
+    KeyRefusedError,
+    MetadataError,
+    MetadataWarning,
+    MissingChunkError,
+    NodeExistsError,
+    NodeNotFoundError,
+    ReadOnlyError,
+    SelectionError,
+    ShardError,
+    StoreError,
+    TruncatedError,
+    UnknownExtensionError,
+    ZarrliteError,
+)
+from zarrlite.extension import Extension, runtime
+from zarrlite.group import Group
+from zarrlite.metadata import ArrayMetadata, GroupMetadata, validate
+from zarrlite.ranges import ByteRange
+from zarrlite.registry import register
+from zarrlite.stores import LocalStore, MemoryStore, Store
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentError",
+    "Array",
+    "ArrayMetadata",
+    "ByteRange",
+    "ChecksumError",
+    "DataError",
+    "DependencyError",
+    "Extension",
+    "Group",
+    "GroupMetadata",
+    "KeyRefusedError",
+    "LocalStore",
+    "MemoryStore",
+    "MetadataError",
+    "MetadataWarning",
+    "MissingChunkError",
+    "NodeExistsError",
+    "NodeNotFoundError",
+    "ReadOnlyError",
+    "SelectionError",
+    "ShardError",
+    "Store",
+    "StoreError",
+    "TruncatedError",
+    "UnknownExtensionError",
+    "ZarrliteError",
+    "__version__",
+    "consolidate_metadata",
+    "copy",
+    "create_array",
+    "create_group",
+    "open",
+    "open_array",
+    "open_group",
+    "register",
+    "runtime",
+    "validate",
+]

@@ -1,0 +1,175 @@
+"""The functions that scripts call: zarr-python's names and keywords.
+
+Modes: "r" reads what is there, "r+" also writes it, "a" creates what is missing, "w" replaces what is there,
+"w-" creates and never replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from zarrlite.array import Array, ArrayOptions
+from zarrlite.config import Json
+from zarrlite.errors import ArgumentError, NodeExistsError
+from zarrlite.group import Group, create_array_at, create_group_at
+from zarrlite.metadata import ArrayMetadata, Metadata, Options
+from zarrlite.node import DOCUMENT, Node, key_prefix, load, normalize_path, not_found, write_new
+from zarrlite.stores import ReadOnlyStore, Store, open_store
+
+Mode = Literal["r", "r+", "a", "w", "w-"]
+_MODES = ("r", "r+", "a", "w", "w-")
+
+
+def open(  # noqa: A001
+    store: Any = None,
+    *,
+    mode: Mode = "a",
+    path: str | None = None,
+    strict: bool = True,
+    options: Options | None = None,
+    missing_chunks: Literal["fill", "error"] = "fill",
+    write_empty_chunks: bool = False,
+    use_consolidated: bool | None = None,
+    **create: Any,
+) -> Array | Group:
+    """Open an array or a group, or create one: an array if `shape` or `data` is given, else a group.
+
+    >>> a = open("memory://", mode="w", shape=(2, 3), dtype="int16", fill_value=7)
+    >>> a[0, 1:]
+    array([7, 7], dtype=int16)
+    """
+    place, where, existing = _locate(store, path, mode, strict, options)
+    behaviour = ArrayOptions(missing_chunks, write_empty_chunks)
+    if existing is not None:
+        return _node(place, where, existing, behaviour, strict, use_consolidated)
+    if create.get("shape") is not None or create.get("data") is not None:
+        return create_array_at(place, where, overwrite=mode == "w", default_options=behaviour, **create)
+    attributes = create.pop("attributes", None)
+    if create:
+        raise ArgumentError(f"a group takes no {', '.join(create)}; an array needs shape= or data=")
+    return create_group_at(place, where, attributes, overwrite=mode == "w", options=behaviour)
+
+
+def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Array:
+    """Open an array, or create it if `mode` allows that and `shape` or `data` is given."""
+    place, where, existing = _locate(store, path, mode, kwargs.get("strict", True), None)
+    if existing is None and kwargs.get("shape") is None and kwargs.get("data") is None:
+        raise not_found(place, where)
+    if existing is not None and not isinstance(existing, ArrayMetadata):
+        raise NodeExistsError(f"{where!r} in {place!r} is a group, not an array", path=where)
+    node = open(place, mode=mode, path=where, **kwargs)
+    return node  # type: ignore[return-value]
+
+
+def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Group:
+    """Open a group, or create it if `mode` allows that."""
+    place, where, existing = _locate(store, path, mode, kwargs.get("strict", True), None)
+    if isinstance(existing, ArrayMetadata):
+        raise NodeExistsError(f"{where!r} in {place!r} is an array, not a group", path=where)
+    node = open(place, mode=mode, path=where, **kwargs)
+    return node  # type: ignore[return-value]
+
+
+def _locate(
+    store: Any, path: str | None, mode: str, strict: bool, options: Options | None
+) -> tuple[Store, str, Metadata | None]:
+    """The store, the path, and the node that is there if this mode opens it."""
+    if mode not in _MODES:
+        raise ArgumentError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
+    place = open_store(store)
+    if mode == "r" and not place.read_only:
+        place = ReadOnlyStore(place)
+    where = normalize_path(path)
+    if mode in ("w", "w-"):
+        if mode == "w-" and place.size(key_prefix(where) + DOCUMENT) is not None:
+            raise NodeExistsError(f"there is a node at {where!r} in {place!r} already", path=where)
+        return place, where, None
+    found = load(place, where, strict=strict, options=options)
+    if found is None and mode in ("r", "r+"):
+        raise not_found(place, where)
+    return place, where, found
+
+
+def _node(
+    store: Store, path: str, metadata: Metadata, options: ArrayOptions, strict: bool, use_consolidated: bool | None
+) -> Array | Group:
+    if isinstance(metadata, ArrayMetadata):
+        return Array(store, path, metadata, options)
+    if use_consolidated and metadata.consolidated is None:
+        raise ArgumentError(f"the group at {path!r} has no consolidated metadata")
+    if use_consolidated and not store.read_only:
+        raise ArgumentError("consolidated metadata is used with mode='r' only: it would go stale under a writer")
+    if use_consolidated is False:
+        metadata = metadata.without_consolidated()
+    return Group(store, path, metadata, options=options, strict=strict)
+
+
+def create_array(
+    store: Any = None,
+    *,
+    name: str | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    overwrite: bool = False,
+    **kwargs: Any,
+) -> Array:
+    """Create an array.
+
+    `chunks`, `shards`, `filters`, `serializer`, `compressors`, `fill_value`, `attributes`, `chunk_key_encoding`,
+    `dimension_names` and `config` are zarr-python's. `codecs` is the whole chain instead of the middle four (`chunks` is
+    then the shape of the chunk grid), `storage_transformers` the stack below it. Extensions are given as objects, as JSON
+    or by name. `missing_chunks` and `write_empty_chunks` hold for the object returned.
+
+    >>> create_array("memory://", shape=(4, 4), dtype="float32", chunks=(2, 2)).chunks
+    (2, 2)
+    """
+    place = open_store(store)
+    return create_array_at(
+        place, normalize_path(name), shape=shape, dtype=dtype, data=data, overwrite=overwrite, **kwargs
+    )
+
+
+def create_group(
+    store: Any = None, *, path: str | None = None, attributes: Mapping[str, Json] | None = None, overwrite: bool = False
+) -> Group:
+    """Create a group."""
+    return create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
+
+
+def consolidate_metadata(store: Any, path: str | None = None) -> Group:
+    """Copy the documents of a whole hierarchy into that of the group at its root, anew."""
+    return open_group(store, mode="r+", path=path).consolidate_metadata()
+
+
+def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
+    """Copy a node, with everything below it, to another place, byte for byte."""
+    target, where = open_store(store), normalize_path(path)
+    if _same_place(source, target, where):
+        raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
+    write_new(target, where, source.metadata, overwrite=overwrite)
+    origin, prefix = key_prefix(source.path), key_prefix(where)
+    documents = []
+    for key in source.store.list_prefix(origin):
+        relative = key[len(origin) :]
+        if relative == DOCUMENT:
+            continue
+        if relative.endswith("/" + DOCUMENT):
+            documents.append(relative)  # last: a node appears when its chunks are there
+            continue
+        _copy_value(source.store, key, target, prefix + relative)
+    for relative in documents:
+        _copy_value(source.store, origin + relative, target, prefix + relative)
+    return open(target, mode="r+", path=where)
+
+
+def _copy_value(source: Store, key: str, target: Store, to: str) -> None:
+    value = source.get(key)
+    if value is not None:
+        target.set(to, value)
+
+
+def _same_place(source: Node, target: Store, path: str) -> bool:
+    base = source.store.store if isinstance(source.store, ReadOnlyStore) else source.store
+    return base == target and (path + "/").startswith(key_prefix(source.path) or "/")

@@ -1,0 +1,396 @@
+"""Arrays: what users touch.
+
+Rules
+- Everything that does not depend on a chunk is prepared once: the key encoding, the bound pipeline, the store stack.
+- A missing chunk is the fill value (or an error, if so opened); a damaged one is an error that names its key.
+- Chunks that would hold nothing but the fill value are not stored, and are erased if they are there.
+- A chunk that is written in part is changed under the lock of its key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from zarrlite import indexing, parallel
+from zarrlite.creation import normalize_shape
+from zarrlite.codecs.base import ArrayBytesCodec, scalar_array
+from zarrlite.errors import (
+    ArgumentError,
+    DataError,
+    MissingChunkError,
+    SelectionError,
+    StoreError,
+    ZarrliteError,
+)
+from zarrlite.extension import Ignored
+from zarrlite.info import ArrayInfo
+from zarrlite.metadata import ArrayMetadata
+from zarrlite.node import Node, key_prefix
+from zarrlite.ranges import Buffer
+from zarrlite.selection import Selection, Shape, Span
+from zarrlite.source import Held, Stored
+from zarrlite.stores import Store
+
+NDArray = np.ndarray[Any, Any]
+Job = tuple[Shape, Selection, Selection]
+
+
+class ArrayOptions(NamedTuple):
+    """How an array behaves at run time; nothing of it is stored."""
+
+    missing_chunks: Literal["fill", "error"] = "fill"
+    write_empty_chunks: bool = False
+
+
+class Array(Node):
+    """A Zarr array: indexed like a numpy array, stored in chunks."""
+
+    metadata: ArrayMetadata
+
+    def __init__(
+        self, store: Store, path: str, metadata: ArrayMetadata, options: ArrayOptions = ArrayOptions()
+    ) -> None:
+        super().__init__(store, path)
+        self.metadata = metadata
+        self.options = options
+        if options.missing_chunks not in ("fill", "error"):
+            raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
+        self._encode_key = metadata.chunk_key_encoding.encode
+        self._chunks: Store = self._base
+        # "Array -> first -> ... -> last -> Store": the last one of the list stands on the store itself
+        for transformer in reversed(metadata.storage_transformers or ()):
+            if not isinstance(transformer, Ignored):
+                self._chunks = transformer.wrap(self._chunks, metadata)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Array, (self.store, self.path, self.metadata, self.options)
+
+    def __repr__(self) -> str:
+        return f"<Array {self.name} shape={self.shape} dtype={self.dtype}>"
+
+    # what it is
+
+    @property
+    def shape(self) -> Shape:
+        return self.metadata.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        self.resize(shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.metadata.data_type.dtype
+
+    @property
+    def fill_value(self) -> Any:
+        return self.metadata.fill_value
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, decoded."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def _grid_chunk_shape(self) -> Shape:
+        return self.metadata.chunk_grid.chunk_shape((0,) * self.ndim)
+
+    @property
+    def chunks(self) -> Shape:
+        """The shape of the smallest unit that is read: of a chunk, or of an inner chunk of a shard."""
+        for codec in self.metadata.codecs:
+            if isinstance(codec, ArrayBytesCodec) and codec.inner_chunk_shape:
+                return codec.inner_chunk_shape
+        return self._grid_chunk_shape
+
+    @property
+    def shards(self) -> Shape | None:
+        """The shape of a shard, if the array has any."""
+        return None if self.chunks == self._grid_chunk_shape else self._grid_chunk_shape
+
+    @property
+    def cdata_shape(self) -> Shape:
+        """The number of stored chunks (or shards) along each dimension."""
+        return self.metadata.chunk_grid.grid_shape(self.shape)
+
+    @property
+    def nchunks(self) -> int:
+        """The number of stored chunks (or shards) if all were there."""
+        return math.prod(self.cdata_shape)
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """The number of stored chunks (or shards) that are there."""
+        grid = self.cdata_shape
+        return sum(all(c < n for c, n in zip(coords, grid, strict=True)) for coords, _ in self._stored_chunks())
+
+    def nbytes_stored(self) -> int:
+        """Bytes of everything that is stored for this array, its document among it."""
+        return sum(self._base.size(key) or 0 for key in self._base.list_prefix(""))
+
+    def _stored_chunks(self) -> Iterator[tuple[Shape, str]]:
+        """Coordinates and keys of the chunks that are there, those outside of the grid among them."""
+        for key in self._chunks.list_prefix(""):
+            coords = self.metadata.chunk_key_encoding.decode(key, self.ndim)
+            if coords is not None:
+                yield coords, key
+
+    @property
+    def info(self) -> ArrayInfo:
+        """A summary that prints well."""
+        return ArrayInfo(self)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of an array of no dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over an array of no dimensions")
+        step = self._grid_chunk_shape[0]
+        for start in range(0, self.shape[0], step):
+            yield from self[start : start + step]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+        if copy is False:
+            raise ValueError("a Zarr array cannot be seen as a numpy array without a copy")
+        array: NDArray = self[...]
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    # reading and writing
+
+    def __getitem__(self, index: Any) -> Any:
+        fields, index = _split_fields(index, self.dtype)
+        result = self._get(indexing.basic(index, self.shape))
+        return result if fields is None else result[fields]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        fields, index = _split_fields(index, self.dtype)
+        self._set(indexing.basic(index, self.shape), value, fields)
+
+    @property
+    def oindex(self) -> Indexer:
+        """Every dimension picked from on its own: `a.oindex[[0, 2], [1, 3]]` is a 2 x 2 block."""
+        return Indexer(self, lambda index: indexing.orthogonal(index, self.shape))
+
+    @property
+    def vindex(self) -> Indexer:
+        """Points: `a.vindex[[0, 2], [1, 3]]` is two elements; also a mask of the array's shape."""
+        return Indexer(self, lambda index: indexing.points(index, self.shape))
+
+    @property
+    def blocks(self) -> Indexer:
+        """Whole chunks by their place in the grid: `a.blocks[0, 1:3]`."""
+        return Indexer(self, lambda index: indexing.blocks(index, self.shape, self._grid_chunk_shape))
+
+    def _get(self, request: indexing.Request) -> Any:
+        selection = request.selection
+        out = _allocate(selection.shape, self.dtype)
+        if out.size:
+            jobs = self.metadata.chunk_grid.project(selection)
+            parallel.run(lambda job: self._read_chunk(job, out), jobs, out.nbytes)
+        return request.outward(out)
+
+    def _read_chunk(self, job: Job, out: NDArray) -> None:
+        coords, inside, outside = job
+        key = self._encode_key(coords)
+        pipeline = self._pipeline(coords)
+        try:
+            part = pipeline.read(Stored(self._chunks, key), inside)
+            if part is None and self.options.missing_chunks == "error":
+                raise MissingChunkError("is missing")
+        except DataError as error:
+            raise error.at(key=key_prefix(self.path) + key) from error.__cause__
+        outside.put(out, pipeline.spec.fill if part is None else part)
+
+    def _pipeline(self, coords: Shape) -> Any:
+        shape = self.metadata.chunk_grid.chunk_shape(coords)
+        return self.metadata.pipeline(shape, write_empty=self.options.write_empty_chunks)
+
+    def _set(self, request: indexing.Request, value: Any, fields: Any = None) -> None:
+        self._check_writable()
+        dtype = self.dtype if fields is None else self.dtype[fields]
+        values = request.inward(_cast(value, dtype))
+        selection = request.selection
+        if 0 in selection.shape:
+            return
+        jobs = self.metadata.chunk_grid.project(selection)
+        nbytes = math.prod(selection.shape) * self.dtype.itemsize
+        parallel.run(lambda job: self._write_chunk(job, values, fields), jobs, nbytes)
+
+    def _write_chunk(self, job: Job, values: NDArray, fields: Any) -> None:
+        coords, inside, outside = job
+        key = self._encode_key(coords)
+        part = outside.take(values) if values.ndim else values
+        try:
+            if fields is not None:
+                self._chunks.update(key, lambda old: self._update_fields(coords, old, inside, part, fields))
+            elif inside.spans_all(self._shape_inside(coords)):
+                self._put(key, self._whole(coords, inside, part))
+            else:
+                self._chunks.update(key, lambda old: self._pipeline(coords).update(old, inside, part))
+        except DataError as error:
+            raise error.at(key=key_prefix(self.path) + key) from error.__cause__
+        except ZarrliteError:
+            raise
+        except Exception as error:
+            raise ArgumentError(f"chunk {key_prefix(self.path)}{key} cannot be encoded: {error}") from error
+
+    def _shape_inside(self, coords: Shape) -> Shape:
+        """The shape of the part of a chunk that lies inside of the array."""
+        grid = self.metadata.chunk_grid
+        bounds = zip(grid.chunk_shape(coords), grid.origin(coords), self.shape, strict=True)
+        return tuple(min(length, n - start) for length, start, n in bounds)
+
+    def _whole(self, coords: Shape, inside: Selection, part: NDArray) -> Buffer | None:
+        """The stored form of a chunk of which nothing old remains."""
+        pipeline = self._pipeline(coords)
+        if part.ndim and inside.covers(pipeline.spec.shape):
+            stored: Buffer | None = pipeline.write(part)
+            return stored
+        array = pipeline.spec.filled()
+        inside.put(array, part)
+        written: Buffer | None = pipeline.write(array)
+        return written
+
+    def _put(self, key: str, data: Buffer | None) -> None:
+        if data is None:
+            self._chunks.erase(key)
+        else:
+            self._chunks.set(key, data)
+
+    def _update_fields(self, coords: Shape, old: Buffer | None, inside: Selection, part: NDArray, fields: Any) -> Any:
+        """A chunk of structs in which some fields of some elements are overwritten."""
+        pipeline = self._pipeline(coords)
+        records = np.empty(inside.shape, self.dtype)
+        records[...] = pipeline.spec.fill if old is None else pipeline.read(Held(old), inside)
+        records[fields] = part
+        return pipeline.update(old, inside, records)
+
+    def _erase_leftovers(self) -> None:
+        """Remove chunks that an array once here left behind: they would show up as data of this one."""
+        with contextlib.suppress(StoreError):  # a store that cannot be listed cannot be searched
+            self._chunks.erase_values([key for _, key in self._stored_chunks()])
+
+    # changing the shape
+
+    def resize(self, shape: Any) -> None:
+        """Change the shape; what lies outside of the new one is removed, what is new has the fill value."""
+        self._check_writable()
+        new = normalize_shape(shape)
+        if len(new) != self.ndim:
+            raise ArgumentError(f"the array has {self.ndim} dimensions; {len(new)} lengths were given")
+        old = self.shape
+        self._change_metadata(lambda metadata: metadata.with_shape(new))
+        # the document first: an interrupted removal leaves chunks that nobody sees, never a shape without its data
+        self.metadata = self.metadata.with_shape(new)
+        if any(n < o for n, o in zip(new, old, strict=True)):
+            for coords, key in list(self._stored_chunks()):
+                self._trim(coords, key, old)
+
+    def _trim(self, coords: Shape, key: str, old: Shape) -> None:
+        """Remove a chunk outside of the array; fill what a chunk at the edge has outside of it."""
+        lengths = self.metadata.chunk_grid.chunk_shape(coords)
+        inside = self._shape_inside(coords)
+        if any(n <= 0 for n in inside):
+            self._chunks.erase(key)
+            return
+        pipeline = self._pipeline(coords)
+        for dim, (n, length) in enumerate(zip(inside, lengths, strict=True)):
+            if n < length and self.shape[dim] < old[dim]:
+                spans = [Span(n, length - n) if d == dim else Span(0, m) for d, m in enumerate(lengths)]
+                outside = Selection(spans)
+
+                def cut(data: Buffer | None, outside: Selection = outside) -> Buffer | None:
+                    return None if data is None else pipeline.update(data, outside, pipeline.spec.fill)
+
+                self._chunks.update(key, cut)
+
+    def append(self, data: Any, axis: int = 0) -> Shape:
+        """Add data behind the end of one dimension; returns the new shape."""
+        data = np.asarray(data) if isinstance(data, (np.ndarray, Array)) else _cast(data, self.dtype)
+        if not -self.ndim <= axis < self.ndim:
+            raise SelectionError(f"axis {axis} is out of bounds for an array of {self.ndim} dimensions")
+        axis %= self.ndim
+        others = [n for i, n in enumerate(self.shape) if i != axis]
+        if data.ndim != self.ndim or [n for i, n in enumerate(data.shape) if i != axis] != others:
+            raise ArgumentError(
+                f"data of shape {data.shape} cannot be appended to shape {self.shape} along axis {axis}"
+            )
+        start = self.shape[axis]
+        data = _cast(data, self.dtype)
+        self.resize([start + data.shape[axis] if i == axis else n for i, n in enumerate(self.shape)])
+        self[tuple(slice(start, None) if i == axis else slice(None) for i in range(self.ndim))] = data
+        return self.shape
+
+
+class Indexer:
+    """Reads and writes by another kind of index."""
+
+    def __init__(self, array: Array, request: Callable[[Any], indexing.Request]) -> None:
+        self._array = array
+        self._request = request
+
+    def __getitem__(self, index: Any) -> Any:
+        fields, index = _split_fields(index, self._array.dtype)
+        result = self._array._get(self._request(index))
+        return result if fields is None else result[fields]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        fields, index = _split_fields(index, self._array.dtype)
+        self._array._set(self._request(index), value, fields)
+
+
+def _allocate(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError) as error:
+        needed = math.prod(shape) * dtype.itemsize
+        raise SelectionError(f"a selection of shape {shape} needs {needed} bytes of memory: {error}") from None
+
+
+def _cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
+    """Values as numpy would assign them."""
+    try:
+        if isinstance(value, (np.ndarray, np.generic, Array)):
+            return np.asarray(value).astype(dtype, copy=False)
+        return np.asarray(value, dtype) if not isinstance(value, bytes) else scalar_array(value, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"the values cannot be stored as {dtype}: {error}") from None
+
+
+def _split_fields(index: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Field names of a struct, apart from the rest of the index: `a["x"]`, `a[["x", "y"]]`, `a["x", 0:3]`."""
+    items = index if isinstance(index, tuple) else (index,)
+    names: list[str] = []
+    several = False
+    rest = []
+    for item in items:
+        if isinstance(item, str):
+            names.append(item)
+        elif isinstance(item, list) and item and all(isinstance(name, str) for name in item):
+            names += item
+            several = True
+        else:
+            rest.append(item)
+    if not names:
+        return None, index
+    for name in names:
+        if name not in (dtype.names or ()):
+            known = ", ".join(map(repr, dtype.names)) if dtype.names else "none"
+            raise SelectionError(f"there is no field {name!r} (fields: {known})")
+    return (names if several or len(names) > 1 else names[0]), tuple(rest) or ...

@@ -1,0 +1,6 @@
+"""The chunk grids."""
+
+from zarrlite.chunk_grids.base import ChunkGrid
+from zarrlite.chunk_grids.regular import Regular
+
+__all__ = ["ChunkGrid", "Regular"]

@@ -1,0 +1,36 @@
+"""What a chunk grid is: a division of an array into chunks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from zarrlite.extension import Extension
+from zarrlite.selection import Selection, Shape
+
+
+class ChunkGrid(Extension):
+    """A division of an array; the array's shape is given with each question."""
+
+    kind: ClassVar[str] = "chunk_grid"
+
+    @abstractmethod
+    def check(self, shape: Shape) -> None:
+        """Raise MetadataError, with a pointer relative to the grid, if it does not fit an array of this shape."""
+
+    @abstractmethod
+    def grid_shape(self, shape: Shape) -> Shape:
+        """The number of chunks along each dimension."""
+
+    @abstractmethod
+    def chunk_shape(self, coords: Shape) -> Shape:
+        """The shape of one chunk, as it is encoded: at the edges it may reach beyond the array."""
+
+    @abstractmethod
+    def origin(self, coords: Shape) -> Shape:
+        """Where a chunk begins in the array."""
+
+    @abstractmethod
+    def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
+        """For each chunk that is touched: its coordinates, the selection inside of it, its place in the result."""

@@ -1,0 +1,7 @@
+"""The chunk key encodings."""
+
+from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
+from zarrlite.chunk_key_encodings.default import DefaultKeys
+from zarrlite.chunk_key_encodings.v2 import V2Keys
+
+__all__ = ["ChunkKeyEncoding", "DefaultKeys", "V2Keys"]

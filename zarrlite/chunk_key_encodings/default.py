@@ -1,0 +1,31 @@
+"""The `default` chunk key encoding: `c/1/23/45`, or `c.1.23.45`; `c` for an array of no dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding, parse_coords
+from zarrlite.config import Config
+from zarrlite.registry import register
+from zarrlite.selection import Shape
+
+
+@register
+@dataclass(frozen=True)
+class DefaultKeys(ChunkKeyEncoding):
+    """`c` and the coordinates."""
+
+    name = "default"
+    separator: str = "/"
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        return cls(config.string("separator", ("/", "."), default="/"))
+
+    def encode(self, coords: Shape) -> str:
+        return self.separator.join(("c", *map(str, coords)))
+
+    def decode(self, key: str, ndim: int) -> Shape | None:
+        first, *rest = key.split(self.separator)
+        return parse_coords(rest, ndim) if first == "c" else None

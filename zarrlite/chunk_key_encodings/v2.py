@@ -1,0 +1,32 @@
+"""The `v2` chunk key encoding: `1.23.45`, or `1/23/45`; `0` for an array of no dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding, parse_coords
+from zarrlite.config import Config
+from zarrlite.registry import register
+from zarrlite.selection import Shape
+
+
+@register
+@dataclass(frozen=True)
+class V2Keys(ChunkKeyEncoding):
+    """The coordinates alone."""
+
+    name = "v2"
+    separator: str = "."
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        return cls(config.string("separator", ("/", "."), default="."))
+
+    def encode(self, coords: Shape) -> str:
+        return self.separator.join(map(str, coords)) or "0"
+
+    def decode(self, key: str, ndim: int) -> Shape | None:
+        if ndim == 0:
+            return () if key == "0" else None
+        return parse_coords(key.split(self.separator), ndim)

@@ -1,0 +1,56 @@
+"""The codecs, each in a file of its own; modules load when their codec is first met."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
+
+if TYPE_CHECKING:
+    from zarrlite.codecs.blosc import Blosc
+    from zarrlite.codecs.bytes import Bytes
+    from zarrlite.codecs.crc32c import Crc32c
+    from zarrlite.codecs.gzip import Gzip
+    from zarrlite.codecs.packbits import Packbits
+    from zarrlite.codecs.sharding_indexed import ShardingIndexed
+    from zarrlite.codecs.transpose import Transpose
+    from zarrlite.codecs.vlen import VlenBytes, VlenUtf8
+    from zarrlite.codecs.zstd import Zstd
+
+_CLASSES = {
+    "Blosc": "blosc",
+    "Bytes": "bytes",
+    "Crc32c": "crc32c",
+    "Gzip": "gzip",
+    "Packbits": "packbits",
+    "ShardingIndexed": "sharding_indexed",
+    "Transpose": "transpose",
+    "VlenBytes": "vlen",
+    "VlenUtf8": "vlen",
+    "Zstd": "zstd",
+}
+
+__all__ = [
+    "ArrayArrayCodec",
+    "ArrayBytesCodec",
+    "ArraySpec",
+    "Blosc",
+    "Bytes",
+    "BytesBytesCodec",
+    "Codec",
+    "Crc32c",
+    "Gzip",
+    "Packbits",
+    "ShardingIndexed",
+    "Transpose",
+    "VlenBytes",
+    "VlenUtf8",
+    "Zstd",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return getattr(importlib.import_module(f"zarrlite.codecs.{_CLASSES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,223 @@
+"""The three kinds of codec, and what is prepared from them once for each array.
+
+Rules
+- A codec author writes `encode` and `decode`; reading in parts is then right, and costs the whole chunk.
+- `decode` of a bytes -> bytes codec gets the most bytes that may come out, and must not make more.
+- Whatever `decode` raises reaches the user as a DataError.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from zarrlite.data_types.base import DataType
+from zarrlite.errors import DataError, ZarrliteError
+from zarrlite.extension import Extension
+from zarrlite.ranges import Buffer
+from zarrlite.selection import Selection, everything
+from zarrlite.source import ArraySource, ByteSource, Decoded, Limit
+
+Array = np.ndarray[Any, Any]
+
+
+class ArraySpec:
+    """What a codec must know of the arrays that pass through it: shape, data type, fill value."""
+
+    __slots__ = ("data_type", "dtype", "fill", "shape", "size", "write_empty")
+
+    def __init__(self, shape: tuple[int, ...], data_type: DataType, fill: Any, *, write_empty: bool = False) -> None:
+        self.shape = shape
+        self.data_type = data_type
+        self.dtype = data_type.dtype
+        self.fill = scalar_array(fill, self.dtype)
+        self.write_empty = write_empty  # whether chunks that hold nothing but the fill value are stored
+        self.size = 1
+        for n in shape:
+            self.size *= n
+
+    def reshaped(self, shape: tuple[int, ...]) -> ArraySpec:
+        """The same elements in another shape."""
+        return ArraySpec(shape, self.data_type, self.fill, write_empty=self.write_empty)
+
+    def filled(self) -> Array:
+        """A new array of this spec that holds nothing but the fill value."""
+        array = np.empty(self.shape, self.dtype)
+        array[...] = self.fill
+        return array
+
+    def is_fill(self, array: Array) -> bool:
+        """Whether an array holds nothing but the fill value, bit for bit."""
+        if self.dtype.hasobject or self.data_type.itemsize is None:
+            return bool((array == self.fill).all())
+        if not array.size:
+            return True
+        if array.flat[0].tobytes() != self.fill.tobytes():
+            return False
+        bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
+        array = np.ascontiguousarray(array, self.dtype)
+        return bool((array.view(bits) == self.fill.view(bits)).all())
+
+
+def scalar_array(value: Any, dtype: np.dtype[Any]) -> Array:
+    """A scalar as an array of no dimensions, every bit kept."""
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        return value
+    array = np.empty((), dtype)
+    array[()] = value
+    return array
+
+
+class Codec(Extension):
+    """One step of the chain."""
+
+    kind = "codec"
+
+
+class BytesBytesCodec(Codec):
+    """bytes -> bytes: compression, checksums, padding."""
+
+    @abstractmethod
+    def encode(self, data: Buffer) -> Buffer:
+        """The encoded form."""
+
+    @abstractmethod
+    def decode(self, data: Buffer, limit: int) -> Buffer:
+        """The decoded form, which has at most `limit` bytes; more is an error, found before it is made."""
+
+    def view(self, source: ByteSource, limit: Limit) -> ByteSource:
+        """The decoded value as a source; override where parts can be read without the whole."""
+        return Decoded(self, source, limit)
+
+    def encoded_size(self, size: int) -> int | None:
+        """Bytes of the encoded form of `size` bytes; None: it depends on the data."""
+        return None
+
+    def max_encoded_size(self, size: int) -> int:
+        """The most bytes that encoding `size` bytes can make."""
+        exact = self.encoded_size(size)
+        return size + size // 4 + 2**16 if exact is None else exact
+
+
+class ArrayArrayCodec(Codec):
+    """array -> array: transposition, filters."""
+
+    def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
+        """What comes out; raises MetadataError, with a pointer relative to the codec, if `spec` cannot go in."""
+        return spec
+
+    @abstractmethod
+    def encode(self, array: Array, spec: ArraySpec) -> Array:
+        """The encoded array."""
+
+    @abstractmethod
+    def decode(self, array: Array, spec: ArraySpec) -> Array:
+        """The decoded array, of `spec`."""
+
+    def view(self, source: ArraySource, spec: ArraySpec) -> ArraySource:
+        """The decoded array as a source; override where parts can be read without the whole."""
+        return _Filtered(self, source, spec)
+
+    def encode_update(self, selection: Selection, values: Array) -> tuple[Selection, Array] | None:
+        """A partial write as the next codec sees it; None: only whole chunks can be encoded."""
+        return None
+
+
+class ArrayBytesCodec(Codec):
+    """array -> bytes: the one that every chain has."""
+
+    byte_order: str = "little"  # of multi-byte elements as they are stored
+    inner_chunk_shape: tuple[int, ...] | None = None  # of a shard
+
+    def prepare(self, spec: ArraySpec) -> Serializer:
+        """Bind to a chunk; raises MetadataError, with a pointer relative to the codec, if `spec` cannot go in."""
+        return Serializer(self, spec)
+
+    @abstractmethod
+    def encode(self, array: Array, spec: ArraySpec) -> Buffer:
+        """The bytes of a chunk."""
+
+    @abstractmethod
+    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
+        """The chunk, of `spec`."""
+
+    def encoded_size(self, spec: ArraySpec) -> int | None:
+        """Bytes of an encoded chunk; None: it depends on the data."""
+        return None
+
+
+class Serializer:
+    """An array -> bytes codec bound to a chunk."""
+
+    def __init__(self, codec: ArrayBytesCodec, spec: ArraySpec) -> None:
+        self.codec = codec
+        self.spec = spec
+        self.encoded_size = codec.encoded_size(spec)
+
+    @property
+    def limit(self) -> Limit:
+        """The most bytes that an encoded chunk can have.
+
+        Where elements vary in length nothing fixed can be said. Real text compresses well below 256 to 1, short equal
+        strings do not: hence the allowance for each element.
+        """
+        return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
+
+    def encode(self, array: Array) -> Buffer:
+        return self.codec.encode(array, self.spec)
+
+    def decode(self, data: Buffer) -> Array:
+        """The whole chunk; whatever goes wrong is a DataError."""
+        try:
+            array = self.codec.decode(data, self.spec)
+        except DataError as error:
+            raise error.at(codec=self.codec.name) from error.__cause__
+        except ZarrliteError:
+            raise
+        except Exception as error:
+            raise DataError(f"cannot be decoded: {error}", codec=self.codec.name) from error
+        if array.shape != self.spec.shape:
+            raise DataError(f"decodes to shape {array.shape}, the chunk has {self.spec.shape}", codec=self.codec.name)
+        return array
+
+    def view(self, source: ByteSource) -> ArraySource:
+        """The chunk as a source; override where parts can be read without the whole."""
+        return _Deserialized(self, source)
+
+    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+        """The bytes of a chunk of which a part is overwritten; None: nothing but the fill value is left."""
+        if selection.spans_all(self.spec.shape) or old is None:
+            array = self.spec.filled()
+        else:
+            array = np.array(self.decode(old), self.spec.dtype)
+        selection.put(array, values)
+        if not self.spec.write_empty and self.spec.is_fill(array):
+            return None
+        return self.encode(array)
+
+
+class _Deserialized(ArraySource):
+    """A chunk that must be decoded as a whole."""
+
+    def __init__(self, serializer: Serializer, source: ByteSource) -> None:
+        self.serializer = serializer
+        self.source = source
+
+    def read(self, selection: Selection) -> Array | None:
+        data = self.source.read_all()
+        return None if data is None else selection.take(self.serializer.decode(data))
+
+
+class _Filtered(ArraySource):
+    """An array that must be decoded as a whole."""
+
+    def __init__(self, codec: ArrayArrayCodec, source: ArraySource, spec: ArraySpec) -> None:
+        self.codec = codec
+        self.source = source
+        self.spec = spec
+
+    def read(self, selection: Selection) -> Array | None:
+        array = self.source.read(everything(self.codec.encoded_spec(self.spec).shape))
+        return None if array is None else selection.take(self.codec.decode(array, self.spec))

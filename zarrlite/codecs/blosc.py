@@ -1,0 +1,89 @@
+"""The `blosc` codec, by numcodecs (install zarrlite[blosc]).
+
+Rules (codecs/blosc, Configuration parameters)
+- `typesize` is "Required unless shuffle is noshuffle".
+- The header of a blosc buffer says how large both forms are; both are checked before the library sees them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from zarrlite.codecs.base import BytesBytesCodec
+from zarrlite.config import Config
+from zarrlite.errors import DataError, DependencyError, TruncatedError
+from zarrlite.ranges import Buffer
+from zarrlite.registry import register
+
+_HEADER = 16
+
+
+@register
+@dataclass(frozen=True)
+class Blosc(BytesBytesCodec):
+    """A meta-compressor that shuffles bytes or bits before it compresses."""
+
+    name = "blosc"
+    compressors: ClassVar[tuple[str, ...]] = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
+    shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # blosc numbers them 0, 1, 2
+    cname: str = "zstd"
+    clevel: int = 5
+    shuffle: str = "noshuffle"
+    typesize: int | None = None
+    blocksize: int = 0
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        shuffle = config.string("shuffle", cls.shuffles)
+        typesize = config.integer("typesize", 1, default=None)
+        if typesize is None and shuffle != "noshuffle":
+            raise config.error(f"is required with shuffle {shuffle!r}", "typesize", "missing")
+        cname = config.string("cname", cls.compressors)
+        return cls(
+            cname,
+            config.integer("clevel", 0, 9),
+            shuffle,
+            typesize,
+            config.integer("blocksize", 0, 2**31 - 1, default=0),
+        )
+
+    def encode(self, data: Buffer) -> Buffer:
+        blosc = _library()
+        # the typesize is taken from the buffer, so the buffer gets items of that size
+        typesize = self.typesize or 1
+        if self.shuffle == "noshuffle" or len(data) % typesize:
+            typesize = 1
+        import numpy as np
+
+        items = np.frombuffer(data, f"V{typesize}" if typesize > 1 else "u1")
+        encoded: Buffer = blosc.compress(
+            items, self.cname.encode(), self.clevel, self.shuffles.index(self.shuffle), self.blocksize
+        )
+        return encoded
+
+    def decode(self, data: Buffer, limit: int) -> Buffer:
+        blosc = _library()
+        data = bytes(data)
+        if len(data) < _HEADER:
+            raise TruncatedError(f"has {len(data)} bytes, a blosc header alone has {_HEADER}")
+        size, encoded_size = int.from_bytes(data[4:8], "little"), int.from_bytes(data[12:16], "little")
+        if encoded_size != len(data):
+            raise TruncatedError(f"has {len(data)} bytes, its header says {encoded_size}")
+        if size > limit:
+            raise TruncatedError(f"claims {size} bytes, at most {limit} fit here")
+        decoded: Buffer = blosc.decompress(data)
+        if len(decoded) != size:
+            raise DataError(f"decompresses to {len(decoded)} bytes, its header says {size}")
+        return decoded
+
+    def max_encoded_size(self, size: int) -> int:
+        return size + _HEADER
+
+
+def _library() -> Any:
+    try:
+        from numcodecs import blosc
+    except ImportError as error:
+        raise DependencyError("the blosc codec needs numcodecs: pip install 'zarrlite[blosc]'") from error
+    return blosc

@@ -1,0 +1,168 @@
+"""The `bytes` codec: elements in lexicographical order, in one byte order.
+
+Rules (codecs/bytes, Configuration parameters)
+- `endian` is "Required for data types for which endianness is applicable".
+- Legacy `structured` data without `endian` "MUST be treated as little-endian" (data-types/structured).
+- Only the bytes that a selection needs are read, where the source can do that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
+from zarrlite.config import Config
+from zarrlite.errors import DataError, MetadataError, TruncatedError
+from zarrlite.ranges import Buffer, ByteRange
+from zarrlite.registry import register
+from zarrlite.selection import Points, Selection, Span
+from zarrlite.source import ArraySource, ByteSource
+
+Array = np.ndarray[Any, Any]
+NEAR = 2**15  # bytes that cost less to read along than a request of their own
+MOST_RANGES = 1024
+
+
+@register
+@dataclass(frozen=True)
+class Bytes(ArrayBytesCodec):
+    """Elements one after the other, little or big endian."""
+
+    name = "bytes"
+    endian: str | None = "little"
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        return cls(config.string("endian", ("little", "big"), default=None))
+
+    @property
+    def byte_order(self) -> str:  # type: ignore[override]
+        return self.endian or "little"
+
+    def prepare(self, spec: ArraySpec) -> Serializer:
+        data_type = spec.data_type
+        if data_type.itemsize is None:
+            message = f"bytes cannot store {data_type.name}, whose elements vary in length; use {data_type.serializer}"
+            raise MetadataError(message, kind="conflict")
+        if self.endian is None and data_type.has_byte_order and not data_type.endian_optional:
+            message = f'is required for {data_type.name}: "little" or "big"'
+            raise MetadataError(message, pointer="/configuration/endian", kind="missing")
+        return RawSerializer(self, spec)
+
+    def stored_dtype(self, spec: ArraySpec) -> np.dtype[Any]:
+        """The dtype of elements as they lie on disk."""
+        return spec.dtype.newbyteorder(">" if self.endian == "big" else "<")
+
+    def encode(self, array: Array, spec: ArraySpec) -> Buffer:
+        stored = np.ascontiguousarray(array, self.stored_dtype(spec))
+        return memoryview(stored.reshape(-1).view("u1"))
+
+    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
+        expected = self.encoded_size(spec)
+        if len(data) != expected:
+            raise TruncatedError(f"has {len(data)} bytes, a chunk of shape {spec.shape} has {expected}")
+        return np.frombuffer(data, self.stored_dtype(spec)).reshape(spec.shape)
+
+    def encoded_size(self, spec: ArraySpec) -> int:
+        return spec.size * spec.dtype.itemsize
+
+
+class RawSerializer(Serializer):
+    """Elements at places that are known beforehand."""
+
+    codec: Bytes
+
+    def __init__(self, codec: Bytes, spec: ArraySpec) -> None:
+        super().__init__(codec, spec)
+        self.dtype = codec.stored_dtype(spec)
+        self.strides = _strides(spec.shape, self.dtype.itemsize)
+
+    def decode(self, data: Buffer) -> Array:
+        return self._checked(super().decode(data))
+
+    def view(self, source: ByteSource) -> ArraySource:
+        return _RawElements(self, source)
+
+    def _checked(self, array: Array) -> Array:
+        fault = self.spec.data_type.check(array)
+        if fault:
+            raise DataError(fault, codec=self.codec.name)
+        return array
+
+
+class _RawElements(ArraySource):
+    """Elements read by byte range."""
+
+    def __init__(self, serializer: RawSerializer, source: ByteSource) -> None:
+        self.serializer = serializer
+        self.source = source
+
+    def read(self, selection: Selection) -> Array | None:
+        bound = self.serializer
+        if not self.source.partial or not selection.parts or selection.covers(bound.spec.shape):
+            data = self.source.read_all()
+            return None if data is None else selection.take(bound.decode(data))
+        if 0 in selection.shape:
+            return np.empty(selection.shape, bound.dtype)
+        if all(type(part) is Span for part in selection.parts):
+            array = self._read_spans(selection)
+        else:
+            array = self._read_points(selection)
+        return None if array is None else bound._checked(array)
+
+    def _read_spans(self, selection: Selection) -> Array | None:
+        """One strided view over the bytes from the first element to the last; far apart along the first axis: several."""
+        bound, itemsize = self.serializer, self.serializer.dtype.itemsize
+        strides = [bound.strides[d] * part.step for part, (d,) in zip(selection.parts, selection.dims, strict=True)]  # type: ignore[union-attr]
+        first = sum(bound.strides[d] * part.start for part, (d,) in zip(selection.parts, selection.dims, strict=True))  # type: ignore[union-attr]
+        extents = [(n - 1) * s for n, s in zip(selection.shape, strides, strict=True)]
+        outer = max(range(len(strides)), key=lambda i: extents[i])
+        rest = sum(extents) - extents[outer] + itemsize
+        count = selection.shape[outer]
+        if count == 1 or count > MOST_RANGES or strides[outer] - rest < NEAR:
+            return self._strided(first, [sum(extents) + itemsize], selection.shape, strides, 0)
+        pieces = self._strided(first, [rest] * count, selection.shape, strides, outer)
+        return pieces
+
+    def _strided(
+        self, first: int, lengths: list[int], shape: tuple[int, ...], strides: list[int], axis: int
+    ) -> Array | None:
+        """Read ranges that stand `strides[axis]` apart and lay an array over each."""
+        ranges = [ByteRange(first + i * strides[axis], first + i * strides[axis] + n) for i, n in enumerate(lengths)]
+        found = self.source.read(ranges)
+        if found is None:
+            return None
+        for r, data, n in zip(ranges, found, lengths, strict=True):
+            if len(data) != n:
+                raise TruncatedError(f"ends before byte {r.stop}", codec="bytes")
+        dtype = self.serializer.dtype
+        if len(found) == 1:
+            return np.ndarray(shape, dtype, found[0], strides=strides)
+        one = (*shape[:axis], 1, *shape[axis + 1 :])
+        return np.concatenate([np.ndarray(one, dtype, data, strides=strides) for data in found], axis=axis)
+
+    def _read_points(self, selection: Selection) -> Array | None:
+        """The range from the first element to the last, and the elements picked from it."""
+        bound, itemsize = self.serializer, self.serializer.dtype.itemsize
+        flat = np.zeros(selection.shape, np.intp)
+        for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
+            coords = part.coords if isinstance(part, Points) else (np.arange(part.count) * part.step + part.start,)
+            for dim, coord in zip(dims, coords, strict=True):
+                flat += (coord * (bound.strides[dim] // itemsize)).reshape(
+                    [-1 if i == axis else 1 for i in range(flat.ndim)]
+                )
+        low, high = int(flat.min()), int(flat.max()) + 1
+        elements = self._strided(low * itemsize, [(high - low) * itemsize], (high - low,), [itemsize], 0)
+        return None if elements is None else elements[flat - low]
+
+
+def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Bytes between neighbours along each dimension, row-major."""
+    strides = []
+    for n in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= n
+    return tuple(reversed(strides))

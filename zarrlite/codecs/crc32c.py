@@ -1,0 +1,47 @@
+"""The `crc32c` codec: four bytes of checksum behind the data.
+
+Rules (codecs/crc32c, Format and algorithm)
+- The checksum is "a 32-bit unsigned integer represented in little endian".
+- It covers the whole value, so the whole value is read: a part of it would go unchecked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import google_crc32c
+import numpy as np
+
+from zarrlite.codecs.base import BytesBytesCodec
+from zarrlite.errors import ChecksumError, TruncatedError
+from zarrlite.ranges import Buffer
+from zarrlite.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class Crc32c(BytesBytesCodec):
+    """A checksum that is verified on every read."""
+
+    name = "crc32c"
+
+    def encode(self, data: Buffer) -> bytes:
+        return b"".join((data, checksum(data).to_bytes(4, "little")))
+
+    def decode(self, data: Buffer, limit: int) -> memoryview:
+        view = memoryview(data)
+        if len(view) < 4:
+            raise TruncatedError(f"has {len(view)} bytes, the checksum alone has 4")
+        body, found = view[:-4], int.from_bytes(view[-4:], "little")
+        wanted = checksum(body)
+        if found != wanted:
+            raise ChecksumError(f"the checksum is {found:08x}, the data has {wanted:08x}")
+        return body
+
+    def encoded_size(self, size: int) -> int:
+        return size + 4
+
+
+def checksum(data: Buffer) -> int:
+    """CRC32C; google_crc32c takes bytes and arrays, not memoryviews."""
+    return google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, "u1"))  # type: ignore[arg-type]

@@ -1,0 +1,52 @@
+"""The `gzip` codec: RFC 1952, one member or several.
+
+Rules
+- What is written is the same on every day: no name, no time.
+- Decompression stops at the size that fits; what follows the last member is an error.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Self
+
+from zarrlite.codecs.base import BytesBytesCodec
+from zarrlite.config import Config
+from zarrlite.errors import TruncatedError
+from zarrlite.ranges import Buffer
+from zarrlite.registry import register
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+@register
+@dataclass(frozen=True)
+class Gzip(BytesBytesCodec):
+    """Deflate with a header and a checksum."""
+
+    name = "gzip"
+    level: int = 5
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        return cls(config.integer("level", 0, 9, default=cls.level))
+
+    def encode(self, data: Buffer) -> bytes:
+        compressor = zlib.compressobj(self.level, zlib.DEFLATED, _GZIP)
+        return compressor.compress(data) + compressor.flush()
+
+    def decode(self, data: Buffer, limit: int) -> bytes:
+        pieces: list[bytes] = []
+        room = limit + 1  # zlib reads 0 as "no limit", so there is always one byte more
+        while data or not pieces:
+            member = zlib.decompressobj(_GZIP)
+            piece = member.decompress(data, room)
+            pieces.append(piece)
+            room -= len(piece)
+            if room <= 0:
+                raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
+            if not member.eof:
+                raise TruncatedError("the gzip stream ends too early")
+            data = member.unused_data
+        return b"".join(pieces)

@@ -1,0 +1,206 @@
+"""The `sharding_indexed` codec: a chunk that is divided into inner chunks.
+
+Rules (codecs/sharding-indexed)
+- "the inner chunk shape along each dimension must evenly divide the size of the shard shape".
+- Index codecs are of fixed size: "variable-sized encoded representation ... MUST NOT be used".
+- Reading touches the index and the inner chunks that are asked for. Writing a part decodes only the inner chunks that it
+  covers in part; the others are copied as bytes.
+
+The format itself is in shards.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Codec, Serializer
+from zarrlite.config import Config, Faults, Json
+from zarrlite.errors import DataError, MetadataError
+from zarrlite.pipeline import Pipeline, parse_chain
+from zarrlite.ranges import Buffer
+from zarrlite.registry import codecs as registry
+from zarrlite.registry import data_types, register
+from zarrlite.selection import Selection, Shape, everything
+from zarrlite.shards import ABSENT, Entry, ShardFormat
+from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
+
+Array = np.ndarray[Any, Any]
+
+
+@register
+@dataclass(frozen=True)
+class ShardingIndexed(ArrayBytesCodec):
+    """Inner chunks and an index of them."""
+
+    name = "sharding_indexed"
+    chunk_shape: tuple[int, ...]
+    codecs: tuple[Any, ...] = ("bytes",)
+    index_codecs: tuple[Any, ...] = ({"name": "bytes", "configuration": {"endian": "little"}}, "crc32c")
+    index_location: str = "end"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chunk_shape", tuple(self.chunk_shape))
+        for name in ("codecs", "index_codecs"):
+            chain = tuple(c if isinstance(c, Codec) else registry.coerce(c) for c in getattr(self, name))
+            object.__setattr__(self, name, chain)
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        faults = Faults()
+        chains: dict[str, Any] = {}
+        with faults.collecting():
+            chunk_shape = config.integers("chunk_shape", 1)
+        for name in ("codecs", "index_codecs"):
+            with faults.collecting():
+                chains[name] = parse_chain(config.list(name), config.at(name), config.context)
+        with faults.collecting():
+            location = config.string("index_location", ("start", "end"), default="end")
+        faults.raise_any()
+        return cls(chunk_shape, chains["codecs"], chains["index_codecs"], location)
+
+    def to_config(self) -> dict[str, Json]:
+        return {
+            "chunk_shape": list(self.chunk_shape),
+            "codecs": [codec.to_json() for codec in self.codecs],
+            "index_codecs": [codec.to_json() for codec in self.index_codecs],
+            "index_location": self.index_location,
+        }
+
+    @property
+    def inner_chunk_shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.chunk_shape
+
+    @property
+    def byte_order(self) -> str:  # type: ignore[override]
+        return next((c.byte_order for c in self.codecs if isinstance(c, ArrayBytesCodec)), "little")
+
+    def prepare(self, spec: ArraySpec) -> Serializer:
+        return ShardSerializer(self, spec)
+
+    def encode(self, array: Array, spec: ArraySpec) -> Buffer:
+        return self.prepare(spec).encode(array)
+
+    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
+        return self.prepare(spec).decode(data)
+
+
+class ShardSerializer(Serializer):
+    """Sharding bound to a shard: the grid inside of it, the inner chain, the format."""
+
+    codec: ShardingIndexed
+
+    def __init__(self, codec: ShardingIndexed, spec: ArraySpec) -> None:
+        super().__init__(codec, spec)
+        self.grid = self._grid(spec.shape)
+        self.inner = self._pipeline("codecs", spec.reshaped(codec.chunk_shape))
+        index_spec = ArraySpec((*self.grid, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
+        index = self._pipeline("index_codecs", index_spec)
+        if index.encoded_size is None:
+            message = "must make an index of fixed size; no compression here"
+            raise MetadataError(message, pointer="/configuration/index_codecs", kind="conflict")
+        self.format = ShardFormat(math.prod(self.grid), index, codec.index_location, self.inner.limit)
+
+    def _grid(self, shape: Shape) -> Shape:
+        inner = self.codec.chunk_shape
+        if len(inner) != len(shape):
+            message = f"must have {len(shape)} dimensions, as the shard has, not {len(inner)}"
+            raise MetadataError(message, pointer="/configuration/chunk_shape", kind="conflict")
+        for i, (n, c) in enumerate(zip(shape, inner, strict=True)):
+            if n % c:
+                message = f"must divide {n}, the length of the shard, evenly; {c} does not"
+                raise MetadataError(message, pointer=f"/configuration/chunk_shape/{i}", kind="conflict")
+        return tuple(n // c for n, c in zip(shape, inner, strict=True))
+
+    def _pipeline(self, name: str, spec: ArraySpec) -> Pipeline:
+        try:
+            return Pipeline(getattr(self.codec, name), spec)
+        except MetadataError as error:
+            raise error.under(f"/configuration/{name}") from None
+
+    @property
+    def limit(self) -> Limit:
+        """Unused space is allowed in a shard, so its size has no bound but a sane one: twice what full chunks need."""
+        chunk = self.inner.limit
+        return Limit(2 * self.format.count * chunk.fixed + self.format.index_size + 2**16, chunk.per_byte)
+
+    def number(self, coords: Shape) -> int:
+        """The place of an inner chunk in the index."""
+        n = 0
+        for c, length in zip(coords, self.grid, strict=True):
+            n = n * length + c
+        return n
+
+    def view(self, source: ByteSource) -> ArraySource:
+        return _Shard(self, source)
+
+    def decode(self, data: Buffer) -> Array:
+        array = _Shard(self, Held(data)).read(everything(self.spec.shape))
+        return self.spec.filled() if array is None else array
+
+    def encode(self, array: Array) -> Buffer:
+        chunks: list[Buffer | None] = [None] * self.format.count
+        for coords, inside, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
+            del inside
+            chunks[self.number(coords)] = self.inner.write(outside.take(array))
+        shard = self.format.join(chunks)
+        return self._empty() if shard is None else shard
+
+    def _empty(self) -> Buffer:
+        """A shard without chunks, for when one must be stored."""
+        return self.format.encode_index(np.full((self.format.count, 2), ABSENT, np.uint64))
+
+    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+        chunks: list[Buffer | None] = [None] * self.format.count
+        if old is not None:
+            chunks = self.format.split(old)
+        for coords, inside, outside in selection.project(self.codec.chunk_shape):
+            n = self.number(coords)
+            part = outside.take(values) if values.ndim else values
+            try:
+                chunks[n] = self.inner.update(chunks[n], inside, part)
+            except DataError as error:
+                raise type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec) from error.__cause__
+        shard = self.format.join(chunks)
+        return self._empty() if shard is None and self.spec.write_empty else shard
+
+
+class _Shard(ArraySource):
+    """A shard read by its index."""
+
+    def __init__(self, serializer: ShardSerializer, source: ByteSource) -> None:
+        self.serializer = serializer
+        self.source = source
+
+    def read(self, selection: Selection) -> Array | None:
+        bound = self.serializer
+        entries = bound.format.read_index(self.source)
+        if entries is None:
+            return None
+        out = np.empty(selection.shape, bound.spec.dtype)
+        jobs: list[tuple[Shape, Entry, Selection, Selection]] = []
+        for coords, inside, outside in selection.project(bound.codec.chunk_shape):
+            entry = entries[bound.number(coords)]
+            if entry is None:
+                outside.put(out, bound.spec.fill)
+            else:
+                jobs.append((coords, entry, inside, outside))
+        for (coords, _, inside, outside), source in zip(jobs, self._sources(jobs), strict=True):
+            try:
+                part = bound.inner.read(source, inside)
+            except DataError as error:
+                raise type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec) from error.__cause__
+            if part is None:
+                raise DataError(f"inner chunk {coords} has gone while the shard was read", codec=bound.codec.name)
+            outside.put(out, part)
+        return out
+
+    def _sources(self, jobs: list[tuple[Shape, Entry, Selection, Selection]]) -> list[ByteSource]:
+        """Where each inner chunk is read from: a single one by its own ranges, several by one request for all."""
+        if len(jobs) == 1 and self.source.partial:
+            return [Slice(self.source, *jobs[0][1])]
+        chunks = self.serializer.format.read_chunks(self.source, [entry for _, entry, _, _ in jobs])
+        return [Held(None)] * len(jobs) if chunks is None else [Held(chunk) for chunk in chunks]

@@ -1,0 +1,70 @@
+"""The `transpose` codec: `B = numpy.transpose(A, order)`.
+
+Rules (codecs/transpose, Configuration parameters)
+- `order` is "a permutation of 0, 1, ..., n-1"; the old constants "C" and "F" are gone and refused.
+- Nothing moves: reading and writing a part passes the same part on, with its dimensions relabelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from zarrlite.codecs.base import ArrayArrayCodec, ArraySpec
+from zarrlite.config import Config
+from zarrlite.errors import MetadataError
+from zarrlite.registry import register
+from zarrlite.selection import Selection
+from zarrlite.source import ArraySource
+
+Array = np.ndarray[Any, Any]
+
+
+@register
+@dataclass(frozen=True)
+class Transpose(ArrayArrayCodec):
+    """Another order of dimensions."""
+
+    name = "transpose"
+    order: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", tuple(self.order))
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        order = config.integers("order")
+        if sorted(order) != list(range(len(order))):
+            raise config.error(f"must be a permutation of 0 to {len(order) - 1}, not {list(order)}", "order")
+        return cls(order)
+
+    def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
+        if sorted(self.order) != list(range(len(spec.shape))):
+            message = f"must be a permutation of the {len(spec.shape)} dimensions, not {list(self.order)}"
+            raise MetadataError(message, pointer="/configuration/order", kind="conflict")
+        return spec.reshaped(tuple(spec.shape[i] for i in self.order))
+
+    def encode(self, array: Array, spec: ArraySpec) -> Array:
+        return array.transpose(self.order)
+
+    def decode(self, array: Array, spec: ArraySpec) -> Array:
+        return array.transpose(np.argsort(self.order))
+
+    def view(self, source: ArraySource, spec: ArraySpec) -> ArraySource:
+        return _Transposed(source, self.order)
+
+    def encode_update(self, selection: Selection, values: Array) -> tuple[Selection, Array]:
+        return selection.relabel(self.order), values
+
+
+class _Transposed(ArraySource):
+    """An array seen before its dimensions were reordered."""
+
+    def __init__(self, source: ArraySource, order: tuple[int, ...]) -> None:
+        self.source = source
+        self.order = order
+
+    def read(self, selection: Selection) -> Array | None:
+        return self.source.read(selection.relabel(self.order))

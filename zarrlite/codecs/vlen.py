@@ -1,0 +1,105 @@
+"""The `vlen-utf8` and `vlen-bytes` codecs: elements of any length.
+
+Rules (codecs/vlen-utf8, Format and algorithm)
+- A chunk is the number of elements, then for each its length in bytes and the bytes; both numbers are u32le.
+- Every length is checked against the bytes that are there before anything is cut out.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
+from zarrlite.errors import ArgumentError, DataError, MetadataError, TruncatedError
+from zarrlite.ranges import Buffer
+from zarrlite.registry import register
+
+Array = np.ndarray[Any, Any]
+_U32 = struct.Struct("<I")
+
+
+class _Vlen(ArrayBytesCodec):
+    """What the two codecs share: the layout."""
+
+    element: ClassVar[str]
+
+    def prepare(self, spec: ArraySpec) -> Serializer:
+        if spec.data_type.serializer != self.name:
+            message = f"{self.name} stores {self.element}, not {spec.data_type.name}; use {spec.data_type.serializer}"
+            raise MetadataError(message, kind="conflict")
+        return super().prepare(spec)
+
+    def join(self, items: list[bytes]) -> bytes:
+        if any(len(item) >= 2**32 for item in items):
+            raise ArgumentError(f"{self.name} stores elements of less than 4 GiB")
+        pieces = [_U32.pack(len(items))]
+        for item in items:
+            pieces += (_U32.pack(len(item)), item)
+        return b"".join(pieces)
+
+    def split(self, data: Buffer, count: int) -> list[bytes]:
+        data = bytes(data)
+        end = len(data)
+        if end < 4:
+            raise TruncatedError(f"has {end} bytes, the number of elements alone has 4")
+        (found,) = _U32.unpack_from(data)
+        if found != count:
+            raise DataError(f"has {found} elements, the chunk has {count}")
+        if end < 4 + 4 * count:
+            raise TruncatedError(f"has {end} bytes, the lengths of {count} elements alone have {4 * count}")
+        items = []
+        position = 4
+        for i in range(count):
+            start = position + 4
+            position = start + _U32.unpack_from(data, position)[0] if start <= end else end + 1
+            if position > end:
+                raise TruncatedError(f"ends within element {i}")
+            items.append(data[start:position])
+        if position != end:
+            raise TruncatedError(f"has {end - position} bytes behind the last element")
+        return items
+
+
+@register
+@dataclass(frozen=True)
+class VlenUtf8(_Vlen):
+    """Strings, as UTF-8."""
+
+    name = "vlen-utf8"
+    element = "strings"
+
+    def encode(self, array: Array, spec: ArraySpec) -> bytes:
+        return self.join([text.encode() for text in array.ravel().tolist()])
+
+    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
+        items = self.split(data, spec.size)
+        try:
+            texts = [item.decode() for item in items]
+        except UnicodeDecodeError as error:
+            raise DataError(f"an element is not UTF-8: {error.reason}") from error
+        return np.array(texts, spec.dtype).reshape(spec.shape)
+
+
+@register
+@dataclass(frozen=True)
+class VlenBytes(_Vlen):
+    """Byte strings."""
+
+    name = "vlen-bytes"
+    element = "byte strings"
+
+    def encode(self, array: Array, spec: ArraySpec) -> bytes:
+        items = array.ravel().tolist()
+        for item in items:
+            if not isinstance(item, bytes):
+                raise ArgumentError(f"an element must be bytes, not {type(item).__name__}")
+        return self.join(items)
+
+    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
+        array = np.empty(spec.size, object)
+        array[:] = self.split(data, spec.size)
+        return array.reshape(spec.shape)

@@ -1,0 +1,83 @@
+"""The `zstd` codec: RFC 8878, one frame or several, with or without a content size.
+
+Rules
+- A level does not matter for decoding, so a bare `{"name": "zstd"}` is read; it is always written.
+- Nothing is allocated because a frame header says so: the claimed size is compared with what fits first.
+- Compressors and decompressors are kept for each thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Self
+
+import zstandard
+
+from zarrlite.codecs.base import BytesBytesCodec
+from zarrlite.config import Config, Json
+from zarrlite.errors import TruncatedError
+from zarrlite.ranges import Buffer
+from zarrlite.registry import register
+
+_local = threading.local()
+# A block makes at most 128 KiB out of 4 bytes, so each slice of unknown content makes at most 8 MiB.
+_SLICE = 256
+
+
+@register
+@dataclass(frozen=True)
+class Zstd(BytesBytesCodec):
+    """Zstandard compression."""
+
+    name = "zstd"
+    level: int = 3
+    checksum: bool = False
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        level = config.integer("level", -131072, 22, default=cls.level)
+        return cls(level, config.boolean("checksum", default=False))
+
+    def to_config(self) -> dict[str, Json]:
+        return {"level": self.level, "checksum": self.checksum}
+
+    def encode(self, data: Buffer) -> bytes:
+        key = (self.level, self.checksum)
+        compressors: dict[Any, zstandard.ZstdCompressor] = _local.__dict__.setdefault("compressors", {})
+        if key not in compressors:
+            compressors[key] = zstandard.ZstdCompressor(level=self.level, write_checksum=self.checksum)
+        return compressors[key].compress(data)
+
+    def decode(self, data: Buffer, limit: int) -> bytes:
+        decompressor: zstandard.ZstdDecompressor | None = getattr(_local, "decompressor", None)
+        if decompressor is None:
+            decompressor = _local.decompressor = zstandard.ZstdDecompressor()
+        size = zstandard.frame_content_size(data)
+        if size > limit:
+            raise TruncatedError(f"claims {size} bytes, at most {limit} fit here")
+        if size > 0:
+            try:
+                return decompressor.decompress(data, allow_extra_data=False)
+            except zstandard.ZstdError as error:
+                if "unused data" not in str(error):  # more than one frame
+                    raise
+        return _decode_frames(decompressor, memoryview(data), limit)
+
+
+def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, limit: int) -> bytes:
+    """Frame after frame, in small steps, so that a bomb is noticed before it has gone off."""
+    pieces: list[bytes] = []
+    room, position = limit, 0
+    while position < len(data):
+        frame = decompressor.decompressobj()
+        while not frame.eof:
+            step = data[position : position + _SLICE]
+            if not step:
+                raise TruncatedError("the zstd frame ends too early")
+            pieces.append(frame.decompress(step))
+            position += len(step) - len(frame.unused_data)
+            room -= len(pieces[-1])
+            if room < 0:
+                raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
+    return b"".join(pieces)

@@ -1,0 +1,7 @@
+"""The data types: core types are loaded with the package, the others when their name is first met."""
+
+from zarrlite.data_types.base import DataType
+from zarrlite.data_types.core import Bool, Complex, Float, Integer, Raw
+from zarrlite.data_types.native import from_dtype
+
+__all__ = ["Bool", "Complex", "DataType", "Float", "Integer", "Raw", "from_dtype"]

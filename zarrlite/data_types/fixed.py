@@ -1,0 +1,134 @@
+"""Text and bytes of one length: `fixed_length_utf32`, `null_terminated_bytes`, `raw_bytes`.
+
+Rules
+- `length_bytes` is the size of every element; shorter text is padded with NUL, as numpy does.
+- A fill value that is too long is refused, never cut off.
+- The first is registered in zarr-extensions; the other two are zarr-python's, and follow what it reads and writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from zarrlite.config import Config, Json, show
+from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, refuse
+from zarrlite.data_types.scalars import (
+    cast_bytes,
+    cast_exact_bytes,
+    cast_text,
+    parse_bytes,
+    parse_exact_bytes,
+    parse_text,
+    write_base64,
+)
+from zarrlite.registry import register
+
+
+@dataclass(frozen=True)
+class FixedLength(DataType):
+    """What the three have in common."""
+
+    length_bytes: int
+    code: ClassVar[str]  # numpy's letter
+    unit: ClassVar[int] = 1  # bytes of what numpy counts
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        length = config.integer("length_bytes", 1, MAX_ITEMSIZE)
+        if length % cls.unit:
+            raise config.error(f"must be a multiple of {cls.unit}, not {length}", "length_bytes")
+        return cls(length)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(f"{self.code}{self.length_bytes // self.unit}")
+
+    @classmethod
+    def from_dtype(cls, dtype: np.dtype[Any]) -> Self | None:
+        return cls(dtype.itemsize)
+
+
+@register
+class FixedLengthUtf32(FixedLength):
+    """Strings of at most `length_bytes / 4` code points."""
+
+    name = "fixed_length_utf32"
+    code, unit = "U", 4
+
+    @property
+    def has_byte_order(self) -> bool:
+        return True
+
+    @property
+    def _capacity(self) -> int:
+        return self.length_bytes // self.unit
+
+    def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:
+        text = parse_text(value)
+        if len(text) > self._capacity:
+            raise refuse(f"must have at most {self._capacity} code points; {show(text)} has {len(text)}")
+        return self._scalar(text)
+
+    def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
+        return str(value)
+
+    def cast_scalar(self, value: Any) -> Any:
+        text = cast_text(value, self.name)
+        if len(text) > self._capacity:
+            raise ValueError(f"{self.name} needs at most {self._capacity} code points; {text!r} has {len(text)}")
+        return self._scalar(text)
+
+    def _scalar(self, text: str) -> Any:
+        return np.array(text, self.dtype)[()]  # numpy leaves out the padding, which JSON must not show either
+
+    def check(self, array: np.ndarray[Any, Any]) -> str | None:
+        codes = np.ascontiguousarray(array).view(np.uint32)
+        bad = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))]
+        return f"0x{bad[0]:x} is not a Unicode character" if bad.size else None
+
+
+@register
+class NullTerminatedBytes(FixedLength):
+    """Byte strings of at most `length_bytes`; NULs at the end are padding."""
+
+    name = "null_terminated_bytes"
+    code = "S"
+
+    def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:
+        data = parse_bytes(value)
+        if len(data) > self.length_bytes:
+            raise refuse(f"must have at most {self.length_bytes} bytes, not {len(data)}")
+        return self._scalar(data)
+
+    def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
+        return write_base64(bytes(value))
+
+    def cast_scalar(self, value: Any) -> Any:
+        data = cast_bytes(value, self.name)
+        if len(data) > self.length_bytes:
+            raise ValueError(f"{self.name} needs at most {self.length_bytes} bytes, not {len(data)}")
+        return self._scalar(data)
+
+    def _scalar(self, data: bytes) -> Any:
+        return np.array(data, self.dtype)[()]
+
+
+@register
+class RawBytes(FixedLength):
+    """Opaque bytes: zarr-python's spelling of the core type `r*`."""
+
+    name = "raw_bytes"
+    code = "V"
+
+    def parse_fill_value(self, value: Json, byte_order: str = "little") -> np.void:
+        return parse_exact_bytes(value, self.length_bytes)
+
+    def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
+        return write_base64(value.tobytes())
+
+    def cast_scalar(self, value: Any) -> np.void:
+        return cast_exact_bytes(value, self.name, self.length_bytes)

@@ -1,0 +1,106 @@
+"""What several data types share: bytes, text and numbers, from JSON and from callers.
+
+Rules
+- `parse_...` takes JSON and raises MetadataError; `cast_...` takes Python objects and raises TypeError or ValueError.
+- Nothing is cut off or padded here: a value that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import numbers
+from typing import Any
+
+import numpy as np
+
+from zarrlite.config import Json, decode_base64, is_integer, show
+from zarrlite.data_types.base import refuse, wrong_type
+
+
+def parse_bytes(value: Json) -> bytes:
+    """Bytes from an array of integers or from base64."""
+    if isinstance(value, str):
+        try:
+            return decode_base64(value)
+        except ValueError as error:
+            raise refuse(str(error)) from None
+    if not isinstance(value, list):
+        raise wrong_type("an array of integers or a base64 string", value)
+    for i, item in enumerate(value):
+        if not is_integer(item):
+            raise wrong_type("an integer", item).under(f"/{i}")
+        if not 0 <= item <= 255:
+            raise refuse(f"must be an integer from 0 to 255, not {item}", f"/{i}")
+    return bytes(value)
+
+
+def parse_exact_bytes(value: Json, length: int) -> np.void:
+    """Raw bytes of one length, from either form."""
+    data = parse_bytes(value)
+    if len(data) != length:
+        raise refuse(f"must have {length} bytes, not {len(data)}")
+    return np.void(data)
+
+
+def write_base64(data: bytes) -> str:
+    """Bytes as RFC 4648 section 4 has them."""
+    return base64.b64encode(data).decode()
+
+
+def parse_text(value: Json) -> str:
+    """A string of Unicode characters."""
+    if not isinstance(value, str):
+        raise wrong_type("a string", value)
+    if not is_text(value):
+        raise refuse(f"must be Unicode text; {show(value)} has a lone surrogate")
+    return value
+
+
+def is_text(value: str) -> bool:
+    """Whether every code point is a character; JSON can spell surrogates that pair with nothing."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def unwrap(value: Any) -> Any:
+    """The scalar in a 0-dimensional array."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def cast_number(value: Any, name: str, kind: type = numbers.Real) -> Any:
+    """A number of Python or numpy; a boolean counts as one, a text or a duration does not."""
+    value = unwrap(value)
+    if not isinstance(value, (kind, np.bool)) or isinstance(value, np.timedelta64):
+        raise TypeError(f"{name} needs a number, not {value!r}")
+    return value
+
+
+def cast_bytes(value: Any, name: str) -> bytes:
+    """Bytes of any bytes-like scalar."""
+    value = unwrap(value)
+    if isinstance(value, np.void):
+        return value.tobytes()
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{name} needs bytes, not {value!r}")
+    return bytes(value)
+
+
+def cast_exact_bytes(value: Any, name: str, length: int) -> np.void:
+    """Raw bytes of one length."""
+    data = cast_bytes(value, name)
+    if len(data) != length:
+        raise ValueError(f"{name} needs {length} bytes, not {len(data)}")
+    return np.void(data)
+
+
+def cast_text(value: Any, name: str) -> str:
+    """A Python string that can be encoded."""
+    value = unwrap(value)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} needs a string, not {value!r}")
+    if not is_text(value):
+        raise ValueError(f"{name} needs Unicode text; {value!r} has a lone surrogate")
+    return str(value)

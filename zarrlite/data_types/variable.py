@@ -1,0 +1,85 @@
+"""Text and bytes of any length: `string` and `bytes`.
+
+Rules
+- Only the codecs `vlen-utf8` and `vlen-bytes` store them; elements have no size.
+- "must be unicode string" (string): a lone surrogate, which JSON can spell, is refused.
+- `variable_length_bytes`, zarr-python's name for `bytes`, is written back as read.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from zarrlite.config import Json
+from zarrlite.data_types.base import NamedType
+from zarrlite.data_types.scalars import cast_bytes, cast_text, parse_bytes, parse_text, write_base64
+from zarrlite.errors import ArgumentError
+from zarrlite.registry import register
+
+
+@register
+class String(NamedType):
+    """Text of any length; numpy's StringDType in memory."""
+
+    name = "string"
+    serializer = "vlen-utf8"
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtypes.StringDType()
+
+    @property
+    def itemsize(self) -> None:
+        return None
+
+    @property
+    def default_fill_value(self) -> str:
+        return ""
+
+    def parse_fill_value(self, value: Json, byte_order: str = "little") -> str:
+        return parse_text(value)
+
+    def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
+        return str(value)
+
+    def cast_scalar(self, value: Any) -> str:
+        return cast_text(value, self.name)
+
+    @classmethod
+    def from_dtype(cls, dtype: np.dtype[Any]) -> Self | None:
+        if hasattr(dtype, "na_object"):
+            raise ArgumentError(f"Zarr has no missing values; use numpy.dtypes.StringDType(), not {dtype!r}")
+        return cls()
+
+
+@register
+class Bytes(NamedType):
+    """Byte strings of any length; Python objects in memory."""
+
+    name = "bytes"
+    aliases = ("variable_length_bytes",)
+    serializer = "vlen-bytes"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(object)
+
+    @property
+    def itemsize(self) -> None:
+        return None
+
+    @property
+    def default_fill_value(self) -> bytes:
+        return b""
+
+    def parse_fill_value(self, value: Json, byte_order: str = "little") -> bytes:
+        return parse_bytes(value)
+
+    def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
+        return write_base64(value)
+
+    def cast_scalar(self, value: Any) -> bytes:
+        return cast_bytes(value, self.name)

@@ -1,0 +1,154 @@
+"""The exception tree: everything that bad input can raise.
+
+Rules
+- Each class mixes in the standard exception that a caller would catch anyway (ValueError, KeyError, OSError, IndexError).
+- A message says what is wrong, where, and what would be right; the parts of "where" are attributes as well.
+- Every error pickles, so that it survives the way back from a worker process.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+FaultKind = Literal[
+    "json",  # the text is not strict JSON
+    "missing",  # a required member is absent
+    "type",  # a member has the wrong JSON type
+    "value",  # a member has the right type and a value that is not allowed
+    "conflict",  # two members contradict each other
+    "limit",  # a number, depth or size beyond what zarrlite handles
+    "unknown-member",  # a member that nobody defined
+    "unknown-extension",  # an extension that nobody registered
+]
+
+
+class ZarrliteError(Exception):
+    """Base of everything that zarrlite raises because of its input."""
+
+    def __init__(self, message: str, **where: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self._where = where
+        for name, value in where.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self._where)
+
+
+def _rebuild(cls: type[ZarrliteError], message: str, where: dict[str, Any]) -> ZarrliteError:
+    return cls(message, **where)
+
+
+class ArgumentError(ZarrliteError, ValueError):
+    """An argument of a call does not fit; correct the call."""
+
+
+class DependencyError(ZarrliteError, ImportError):
+    """An optional package is needed; the message names the extra to install."""
+
+
+class MetadataError(ZarrliteError, ValueError):
+    """A metadata document is refused; `pointer` says where, `kind` what sort of fault, `problems` lists all of them."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        pointer: str = "",
+        kind: FaultKind = "value",
+        document: str = "zarr.json",
+        problems: tuple[MetadataError, ...] = (),
+    ) -> None:
+        super().__init__(message, pointer=pointer, kind=kind, document=document, problems=problems)
+        self.pointer, self.kind, self.document = pointer, kind, document
+        self.problems: tuple[MetadataError, ...] = problems or (self,)
+
+    def __str__(self) -> str:
+        more = len(self.problems) - 1
+        return f"{self.document}#{self.pointer}: {self.message}" + (f" (and {more} more)" if more else "")
+
+    def under(self, prefix: str, document: str | None = None) -> Self:
+        """The same fault, or faults, seen from further up in the document."""
+        others = tuple(p.under(prefix, document) for p in self.problems) if len(self.problems) > 1 else ()
+        return type(self)(
+            self.message,
+            pointer=prefix + self.pointer,
+            kind=self.kind,
+            document=document or self.document,
+            problems=others,
+        )
+
+
+class UnknownExtensionError(MetadataError):
+    """The document needs an extension that is not registered; register it, or use a library that has it."""
+
+
+class MetadataWarning(UserWarning):
+    """A document was read although it is not quite right; `pointer` says where."""
+
+    def __init__(self, message: str, pointer: str = "") -> None:
+        super().__init__(message, pointer)
+        self.pointer = pointer
+
+    def __str__(self) -> str:
+        return f"zarr.json#{self.args[1]}: {self.args[0]}"
+
+
+class NodeNotFoundError(ZarrliteError, KeyError, FileNotFoundError):
+    """There is no array or group at that path."""
+
+
+class NodeExistsError(ZarrliteError, FileExistsError):
+    """There is a node already; open it, or say overwrite=True."""
+
+
+class DataError(ZarrliteError, ValueError):
+    """Stored data is damaged or does not fit its metadata; `key` names the stored value, `codec` who noticed."""
+
+    def __init__(self, message: str, *, key: str | None = None, codec: str | None = None) -> None:
+        super().__init__(message, key=key, codec=codec)
+        self.key, self.codec = key, codec
+
+    def __str__(self) -> str:
+        where = ", ".join(p for p in (self.key and f"chunk {self.key}", self.codec and f"codec {self.codec}") if p)
+        return f"{where}: {self.message}" if where else self.message
+
+    def at(self, *, key: str | None = None, codec: str | None = None) -> Self:
+        """The same fault with what is now known about its place."""
+        return type(self)(self.message, key=self.key or key, codec=self.codec or codec)
+
+
+class ChecksumError(DataError):
+    """The checksum does not match: the bytes have changed since they were written."""
+
+
+class TruncatedError(DataError):
+    """Stored bytes are shorter or longer than they must be."""
+
+
+class ShardError(DataError):
+    """The index of a shard is damaged."""
+
+
+class MissingChunkError(DataError):
+    """A chunk is absent and the array was opened with missing_chunks="error"."""
+
+
+class StoreError(ZarrliteError, OSError):
+    """The store cannot do that, or failed to."""
+
+
+class ReadOnlyError(StoreError, PermissionError):
+    """The store or the node was opened for reading only."""
+
+
+class KeyRefusedError(StoreError):
+    """The key could leave the store or cannot be stored."""
+
+
+class SelectionError(ZarrliteError, IndexError):
+    """The index does not fit the array."""

@@ -1,0 +1,92 @@
+"""One form of extension for all five points.
+
+Rules
+- An extension is an immutable object: configuration that stands in zarr.json, and runtime options that never do.
+- `from_config` reads the configuration with the getters of `Config`; what it does not ask for is refused.
+- `to_config` gives the configuration back, in canonical spelling.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC
+from typing import Any, ClassVar, Self, TypeVar
+
+from zarrlite.config import Config, Json
+from zarrlite.errors import ArgumentError
+
+T = TypeVar("T")
+
+
+def runtime(default: T) -> T:
+    """A dataclass field that is set in code or by `options=` and never reaches zarr.json."""
+    option: T = dataclasses.field(default=default, metadata={"runtime": True})
+    return option
+
+
+class Extension(ABC):  # noqa: B024 - kinds add their abstract methods
+    """Base of data types, chunk grids, chunk key encodings, codecs and storage transformers."""
+
+    kind: ClassVar[str]  # the extension point: "codec", "data_type" ...
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()  # further names that are accepted on reading
+    pattern: ClassVar[str | None] = None  # a regular expression, where one class serves a family of names
+    must_understand: bool = True  # as written in the document
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """Read the configuration; without parameters there is nothing to read."""
+        return cls()
+
+    @classmethod
+    def foreign(cls, value: dict[str, Json]) -> dict[str, Json] | None:
+        """Translate an object of an older form, one without `name`, into today's; None: not one of mine."""
+        return None
+
+    def to_config(self) -> dict[str, Json]:
+        """The configuration as JSON: by default every field that is not a runtime option and not None."""
+        if not dataclasses.is_dataclass(self):
+            return {}
+        fields = (f for f in dataclasses.fields(self) if not f.metadata.get("runtime"))
+        values = {f.name: getattr(self, f.name) for f in fields}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
+
+    def to_json(self) -> Json:
+        """The whole extension object as it is written."""
+        document: dict[str, Json] = {"name": self.name}
+        configuration = self.to_config()
+        if configuration:
+            document["configuration"] = configuration
+        if not self.must_understand:
+            document["must_understand"] = False
+        return document
+
+    def with_options(self, options: Any, place: str) -> Self:
+        """The same extension with runtime options set."""
+        if not options:
+            return self
+        fields: tuple[Any, ...] = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        known = {f.name for f in fields if f.metadata.get("runtime")}
+        for key in options:
+            if key not in known:
+                has = f"has {', '.join(sorted(known))}" if known else "has none"
+                raise ArgumentError(f"options[{place!r}]: {self.name} {has}, not {key!r}")
+        return dataclasses.replace(self, **options)  # type: ignore[type-var]
+
+
+class Ignored(Extension):
+    """An unknown extension that its document allows to ignore; kept so that it is written back."""
+
+    def __init__(self, value: dict[str, Json]) -> None:
+        self.value = value
+        self.name = value["name"]  # type: ignore[misc]
+        self.must_understand = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ignored) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def to_json(self) -> Json:
+        return self.value

@@ -1,0 +1,306 @@
+"""Groups: a mapping from names to arrays and groups.
+
+Rules
+- Members are found by listing; only what is asked for is read and parsed.
+- Consolidated metadata is believed only where nothing can change under it: in groups opened for reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from zarrlite.array import Array, ArrayOptions
+from zarrlite.config import Config, Context, Json
+from zarrlite.creation import array_metadata
+from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
+from zarrlite.info import GroupInfo, Tree, tree
+from zarrlite.metadata import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
+from zarrlite.node import DOCUMENT, Node, key_prefix, load, normalize_path, not_found, write_new
+from zarrlite.stores import Store
+
+
+class Group(Node):
+    """A Zarr group."""
+
+    metadata: GroupMetadata
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        metadata: GroupMetadata,
+        *,
+        options: ArrayOptions = ArrayOptions(),
+        strict: bool = True,
+    ) -> None:
+        super().__init__(store, path)
+        self.metadata = metadata
+        self.options = options  # of the arrays opened through this group
+        self._strict = strict
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _group, (self.store, self.path, self.metadata, self.options, self._strict)
+
+    def __repr__(self) -> str:
+        return f"<Group {self.name}>"
+
+    # members
+
+    def __getitem__(self, path: str) -> Array | Group:
+        path = normalize_path(path)
+        if not path:
+            return self
+        full = key_prefix(self.path) + path
+        metadata = self._consolidated(path) if self._is_consolidated else load(self.store, full, strict=self._strict)
+        if metadata is None:
+            raise not_found(self.store, full)
+        return self._node(full, metadata)
+
+    def _node(self, path: str, metadata: Metadata) -> Array | Group:
+        if isinstance(metadata, ArrayMetadata):
+            return Array(self.store, path, metadata, self.options)
+        return Group(self.store, path, metadata, options=self.options, strict=self._strict)
+
+    @property
+    def _is_consolidated(self) -> bool:
+        return self.metadata.consolidated is not None and self.read_only
+
+    def _consolidated(self, path: str) -> Metadata | None:
+        """The metadata of a node below, from the document of this group; a group gets its own part of it."""
+        documents = self.metadata.consolidated or {}
+        if path not in documents:
+            return None
+        content = documents[path]
+        pointer = Config({}, "/consolidated_metadata/metadata", Context()).at(path)
+        try:
+            metadata = parse_node(content, strict=self._strict)
+        except MetadataError as error:
+            raise error.under(pointer, key_prefix(self.path) + DOCUMENT) from None
+        if isinstance(metadata, GroupMetadata):
+            below = {p[len(path) + 1 :]: d for p, d in documents.items() if p.startswith(path + "/")}
+            metadata = GroupMetadata(metadata.attributes, below, metadata.extra)
+        return metadata
+
+    def _child_names(self) -> Iterator[str]:
+        """The names of the nodes directly below; nothing is parsed."""
+        if self._is_consolidated:
+            yield from sorted(path for path in self.metadata.consolidated or () if "/" not in path)
+            return
+        _, prefixes = self._base.list_dir("")
+        for prefix in prefixes:
+            if not prefix.startswith("__") and self._base.size(prefix + DOCUMENT) is not None:
+                yield prefix[:-1]
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        try:
+            path = normalize_path(path)
+        except ArgumentError:
+            return False
+        if self._is_consolidated:
+            return not path or path in (self.metadata.consolidated or ())
+        return self._base.size(key_prefix(path) + DOCUMENT) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return self._child_names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._child_names())
+
+    def keys(self) -> Iterator[str]:
+        return self._child_names()
+
+    def values(self) -> Iterator[Array | Group]:
+        return (node for _, node in self.items())
+
+    def items(self) -> Iterator[tuple[str, Array | Group]]:
+        return ((name, self[name]) for name in self._child_names())
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """A member, or the default."""
+        try:
+            return self[path]
+        except NodeNotFoundError:
+            return default
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        return ((name, node) for name, node in self.items() if isinstance(node, Array))
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        return ((name, node) for name, node in self.items() if isinstance(node, Group))
+
+    def array_keys(self) -> Iterator[str]:
+        return (name for name, _ in self.arrays())
+
+    def group_keys(self) -> Iterator[str]:
+        return (name for name, _ in self.groups())
+
+    def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
+        """Nodes below with their paths relative to this group; `max_depth` 0 is the direct ones, None all."""
+        for name, node in self.items():
+            yield name, node
+            if isinstance(node, Group) and max_depth != 0:
+                deeper = None if max_depth is None else max_depth - 1
+                yield from ((f"{name}/{path}", below) for path, below in node.members(deeper))
+
+    def nmembers(self, max_depth: int | None = 0) -> int:
+        return sum(1 for _ in self.members(max_depth))
+
+    def tree(self, level: int | None = None) -> Tree:
+        """The hierarchy as text."""
+        return tree(self, level)
+
+    @property
+    def info(self) -> GroupInfo:
+        """A summary that prints well."""
+        return GroupInfo(self)
+
+    # changing
+
+    def __delitem__(self, path: str) -> None:
+        path = normalize_path(path)
+        if not path:
+            raise ArgumentError("a group cannot delete itself as its own member; use delete()")
+        self[path].delete()
+
+    def __setitem__(self, path: str, value: Any) -> None:
+        """Store an array under a name, in place of what is there."""
+        self.create_array(path, data=value, overwrite=True)
+
+    def create_group(
+        self, path: str, *, attributes: Mapping[str, Json] | None = None, overwrite: bool = False
+    ) -> Group:
+        """A new group below this one."""
+        full = self._below(path)
+        return create_group_at(self.store, full, attributes, overwrite=overwrite, options=self.options)
+
+    def require_group(self, path: str) -> Group:
+        """The group at this path, made if there is none."""
+        node = self.get(path)
+        if node is None:
+            return self.create_group(path)
+        if not isinstance(node, Group):
+            raise NodeExistsError(f"{node.path!r} is an array, not a group", path=node.path)
+        return node
+
+    def create_array(self, path: str, **kwargs: Any) -> Array:
+        """A new array below this group; takes what `zarrlite.create_array` takes."""
+        return create_array_at(self.store, self._below(path), default_options=self.options, **kwargs)
+
+    def require_array(self, path: str, *, shape: Any, dtype: Any, **kwargs: Any) -> Array:
+        """The array at this path, made if there is none; one that is there must have this shape and data type."""
+        node = self.get(path)
+        if node is None:
+            return self.create_array(path, shape=shape, dtype=dtype, **kwargs)
+        wanted = array_metadata(shape, dtype)
+        if not isinstance(node, Array) or (node.shape, node.dtype) != (wanted.shape, wanted.data_type.dtype):
+            raise NodeExistsError(
+                f"{node!r} is not an array of shape {wanted.shape} and {wanted.data_type.name}", path=node.path
+            )
+        return node
+
+    def _below(self, path: str) -> str:
+        self._check_writable()
+        path = normalize_path(path)
+        if not path:
+            raise ArgumentError("a member needs a name")
+        return key_prefix(self.path) + path
+
+    def consolidate_metadata(self) -> Group:
+        """Copy the documents of everything below into the document of this group, anew."""
+        plain = Group(self.store, self.path, GroupMetadata(), strict=self._strict)
+        documents = {path: _without_consolidated(node.metadata) for path, node in plain.members(None)}
+
+        def consolidated(metadata: GroupMetadata) -> GroupMetadata:
+            return GroupMetadata(metadata.attributes, documents, metadata.extra)
+
+        self.metadata = self._change_metadata(consolidated)
+        return self
+
+
+def _without_consolidated(metadata: Metadata) -> Json:
+    if isinstance(metadata, GroupMetadata):
+        metadata = metadata.without_consolidated()
+    return metadata.to_json()
+
+
+def _group(store: Store, path: str, metadata: GroupMetadata, options: ArrayOptions, strict: bool) -> Group:
+    return Group(store, path, metadata, options=options, strict=strict)
+
+
+def create_group_at(
+    store: Store,
+    path: str,
+    attributes: Mapping[str, Json] | None,
+    *,
+    overwrite: bool,
+    options: ArrayOptions = ArrayOptions(),
+) -> Group:
+    """Create a group at a path of a store."""
+    metadata = GroupMetadata(attributes=dict(attributes or {}))
+    serialize(metadata)
+    write_new(store, path, metadata, overwrite=overwrite)
+    return Group(store, path, metadata, options=options)
+
+
+def create_array_at(
+    store: Store,
+    path: str,
+    *,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    overwrite: bool = False,
+    write_empty_chunks: bool | None = None,
+    missing_chunks: Any = None,
+    config: Mapping[str, Any] | None = None,
+    default_options: ArrayOptions = ArrayOptions(),
+    **kwargs: Any,
+) -> Array:
+    """Create an array at a path of a store, and fill it from `data`."""
+    if data is not None:
+        if not isinstance(data, Array):
+            data = _as_data(data)
+        if shape is not None and tuple(data.shape) != array_metadata(shape, "uint8").shape:
+            raise ArgumentError(f"shape {shape} is not that of the data, {data.shape}")
+        shape = data.shape
+        if dtype is None:
+            dtype = data.metadata.data_type if isinstance(data, Array) else data.dtype
+    if shape is None or dtype is None:
+        raise ArgumentError("an array needs shape= and dtype=, or data=")
+    options = _options(default_options, write_empty_chunks, missing_chunks, config)
+    metadata = array_metadata(shape, dtype, **kwargs)
+    array = Array(store, path, metadata, options)
+    write_new(store, path, metadata, overwrite=overwrite)
+    array._erase_leftovers()
+    if data is not None:
+        array[...] = data
+    return array
+
+
+def _as_data(data: Any) -> Any:
+    """A numpy array from what the caller gave; text becomes strings of any length."""
+    try:
+        array = np.asarray(data)
+        if array.dtype.kind == "U" and not isinstance(data, np.ndarray):
+            array = array.astype(np.dtypes.StringDType())
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"data cannot be made an array: {error}") from None
+    return array
+
+
+def _options(
+    default: ArrayOptions, write_empty: bool | None, missing: Any, config: Mapping[str, Any] | None
+) -> ArrayOptions:
+    """Runtime options from keywords, and from zarr-python's `config`."""
+    config = dict(config or {})
+    order = config.pop("order", "C")
+    if write_empty is None:
+        write_empty = config.pop("write_empty_chunks", default.write_empty_chunks)
+    if config or order != "C":
+        raise ArgumentError(f"config takes write_empty_chunks, and order 'C'; not {config or order!r}")
+    return ArrayOptions(missing or default.missing_chunks, bool(write_empty))

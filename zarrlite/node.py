@@ -1,0 +1,216 @@
+"""What arrays and groups share: a place in a store, a document, attributes.
+
+Rules
+- A path has no leading or trailing `/`; the root is the empty path. Node names follow the core spec (Node names).
+- The document is changed under the lock of its key, so that two writers of attributes do not lose each other's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, TypeVar
+
+from zarrlite.config import Json, dump_json, load_json
+from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError, ReadOnlyError
+from zarrlite.metadata import GroupMetadata, Metadata, Options, parse_node, serialize
+from zarrlite.ranges import Buffer
+from zarrlite.stores import PrefixStore, Store
+
+DOCUMENT = "zarr.json"
+M = TypeVar("M", bound=Metadata)
+
+
+def normalize_path(path: str | None) -> str:
+    """A path without outer slashes, each of its names allowed.
+
+    >>> normalize_path("/foo/bar/")
+    'foo/bar'
+    """
+    if path is None:
+        return ""
+    if not isinstance(path, str):
+        raise ArgumentError(f"a path is text, not {type(path).__name__}")
+    path = path.strip("/")
+    for name in path.split("/") if path else ():
+        fault = _name_fault(name)
+        if fault:
+            raise ArgumentError(f"{name!r} cannot be the name of a node: {fault}")
+    return path
+
+
+def _name_fault(name: str) -> str | None:
+    """Core spec, Node names; NUL and backslash are refused by every store."""
+    if not name:
+        return "a name is not empty"
+    if not name.strip("."):
+        return "a name is not made of periods alone"
+    if name.startswith("__"):
+        return "names that start with '__' are reserved"
+    if name == DOCUMENT:
+        return "that is the name of the metadata document"
+    if "\0" in name or "\\" in name:
+        return "a name has no NUL and no backslash"
+    return None
+
+
+def key_prefix(path: str) -> str:
+    """The prefix of a node's keys."""
+    return f"{path}/" if path else ""
+
+
+def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
+    """Read the metadata of a node; None: there is none at this path."""
+    key = key_prefix(path) + DOCUMENT
+    data = store.get(key)
+    return None if data is None else parse_node(data, document=key, strict=strict, options=options)
+
+
+def not_found(store: Store, path: str) -> NodeNotFoundError:
+    """The error for a path without a node, with what is there instead."""
+    prefix = key_prefix(path)
+    where = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
+    for name in (".zarray", ".zgroup"):
+        if store.size(prefix + name) is not None:
+            return NodeNotFoundError(f"{where}: what is there is Zarr version 2, and zarrlite reads version 3")
+    return NodeNotFoundError(f"{where}: there is no {prefix}{DOCUMENT}", path=path)
+
+
+def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool) -> None:
+    """Create a node, and groups above it where there are none; nothing is touched before all of that is known to do."""
+    prefix = key_prefix(path)
+    document = serialize(metadata)
+    if store.size(prefix + DOCUMENT) is not None:
+        if not overwrite:
+            raise NodeExistsError(
+                f"there is a node at {path!r} in {store!r} already; overwrite=True replaces it", path=path
+            )
+    missing = _missing_ancestors(store, path)
+    if store.size(prefix + DOCUMENT) is not None:
+        store.erase_prefix(prefix)
+    for ancestor in missing:
+        store.set(key_prefix(ancestor) + DOCUMENT, serialize(GroupMetadata(attributes={})))
+    store.set(prefix + DOCUMENT, document)
+
+
+def _missing_ancestors(store: Store, path: str) -> list[str]:
+    """Paths above this one that have no node yet, the root first; an array among them has no children."""
+    names = path.split("/") if path else []
+    missing = []
+    for ancestor in itertools.accumulate(["", *names[:-1]] if names else [], lambda a, b: f"{a}/{b}" if a else b):
+        metadata = load(store, ancestor)
+        if metadata is None:
+            missing.append(ancestor)
+        elif metadata.node_type != "group":
+            raise NodeExistsError(f"{ancestor!r} is an array; there can be no {path!r} below it", path=ancestor)
+    return missing
+
+
+class Node:
+    """An array or a group."""
+
+    metadata: Metadata
+
+    def __init__(self, store: Store, path: str) -> None:
+        self.store = store
+        self.path = path
+        self._base: Store = PrefixStore(store, key_prefix(path)) if path else store
+
+    @property
+    def name(self) -> str:
+        """The path with a leading slash."""
+        return "/" + self.path
+
+    @property
+    def basename(self) -> str:
+        """The last name of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def read_only(self) -> bool:
+        return self.store.read_only
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes, as a mapping that writes through."""
+        return Attributes(self)
+
+    def update_attributes(self, new: Mapping[str, Json]) -> Any:
+        """Add or replace several attributes in one write."""
+        self.attrs.update(new)
+        return self
+
+    def delete(self) -> None:
+        """Remove the node and everything below it."""
+        self._check_writable()
+        # the document first: what is left of an interrupted removal is no node any more
+        self._base.erase(DOCUMENT)
+        self._base.erase_prefix("")
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"{self!r} was opened for reading only")
+
+    def _change_metadata(self, change: Callable[[Any], Any]) -> Any:
+        """Replace the stored document by a changed one, whatever others did to it meanwhile."""
+        self._check_writable()
+        changed: Any = None
+
+        def rewrite(data: Buffer | None) -> bytes:
+            nonlocal changed
+            if data is None:
+                raise not_found(self.store, self.path)
+            changed = change(parse_node(data, document=key_prefix(self.path) + DOCUMENT, strict=False))
+            return serialize(changed)
+
+        self._base.update(DOCUMENT, rewrite)
+        return changed
+
+
+class Attributes(MutableMapping[str, Json]):
+    """The attributes of a node; every change is written at once."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def asdict(self) -> dict[str, Json]:
+        """A copy."""
+        return dict(self._node.metadata.attributes or {})
+
+    def put(self, attributes: Mapping[str, Json]) -> None:
+        """Replace all attributes."""
+        self._change(lambda old: dict(attributes))
+
+    def __getitem__(self, key: str) -> Json:
+        return (self._node.metadata.attributes or {})[key]
+
+    def __setitem__(self, key: str, value: Json) -> None:
+        self.update({key: value})
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self:
+            raise KeyError(key)
+        self._change(lambda old: {k: v for k, v in old.items() if k != key})
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Add or replace several attributes in one write."""
+        new = dict(*args, **kwargs)
+        self._change(lambda old: {**old, **new})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._node.metadata.attributes or {})
+
+    def __len__(self) -> int:
+        return len(self._node.metadata.attributes or {})
+
+    def __repr__(self) -> str:
+        return f"Attributes({self.asdict()!r})"
+
+    def _change(self, change: Callable[[dict[str, Json]], dict[str, Json]]) -> None:
+        def changed(metadata: Any) -> Any:
+            attributes = change(dict(metadata.attributes or {}))
+            # what is kept is what a reader will see: text for names, lists for tuples
+            return metadata.with_attributes(load_json(dump_json(attributes), "attributes"))
+
+        written = self._node._change_metadata(changed)
+        self._node.metadata = self._node.metadata.with_attributes(written.attributes)

@@ -1,0 +1,104 @@
+"""The one thread pool.
+
+Rules
+- Threads exist nowhere else (locks aside); nothing submits from inside the pool.
+- Workers, the calling thread among them, pull jobs from one shared iterator. The first error stops them all.
+- The pool starts when it is first needed and is not inherited by a forked child.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+J = TypeVar("J")
+
+_pool: ThreadPoolExecutor | None = None
+_inside = threading.local()
+WORTHWHILE = 2**19  # bytes of work below which waking threads costs more than it gains
+
+
+def _workers() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _get_pool() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        _pool = ThreadPoolExecutor(_workers(), thread_name_prefix="zarrlite")
+    return _pool
+
+
+def _forget_pool() -> None:
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
+    """Do every job; with several threads if `nbytes` of work make that worthwhile."""
+    workers = _workers()
+    if nbytes < WORTHWHILE or workers == 1 or getattr(_inside, "yes", False):
+        for job in jobs:
+            do(job)
+        return
+    queue = _Queue(iter(jobs))
+    first = next(queue, None)
+    second = next(queue, None)
+    if first is None or second is None:
+        if first is not None:
+            do(first[0])
+        return
+    others = [_get_pool().submit(_work, do, queue, [second] if i == 0 else []) for i in range(workers - 1)]
+    try:
+        _work(do, queue, [first])
+    except BaseException:
+        queue.stop()
+        raise
+    finally:
+        errors = [other.exception() for other in others]  # waits for all of them
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+class _Queue(Iterator[tuple[J]]):
+    """An iterator that several threads may pull from; each job comes wrapped, so that None can be a job."""
+
+    def __init__(self, jobs: Iterator[J]) -> None:
+        self._jobs: Iterator[J] = jobs
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def __next__(self) -> tuple[J]:
+        with self._lock:
+            if self._stopped:
+                raise StopIteration
+            return (next(self._jobs),)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+
+def _work(do: Callable[[J], object], queue: _Queue[J], mine: list[tuple[J]]) -> None:
+    _inside.yes = True
+    try:
+        for (job,) in mine:
+            do(job)
+        for (job,) in queue:
+            do(job)
+    except BaseException:
+        queue.stop()
+        raise
+    finally:
+        _inside.yes = False

@@ -1,0 +1,148 @@
+"""A codec chain bound to a chunk: read, encode, update.
+
+Rules
+- "exactly one array -> bytes codec" (core spec, Codecs), array -> array codecs before it, bytes -> bytes codecs after it.
+- Everything that does not depend on a chunk's bytes is worked out once, here.
+- There is no partial path beside a full path: a full read is the selection that covers the chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zarrlite import registry
+from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
+from zarrlite.config import Context, Json
+from zarrlite.errors import MetadataError
+from zarrlite.extension import Extension, Ignored
+from zarrlite.ranges import Buffer
+from zarrlite.selection import Selection, everything
+from zarrlite.source import ByteSource, Held, Limit
+
+Array = np.ndarray[Any, Any]
+_REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
+_STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
+
+
+def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
+    """Refuse a list that is not array -> array*, array -> bytes, bytes -> bytes*; pointers are relative to the list."""
+    stage = serializers = 0
+    for i, codec in enumerate(codecs):
+        if isinstance(codec, Ignored):
+            continue
+        kind = next((n for n, cls in enumerate(_STAGES) if isinstance(codec, cls)), -1)
+        serializers += kind == 1
+        if kind < stage or serializers > 1:
+            raise MetadataError(
+                f"{codec.name} cannot stand here: the order is array -> array codecs, exactly one array -> bytes codec, "
+                "bytes -> bytes codecs",
+                pointer=f"/{i}",
+                kind="conflict",
+            )
+        stage = kind
+    if not serializers:
+        raise MetadataError(
+            'has no array -> bytes codec; add one, such as {"name": "bytes", "configuration": {"endian": "little"}}, '
+            "before the bytes -> bytes codecs",
+            kind="missing",
+        )
+
+
+def parse_chain(values: Sequence[Json], pointer: str, context: Context) -> tuple[Codec | Ignored, ...]:
+    """A chain of codecs from its JSON list; in lenient mode a forgotten array -> bytes codec is put in."""
+    codecs: tuple[Codec | Ignored, ...] = registry.codecs.parse_list(values, pointer, context)
+    try:
+        check_chain(codecs)
+    except MetadataError as error:
+        if context.strict or error.kind != "missing":
+            raise error.under(pointer, context.document) from None
+        context.warn("has no array -> bytes codec; bytes, little endian, is put in", pointer)
+        at = sum(isinstance(codec, ArrayArrayCodec) for codec in codecs)
+        codecs = (*codecs[:at], registry.codecs.coerce(_REPAIR), *codecs[at:])
+    return codecs
+
+
+class Pipeline:
+    """The codecs of an array, prepared for chunks of one shape."""
+
+    def __init__(self, codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> None:
+        check_chain(codecs)
+        self.spec = spec
+        self.filters: list[tuple[ArrayArrayCodec, ArraySpec]] = []
+        self.compressors: list[tuple[BytesBytesCodec, Limit]] = []
+        for i, codec in enumerate(codecs):
+            try:
+                spec = self._add(codec, spec)
+            except MetadataError as error:
+                raise error.under(f"/{i}") from None
+
+    def _add(self, codec: Extension, spec: ArraySpec) -> ArraySpec:
+        """Take one codec into the chain; returns what the next one gets."""
+        if isinstance(codec, ArrayArrayCodec):
+            encoded = codec.encoded_spec(spec)
+            self.filters.append((codec, spec))
+            return encoded
+        if isinstance(codec, ArrayBytesCodec):
+            self.serializer = codec.prepare(spec)
+            self.encoded_size = self.serializer.encoded_size  # of the whole chain; None: it depends on the data
+            self.limit = self.serializer.limit  # the most bytes that the whole chain can make
+        elif isinstance(codec, BytesBytesCodec):
+            self.compressors.append((codec, self.limit))
+            self.limit = Limit(codec.max_encoded_size(self.limit.fixed), self.limit.per_byte)
+            if self.encoded_size is not None:
+                self.encoded_size = codec.encoded_size(self.encoded_size)
+        return spec
+
+    def read(self, source: ByteSource, selection: Selection) -> Array | None:
+        """The selected elements; None: the chunk is missing."""
+        for codec, limit in reversed(self.compressors):
+            source = codec.view(source, limit)
+        elements = self.serializer.view(source)
+        for filter_, spec in reversed(self.filters):
+            elements = filter_.view(elements, spec)
+        return elements.read(selection)
+
+    def encode(self, array: Array) -> Buffer:
+        """The stored form of a whole chunk."""
+        for codec, spec in self.filters:
+            array = codec.encode(array, spec)
+        return self._compress(self.serializer.encode(array))
+
+    def _compress(self, data: Buffer) -> Buffer:
+        for codec, _ in self.compressors:
+            data = codec.encode(data)
+        return data
+
+    def write(self, array: Array) -> Buffer | None:
+        """The stored form of a whole chunk; None: it holds nothing but the fill value and need not be stored."""
+        if not self.spec.write_empty and self.spec.is_fill(array):
+            return None
+        return self.encode(array)
+
+    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+        """The stored form of a chunk of which a part is overwritten; None: nothing but the fill value is left."""
+        inner: tuple[Selection, Array] | None = (selection, values)
+        for codec, _ in self.filters:
+            inner = inner and codec.encode_update(*inner)
+        if inner is None:
+            return self._rewrite(old, selection, values)
+        if old is not None and not selection.spans_all(self.spec.shape):
+            source: ByteSource = Held(old)
+            for compressor, limit in reversed(self.compressors):
+                source = compressor.view(source, limit)
+            old = source.read_all()
+        else:
+            old = None
+        new = self.serializer.update(old, *inner)
+        return None if new is None else self._compress(new)
+
+    def _rewrite(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+        """Update through codecs that know only whole chunks."""
+        array = self.spec.filled()
+        if old is not None:
+            array[...] = self.read(Held(old), everything(self.spec.shape))
+        selection.put(array, values)
+        return self.write(array)

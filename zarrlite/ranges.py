@@ -1,0 +1,37 @@
+"""Byte ranges: which part of a value is meant.
+
+Rules
+- A range reads as a Python slice: `value[start:stop]`, negative counts from the end, beyond the end is clamped.
+- Ranges can be shifted through a header and a footer of known length without knowing the size of the value.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+Buffer = bytes | bytearray | memoryview
+
+
+class ByteRange(NamedTuple):
+    """`value[start:stop]`.
+
+    >>> ByteRange(-4).of(b"0123456789")
+    b'6789'
+    """
+
+    start: int = 0
+    stop: int | None = None
+
+    def of(self, value: Buffer) -> Buffer:
+        """This part of a value."""
+        if self == ALL:
+            return value
+        return value[self.start : self.stop] if type(value) is bytes else memoryview(value)[self.start : self.stop]
+
+    def resolve(self, size: int) -> tuple[int, int]:
+        """Start and stop within a value of known size, clamped as a slice is; stop is never before start."""
+        start, stop, _ = slice(self.start, self.stop).indices(size)
+        return start, max(start, stop)
+
+
+ALL: Final = ByteRange()

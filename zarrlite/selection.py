@@ -1,0 +1,178 @@
+"""Selections: what part of an array is meant, in one normal form, and how it falls on a regular grid.
+
+Rules
+- A `Selection` is a list of parts. Each part picks along one dimension (a `Span`) or along several at once (`Points`),
+  and makes one axis of the result. Parts name their dimensions, so their order is that of the result, not of the array.
+- Nothing else exists below `indexing.py`: negative steps, integers, new axes and masks are dissolved there.
+- The form is closed: the part of a selection that falls on one chunk is a selection of that chunk.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+class Span(NamedTuple):
+    """`count` elements from `start`, `step` (positive) apart, along one dimension."""
+
+    start: int
+    count: int
+    step: int = 1
+
+    @property
+    def slice(self) -> slice:
+        return slice(self.start, self.start + self.count * self.step, self.step)
+
+    def along(self, length: int) -> Iterator[tuple[Shape, Span, Span]]:
+        """For each chunk of this length: its index, the part inside of it, the part of the result."""
+        start, count, step = self
+        done = 0
+        while done < count:
+            position = start + done * step
+            chunk, offset = divmod(position, length)
+            here = min(count - done, (length - offset + step - 1) // step)
+            yield (chunk,), Span(offset, here, step), Span(done, here)
+            done += here
+
+
+class Points(NamedTuple):
+    """Single elements: one index array for each dimension, all of one length."""
+
+    coords: tuple[Array, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.coords[0])
+
+    def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Points]]:
+        """For each chunk that holds points: its index, the points inside of it, their places in the result."""
+        if not self.count:
+            return
+        chunks = [c // n for c, n in zip(self.coords, lengths, strict=True)]
+        group = np.zeros(self.count, np.intp)
+        for c in chunks:  # number the chunks densely: a product of grid lengths could overflow
+            values, inverse = np.unique(c, return_inverse=True)
+            group = np.unique(group * len(values) + inverse, return_inverse=True)[1]
+        order = np.argsort(group, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+            first = places[0]
+            inner = tuple(c[places] - int(k[first]) * n for c, k, n in zip(self.coords, chunks, lengths, strict=True))
+            yield tuple(int(k[first]) for k in chunks), Points(inner), Points((places,))
+
+
+Part = Span | Points
+
+
+class Selection:
+    """Parts, and the dimensions that each of them picks from."""
+
+    __slots__ = ("dims", "parts", "plain", "shape")
+
+    def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
+        self.parts = tuple(parts)
+        self.dims = tuple((i,) for i in range(len(parts))) if dims is None else tuple(dims)
+        self.shape = tuple(part.count for part in self.parts)
+        # plain: slices of the dimensions in order, which numpy indexes without a copy
+        self.plain = all(type(p) is Span for p in parts) and (dims is None or list(dims) == sorted(dims))
+
+    def __repr__(self) -> str:
+        return f"Selection({list(self.parts)}, {list(self.dims)})"
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions of what is selected from."""
+        return sum(map(len, self.dims))
+
+    def covers(self, shape: Shape) -> bool:
+        """Whether this is everything, in order."""
+        return self.plain and self.parts == tuple((0, n, 1) for n in shape)
+
+    def spans_all(self, shape: Shape) -> bool:
+        """Whether every element is among the selected, in whatever order of dimensions."""
+        pairs = zip(self.parts, self.dims, strict=True)
+        return all(type(p) is Span and p == (0, shape[d[0]], 1) for p, d in pairs)
+
+    def relabel(self, order: Sequence[int]) -> Selection:
+        """The same elements after `numpy.transpose(array, order)`; the result keeps its axes."""
+        position = {dim: i for i, dim in enumerate(order)}
+        return Selection(self.parts, [tuple(position[d] for d in dims) for dims in self.dims])
+
+    def index(self) -> tuple[slice, ...]:
+        """The numpy index of a plain selection."""
+        return tuple(part.slice for part in self.parts)  # type: ignore[union-attr]
+
+    def take(self, array: Array) -> Array:
+        """The selected elements, one axis for each part."""
+        if self.plain:
+            return array[self.index()]
+        if all(type(p) is Span for p in self.parts):
+            return array.transpose([d for (d,) in self.dims])[self.index()]
+        taken: Array = array[self._mesh()]
+        return taken
+
+    def put(self, array: Array, values: Array) -> None:
+        """Assign values (of this shape, or one) to the selected elements."""
+        if all(type(p) is Span for p in self.parts):
+            array.transpose([d for (d,) in self.dims])[self.index()] = values
+        else:
+            array[self._mesh()] = values
+
+    def _mesh(self) -> tuple[Array, ...]:
+        """Index arrays, one for each dimension, that broadcast to the shape of the result."""
+        mesh: list[Any] = [None] * self.ndim
+        for axis, (part, dims) in enumerate(zip(self.parts, self.dims, strict=True)):
+            coords = part.coords if isinstance(part, Points) else (np.arange(*part.slice.indices(part.slice.stop)),)
+            shape = [1] * len(self.parts)
+            shape[axis] = part.count
+            for dim, coord in zip(dims, coords, strict=True):
+                mesh[dim] = coord.reshape(shape)
+        return tuple(mesh)
+
+    def project(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
+        """For each chunk of a regular grid: its coordinates, the selection inside of it, its place in the result."""
+        if not self.parts:
+            yield (), self, self
+            return
+        ways = [self._along(part, dims, chunk_shape) for part, dims in zip(self.parts, self.dims, strict=True)]
+        identity = self.plain
+        if identity:
+            for picks in _product(ways):
+                yield (
+                    tuple([p[0][0] for p in picks]),
+                    Selection([p[1] for p in picks]),
+                    Selection([p[2] for p in picks]),
+                )
+            return
+        coords = [0] * self.ndim
+        for picks in _product(ways):
+            for (chunk, _, _), dims in zip(picks, self.dims, strict=True):
+                for c, d in zip(chunk, dims, strict=True):
+                    coords[d] = c
+            yield tuple(coords), Selection([p[1] for p in picks], self.dims), Selection([p[2] for p in picks])
+
+    @staticmethod
+    def _along(part: Part, dims: tuple[int, ...], chunk_shape: Shape) -> Iterator[tuple[Shape, Any, Any]]:
+        if isinstance(part, Points):
+            return part.along(tuple(chunk_shape[d] for d in dims))
+        return part.along(chunk_shape[dims[0]])
+
+
+def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+    """The cartesian product; the first factor is consumed lazily, since a long dimension can have many chunks."""
+    first, *rest = ways
+    others = [list(way) for way in rest]
+    for head in first:
+        for tail in itertools.product(*others):
+            yield (head, *tail)
+
+
+def everything(shape: Shape) -> Selection:
+    """The selection of a whole array."""
+    return Selection([Span(0, n) for n in shape])

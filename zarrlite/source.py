@@ -1,0 +1,208 @@
+"""What codecs read from: sources of bytes and of array elements.
+
+Rules
+- A source is a promise to read; bytes move only when `read` is called.
+- A missing value is None, all the way up; a short or long one is an error where its meaning is known.
+- A codec re-windows a source instead of decoding it where it can; that is all there is to partial reading.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from zarrlite.errors import DataError, TruncatedError, ZarrliteError
+from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.selection import Selection
+from zarrlite.stores.base import Store
+
+
+class ByteSource(ABC):
+    """A value that can be read in parts."""
+
+    partial: bool = True  # whether reading a part costs less than reading all
+
+    @abstractmethod
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        """These parts of the value, clamped as slices are; None: there is no such value."""
+
+    def read_all(self) -> Buffer | None:
+        """The whole value."""
+        found = self.read((ALL,))
+        return None if found is None else found[0]
+
+    def size(self) -> int | None:
+        """Bytes of the value; None: there is no such value."""
+        value = self.read_all()
+        return None if value is None else len(value)
+
+
+class ArraySource(ABC):
+    """An array that can be read in parts."""
+
+    @abstractmethod
+    def read(self, selection: Selection) -> np.ndarray[Any, Any] | None:
+        """The selected elements, in any byte order, possibly read-only; None: there is no such chunk."""
+
+
+class Stored(ByteSource):
+    """A value in a store."""
+
+    __slots__ = ("key", "store")
+
+    def __init__(self, store: Store, key: str) -> None:
+        self.store = store
+        self.key = key
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        if len(ranges) == 1:
+            value = self.store.get(self.key, ranges[0])
+            return None if value is None else [value]
+        values = self.store.get_partial_values([(self.key, r) for r in ranges])
+        return None if any(v is None for v in values) else values  # type: ignore[return-value]
+
+    def read_all(self) -> Buffer | None:
+        return self.store.get(self.key)
+
+    def size(self) -> int | None:
+        return self.store.size(self.key)
+
+
+class Held(ByteSource):
+    """A value in memory, or None."""
+
+    __slots__ = ("value",)
+    partial = False
+
+    def __init__(self, value: Buffer | None) -> None:
+        self.value = value
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return None if self.value is None else [r.of(self.value) for r in ranges]
+
+
+class Window(ByteSource):
+    """A value without its first `head` and last `tail` bytes."""
+
+    def __init__(self, source: ByteSource, head: int = 0, tail: int = 0) -> None:
+        self.source = source
+        self.head = head
+        self.tail = tail
+        self.partial = source.partial
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        if not self.partial or any(r == ALL for r in ranges):
+            value = self.source.read_all()
+            if value is None:
+                return None
+            inner = memoryview(value)[self.head : self._end(len(value))]
+            return [r.of(inner) for r in ranges]
+        if any(self._needs_size(r) for r in ranges):
+            size = self.source.size()
+            if size is None:
+                return None
+            length = self._end(size) - self.head
+            return self.source.read([ByteRange(*(self.head + i for i in r.resolve(length))) for r in ranges])
+        return self.source.read([self._shift(r) for r in ranges])
+
+    def size(self) -> int | None:
+        size = self.source.size()
+        return None if size is None else self._end(size) - self.head
+
+    def _end(self, size: int) -> int:
+        if size < self.head + self.tail:
+            raise TruncatedError(f"the stored value has {size} bytes, its padding alone has {self.head + self.tail}")
+        return size - self.tail
+
+    def _needs_size(self, r: ByteRange) -> bool:
+        """Whether a shifted range could reach into the padding, because it is clamped at the far side of it."""
+        from_end = r.start < 0 or (r.stop is not None and r.stop < 0)
+        from_start = r.start > 0 or (r.stop is not None and r.stop >= 0)
+        return (self.head > 0 and from_end) or (self.tail > 0 and from_start)
+
+    def _shift(self, r: ByteRange) -> ByteRange:
+        start = r.start + self.head if r.start >= 0 else r.start - self.tail
+        if r.stop is None:
+            return ByteRange(start, -self.tail or None)
+        return ByteRange(start, r.stop + self.head if r.stop >= 0 else r.stop - self.tail)
+
+
+class Slice(ByteSource):
+    """A part of known place and length of another value: one inner chunk of a shard."""
+
+    def __init__(self, source: ByteSource, start: int, length: int) -> None:
+        self.source = source
+        self.start = start
+        self.length = length
+        self.partial = source.partial
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        bounds = [r.resolve(self.length) for r in ranges]
+        found = self.source.read([ByteRange(self.start + low, self.start + high) for low, high in bounds])
+        if found is not None:
+            for (low, high), value in zip(bounds, found, strict=True):
+                if len(value) != high - low:
+                    raise TruncatedError(f"{high - low} bytes are missing at offset {self.start + low}")
+        return found
+
+    def size(self) -> int | None:
+        return self.length
+
+
+class Limit(NamedTuple):
+    """How many bytes a value may have once it is decoded: fixed, or in proportion to its encoded size."""
+
+    fixed: int
+    per_byte: int = 0
+
+    def of(self, encoded: int) -> int:
+        return max(self.fixed, self.per_byte * encoded)
+
+
+class Decoder(Protocol):
+    """The half of a bytes -> bytes codec that reading needs."""
+
+    name: str
+
+    def decode(self, data: Buffer, limit: int) -> Buffer: ...
+
+
+class Decoded(ByteSource):
+    """A value that must be decoded as a whole; that happens once."""
+
+    partial = False
+
+    def __init__(self, codec: Decoder, source: ByteSource, limit: Limit) -> None:
+        self.codec = codec
+        self.source = source
+        self.limit = limit
+        self._value: Buffer | None = None
+
+    def read_all(self) -> Buffer | None:
+        if self._value is None:
+            data = self.source.read_all()
+            if data is None:
+                return None
+            self._value = self._decode(data)
+        return self._value
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        value = self.read_all()
+        return None if value is None else [r.of(value) for r in ranges]
+
+    def _decode(self, data: Buffer) -> Buffer:
+        limit = self.limit.of(len(data))
+        try:
+            value = self.codec.decode(data, limit)
+        except DataError as error:
+            raise error.at(codec=self.codec.name) from error.__cause__
+        except ZarrliteError:
+            raise
+        except Exception as error:
+            raise DataError(f"cannot be decoded: {error}", codec=self.codec.name) from error
+        if len(value) > limit:
+            raise TruncatedError(f"decodes to {len(value)} bytes, at most {limit} fit here", codec=self.codec.name)
+        return value

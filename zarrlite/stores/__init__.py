@@ -1,0 +1,23 @@
+"""Stores: where keys and values live."""
+
+from zarrlite.stores.base import Listing, Store, Update, check_key, check_prefix, overwrite
+from zarrlite.stores.local import LocalStore
+from zarrlite.stores.memory import MappingStore, MemoryStore
+from zarrlite.stores.open import StoreLike, open_store
+from zarrlite.stores.views import PrefixStore, ReadOnlyStore
+
+__all__ = [
+    "Listing",
+    "LocalStore",
+    "MappingStore",
+    "MemoryStore",
+    "PrefixStore",
+    "ReadOnlyStore",
+    "Store",
+    "StoreLike",
+    "Update",
+    "check_key",
+    "check_prefix",
+    "open_store",
+    "overwrite",
+]

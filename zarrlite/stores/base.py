@@ -1,0 +1,140 @@
+"""The Store ABC: keys to values, with the operations and names of the core spec.
+
+Rules
+- A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
+- `get(k, r) == get(k)[r.start:r.stop]` for every store and every range; a missing key is None.
+- Only `get` must be written. The other operations have right, slow defaults, built on `get`, `set`, `erase`, `list`.
+- `set` replaces a value whole or not at all. Erasing what is not there is fine.
+- `lock(key)` excludes every other writer of that key; `update` is read, change, write under that lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
+from zarrlite.ranges import ALL, Buffer, ByteRange
+
+_BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
+Update = Callable[[Buffer | None], Buffer | None]
+Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
+
+
+class Store(ABC):
+    """A mapping from keys to values."""
+
+    read_only: bool = False
+
+    @abstractmethod
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        """The value, or a part of it; None: no such key."""
+
+    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
+        """Several parts of several values, in order."""
+        return [self.get(key, byte_range) for key, byte_range in key_ranges]
+
+    def set(self, key: str, value: Buffer) -> None:
+        """Store a value whole."""
+        raise ReadOnlyError(f"{self!r} cannot be written")
+
+    def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
+        """Store several values, in order."""
+        for key, value in items:
+            self.set(key, value)
+
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Overwrite values from `start` on; a value grows as needed, and a gap is filled with zeros."""
+        by_key: dict[str, list[tuple[int, Buffer]]] = {}
+        for key, start, value in key_start_values:
+            by_key.setdefault(key, []).append((start, value))
+        for key, pieces in by_key.items():
+            self.update(key, lambda old, pieces=pieces: overwrite(old, pieces))  # type: ignore[misc]
+
+    def erase(self, key: str) -> None:
+        """Remove a key, if it is there."""
+        raise ReadOnlyError(f"{self!r} cannot be written")
+
+    def erase_values(self, keys: Iterable[str]) -> None:
+        """Remove several keys."""
+        for key in keys:
+            self.erase(key)
+
+    def erase_prefix(self, prefix: str) -> None:
+        """Remove every key under a prefix."""
+        self.erase_values(list(self.list_prefix(prefix)))
+
+    def list(self) -> Iterator[str]:
+        """Every key."""
+        raise StoreError(f"{self!r} cannot be listed")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """Every key under a prefix."""
+        check_prefix(prefix)
+        return (key for key in self.list() if key.startswith(prefix))
+
+    def list_dir(self, prefix: str) -> Listing:
+        """Keys and prefixes directly under a prefix, each list sorted; both as they are written in full."""
+        keys: set[str] = set()
+        prefixes: set[str] = set()
+        for key in self.list_prefix(prefix):
+            head, slash, _ = key[len(prefix) :].partition("/")
+            (prefixes if slash else keys).add(prefix + head + slash)
+        return sorted(keys), sorted(prefixes)
+
+    def size(self, key: str) -> int | None:
+        """Bytes of a value; None: no such key."""
+        value = self.get(key)
+        return None if value is None else len(value)
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """Exclude every other writer of this key while the context lasts; nothing to exclude in a read-only store."""
+        return contextlib.nullcontext()
+
+    def update(self, key: str, fn: Update) -> None:
+        """Replace a value by what `fn` makes of it, atomically; None for absent, both ways."""
+        with self.lock(key):
+            new = fn(self.get(key))
+            if new is None:
+                self.erase(key)
+            else:
+                self.set(key, new)
+
+
+def check_key(key: str) -> str:
+    """Refuse a key that could leave the store: traversal, absolute, NUL, backslash."""
+    if _BAD_KEY(key):
+        raise KeyRefusedError(
+            f"{key!r} is not a key: segments between single '/', none empty, '.' or '..', no NUL, no '\\'"
+        )
+    return key
+
+
+def check_prefix(prefix: str) -> str:
+    """Refuse what is neither empty nor a key followed by `/`."""
+    if prefix and (not prefix.endswith("/") or _BAD_KEY(prefix[:-1])):
+        raise KeyRefusedError(f"{prefix!r} is not a prefix: empty, or a key followed by '/'")
+    return prefix
+
+
+def flat(value: Buffer) -> memoryview:
+    """A value as single bytes, whatever the item size and the strides of the buffer."""
+    view = memoryview(value)
+    if view.ndim == 1 and view.format == "B" and view.contiguous:
+        return view
+    return view.cast("B") if view.nbytes and view.c_contiguous else memoryview(view.tobytes())
+
+
+def overwrite(old: Buffer | None, pieces: Iterable[tuple[int, Buffer]]) -> bytearray:
+    """A value with pieces of it replaced, grown with zeros as needed."""
+    value = bytearray(b"" if old is None else old)
+    for start, piece in ((start, flat(piece)) for start, piece in pieces):
+        if start < 0:
+            raise StoreError(f"a partial value cannot start at {start}")
+        if len(value) < start + len(piece):
+            value.extend(bytes(start + len(piece) - len(value)))
+        value[start : start + len(piece)] = piece
+    return value

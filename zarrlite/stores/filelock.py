@@ -1,0 +1,170 @@
+"""The right to write one path, among threads and processes, without lock files.
+
+Rules
+- The right belongs to whoever holds flock(LOCK_EX) on the file at the path or, while there is none, on its directory.
+- A lock counts only if the locked inode still is the one at the path; otherwise it is let go and taken anew.
+- Who goes on holding the path after replacing or removing its file locks what will be there next, before it is there.
+- A directory is removed only under its lock: the lock of an absent file must not lose the directory it stands on.
+- The kernel gives a lock to a descriptor. Here it belongs to a thread: one that holds an inode already just counts.
+
+Two absent files of one directory exclude each other. That is more than needed; a thread may hold several paths at once
+if each further one is only ever written under the lock of the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+
+from zarrlite.stores import inodes
+from zarrlite.stores.files import DIRECTORY, MISSING, READ, make_directories
+from zarrlite.stores.inodes import identity
+from zarrlite.stores.locks import Held, KeyLocks
+
+_ATTEMPTS = 100  # to make a directory that others keep removing
+_paths = KeyLocks()
+
+
+class PathLock:
+    """The right to write one path, held by this thread."""
+
+    def __init__(self, path: str, floor: str, fsync: bool, held: Held) -> None:
+        self.path, self.directory = path, os.path.dirname(path)
+        self._floor = floor  # this directory and those above it stay, even if empty
+        self._fsync = fsync
+        self._held = held
+        self._inode: Held | None = None
+        self._absent = False  # the inode is the directory's
+
+    def acquire(self) -> None:
+        """Wait for the right."""
+        while inodes.LOCKABLE and not (self._take_file() or self._take_directory()):
+            pass  # what we waited for has been replaced by the one who had it
+
+    def release(self) -> None:
+        """Let go; a directory that was only made to be locked goes as well."""
+        removed = self._absent and self._only_ours() and _rmdir(self.directory)
+        self._let_go()
+        if removed:
+            prune(os.path.dirname(self.directory), self._floor)
+
+    def replace(self, temporary: str) -> None:
+        """Rename a file to the path."""
+        if self._lasts():
+            self._move(os.open(temporary, READ), lambda: os.replace(temporary, self.path), absent=False)
+        else:
+            os.replace(temporary, self.path)
+
+    def remove(self) -> None:
+        """Unlink the file at the path, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            # To wait for the directory while holding the file is right only within a longer lock. A plain erase has no
+            # claim on what else the directory's holder is about to write, and the two could wait for each other.
+            if self._lasts():
+                self._move(os.open(self.directory, DIRECTORY), lambda: os.unlink(self.path), absent=True)
+            else:
+                os.unlink(self.path)
+
+    def _lasts(self) -> bool:
+        """Whether the lock goes on after this change."""
+        return inodes.LOCKABLE and self._held.depth > 1
+
+    def _move(self, fd: int, change: Callable[[], None], *, absent: bool) -> None:
+        """Hold what will stand for the path before the change, let go of what stood for it after."""
+        new = inodes.hold(fd)
+        try:
+            change()
+        except BaseException:
+            inodes.let_go(new)
+            raise
+        self._let_go()
+        self._inode, self._absent = new, absent
+
+    def _let_go(self) -> None:
+        inode, self._inode = self._inode, None
+        if inode is not None:
+            inodes.let_go(inode)
+
+    def _only_ours(self) -> bool:
+        """Whether nobody else counts on the inode: no other path of this thread, no parent of a forked child."""
+        return self._inode is not None and self._inode.depth == 1 and self._inode.resource is not None
+
+    def _take_file(self) -> bool:
+        try:
+            if not stat.S_ISREG(os.stat(self.path).st_mode):
+                return False
+            fd = os.open(self.path, READ)
+        except OSError as error:
+            if error.errno in MISSING:
+                return False
+            raise
+        return self._take(fd, absent=False)
+
+    def _take_directory(self) -> bool:
+        return self._take(self._open_directory(), absent=True)
+
+    def _take(self, fd: int, *, absent: bool) -> bool:
+        self._inode, self._absent = inodes.hold(fd), absent
+        current = self._inode.key == identity(self.directory if absent else self.path)
+        if current and not (absent and os.path.isfile(self.path)):
+            return True
+        self._let_go()  # not release(): the directory at the path is not the one we hold
+        return False
+
+    def _open_directory(self) -> int:
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(FileNotFoundError):
+                return os.open(self.directory, DIRECTORY)
+            with contextlib.suppress(FileNotFoundError):
+                existing = make_directories(self.directory, fsync=self._fsync)
+                self._floor = min(self._floor, existing, key=len)
+        return os.open(self.directory, DIRECTORY)
+
+
+@contextlib.contextmanager
+def hold(path: str, floor: str, *, fsync: bool = False) -> Iterator[PathLock]:
+    """Hold the right to write a path while the context lasts; what is below the floor and empty afterwards goes."""
+    with _paths(path) as held:
+        if held.depth > 1:
+            yield held.resource
+            return
+        lock = held.resource = PathLock(path, floor, fsync, held)
+        try:
+            lock.acquire()
+            yield lock
+        finally:
+            lock.release()
+
+
+def prune(directory: str, floor: str) -> bool:
+    """Remove a directory and those above it, up to the floor, while they are empty and nobody holds them."""
+    removed = False
+    while len(directory) > len(floor) and remove_directory(directory):
+        removed, directory = True, os.path.dirname(directory)
+    return removed
+
+
+def remove_directory(directory: str) -> bool:
+    """Remove a directory if it is empty and nobody holds it."""
+    if not inodes.LOCKABLE:
+        return _rmdir(directory)
+    try:
+        inode = inodes.try_hold(os.open(directory, DIRECTORY))
+    except OSError:
+        return False
+    if inode is None:
+        return False
+    try:
+        return _rmdir(directory)
+    finally:
+        inodes.let_go(inode)
+
+
+def _rmdir(directory: str) -> bool:
+    try:
+        os.rmdir(directory)
+    except OSError:  # not empty, gone, a symlink
+        return False
+    return True

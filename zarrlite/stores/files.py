@@ -1,0 +1,102 @@
+"""Files and directories, by descriptor: what the local store is made of.
+
+Rules
+- Nothing here knows about keys, roots or locks, and everything raises OSError.
+- Reads never ask for more than the file holds; reads and writes go on until they are complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+from typing import Final
+
+from zarrlite.ranges import Buffer
+from zarrlite.stores.base import flat
+
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+READ: Final = os.O_RDONLY | _CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # nonblocking: a fifo must not hang the reader
+NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
+SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of one
+MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR}) | SYMLINK  # a path that leads nowhere
+TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
+
+_count = itertools.count()
+
+
+def read(fd: int, start: int, stop: int) -> bytes:
+    """The bytes of a file between two offsets that are known to lie within it."""
+    if start == stop:
+        return b""
+    data = _pread(fd, stop - start, start)
+    if len(data) == stop - start:
+        return data
+    pieces = []
+    while data:  # the kernel reads at most 2 GiB at once; no data: the file has been cut meanwhile
+        pieces.append(data)
+        start += len(data)
+        data = _pread(fd, stop - start, start) if start < stop else b""
+    return b"".join(pieces)
+
+
+def temporary_name(directory: str) -> str:
+    """A path in a directory that nobody else will write to."""
+    return os.path.join(directory, f"{TEMPORARY}{os.getpid()}.{next(_count)}.{os.urandom(8).hex()}")
+
+
+def write(path: str, value: Buffer, *, fsync: bool) -> None:
+    """Write a new file."""
+    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC, 0o666)
+    try:
+        view = flat(value)
+        while view:
+            view = view[os.write(fd, view) :]
+        if fsync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def discard(path: str) -> None:
+    """Remove a file, if that is possible."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def make_directories(directory: str, *, fsync: bool) -> str:
+    """Make a directory and the missing ones above it; the lowest one that was there before."""
+    missing: list[str] = []
+    existing = directory
+    while not os.path.lexists(existing):
+        missing.append(existing)
+        existing = os.path.dirname(existing)
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # somebody else makes it too
+            os.mkdir(path)
+        if fsync:
+            sync_directory(os.path.dirname(path))
+    return existing
+
+
+def sync_directory(directory: str) -> None:
+    """Make the names in a directory durable; nothing to do if it has gone."""
+    with contextlib.suppress(FileNotFoundError):
+        fd = os.open(directory, DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _pread(fd: int, count: int, offset: int) -> bytes:
+    return os.pread(fd, count, offset)
+
+
+if not hasattr(os, "pread"):  # pragma: no cover  (Windows; the descriptor is never shared, so its position is ours)
+
+    def _pread(fd: int, count: int, offset: int) -> bytes:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, count)

@@ -1,0 +1,264 @@
+"""A directory of the local file system as a store: the key is the path below the root.
+
+Rules
+- A value is written to a temporary file beside it and renamed: readers see the old value or the new one, whole.
+- `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
+- No key leads out of the root, also not through symlinks (paths.py).
+- Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
+- Directories exist as long as something is in them; only the root stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
+from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.stores import files
+from zarrlite.stores.base import Listing, Store, Update, check_prefix
+from zarrlite.stores.filelock import hold, prune, remove_directory
+from zarrlite.stores.paths import Root, is_temporary
+
+_ATTEMPTS = 100  # to write into a directory that others keep removing
+_REASONS = {
+    errno.ENOTDIR: "one of its parents is a value",
+    errno.EISDIR: "it is a prefix of other keys",
+    errno.ENAMETOOLONG: "the file system takes no names as long as that",
+}
+
+
+class LocalStore(Store):
+    """A store below a directory, which is made when something is first written.
+
+    `fsync` makes a value durable before `set` returns. Other processes are excluded from writing a locked key where the
+    file system can lock files; not so on Windows, nor on network file systems without flock (a warning says so).
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, read_only: bool = False) -> None:
+        given = os.fsdecode(root)
+        if not given or "\0" in given:
+            raise ArgumentError(f"{given!r} is not the path of a directory")
+        self.root = os.path.abspath(given)
+        self.fsync = fsync
+        self.read_only = read_only
+        self._root = Root(self.root)
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self.root!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalStore) and type(other) is type(self) and other.root == self.root
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.root))
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        return self._read(key, (byte_range,))[0]
+
+    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
+        """Several parts of several values, in order; neighbours with one key are parts of one and the same value."""
+        parts: list[Buffer | None] = []
+        for key, group in itertools.groupby(key_ranges, key=lambda item: item[0]):
+            parts += self._read(key, [byte_range for _, byte_range in group])
+        return parts
+
+    def size(self, key: str) -> int | None:
+        with _failures("read", key):
+            path = self._root.path(key)
+            try:
+                info = os.lstat(path)
+                if stat.S_ISLNK(info.st_mode) and self._root.leads_somewhere(path, key):
+                    info = os.stat(path)
+            except OSError as error:
+                if error.errno in files.MISSING:
+                    return None
+                raise
+            return info.st_size if stat.S_ISREG(info.st_mode) and not is_temporary(key) else None
+
+    def _read(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes] | list[None]:
+        try:
+            fd = self._open(key)
+            if fd is None:
+                return [None] * len(ranges)
+            try:
+                info = os.fstat(fd)
+                if not stat.S_ISREG(info.st_mode):  # a directory: a prefix of other keys
+                    return [None] * len(ranges)
+                return [files.read(fd, *byte_range.resolve(info.st_size)) for byte_range in ranges]
+            finally:
+                os.close(fd)
+        except StoreError:
+            raise
+        except OSError as error:
+            raise _failure(error, "read", key) from error
+
+    def _open(self, key: str) -> int | None:
+        path = self._root.path(key)
+        if is_temporary(key):
+            return None
+        try:
+            try:
+                return os.open(path, files.READ | files.NOFOLLOW)
+            except OSError as error:
+                if error.errno not in files.SYMLINK or not self._root.leads_somewhere(path, key):
+                    raise
+                return os.open(path, files.READ)
+        except OSError as error:
+            if error.errno in files.MISSING:
+                return None
+            raise
+
+    # Listing
+
+    def list(self) -> Iterator[str]:
+        return self._walk("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return self._walk(check_prefix(prefix))
+
+    def list_dir(self, prefix: str) -> Listing:
+        entries = self._entries(check_prefix(prefix))
+        return [key for key in entries if not key.endswith("/")], [key for key in entries if key.endswith("/")]
+
+    def _walk(self, prefix: str) -> Iterator[str]:
+        pending = [prefix]
+        while pending:
+            entry = pending.pop()
+            if entry and not entry.endswith("/"):
+                yield entry
+            else:
+                pending += reversed(self._entries(entry))
+
+    def _entries(self, prefix: str) -> Sequence[str]:
+        with _failures("listed", prefix):
+            return self._root.entries(prefix)
+
+    # Writing
+
+    def set(self, key: str, value: Buffer) -> None:
+        path = self._writable(key)
+        with _failures("written", key):
+            try:
+                self._replace(path, value)
+            except BaseException:
+                prune(os.path.dirname(path), self.root)
+                raise
+            if self.fsync:
+                files.sync_directory(os.path.dirname(path))
+
+    def erase(self, key: str) -> None:
+        path = self._writable(key)
+        with _failures("erased", key):
+            if os.path.lexists(path) and not os.path.isdir(path):
+                self._unlink(path)
+                if prune(os.path.dirname(path), self.root):
+                    self._root.forget()
+
+    def erase_prefix(self, prefix: str) -> None:
+        """Remove every key under a prefix, and what killed writers have left; symlinks go, what they point at stays."""
+        self._check_writable()
+        check_prefix(prefix)
+        with _failures("erased", prefix):
+            top = self._root.path(prefix[:-1]) if prefix else self.root
+            if prefix and os.path.islink(top):
+                os.unlink(top)
+            else:
+                self._erase_tree(top)
+            prune(os.path.dirname(top), self.root)
+            self._root.forget()
+
+    @contextlib.contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            if not self.read_only:
+                path = self._writable(key)
+                with _failures("locked", key):
+                    stack.enter_context(hold(path, self.root, fsync=self.fsync))
+            yield
+
+    def update(self, key: str, fn: Update) -> None:
+        self._check_writable()
+        super().update(key, fn)
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(f"{self!r} was opened for reading only")
+
+    def _writable(self, key: str) -> str:
+        """The path of a key that may be written."""
+        self._check_writable()
+        with _failures("written", key):
+            path = self._root.path(key)
+            if is_temporary(key):
+                raise KeyRefusedError(f"{key!r} is not a key: names with {files.TEMPORARY!r} are reserved", key=key)
+            if os.path.islink(path):
+                self._root.leads_somewhere(path, key)
+        return path
+
+    def _replace(self, path: str, value: Buffer) -> None:
+        """Write a temporary file and rename it; again if its directory was pruned, or the file erased, meanwhile."""
+        directory = os.path.dirname(path)
+        for attempt in itertools.count(1):
+            temporary = files.temporary_name(directory)
+            try:
+                files.write(temporary, value, fsync=self.fsync)
+                with hold(path, self.root, fsync=self.fsync) as lock:
+                    lock.replace(temporary)
+                return
+            except BaseException as error:
+                files.discard(temporary)
+                if not isinstance(error, FileNotFoundError) or attempt == _ATTEMPTS:
+                    raise
+            with contextlib.suppress(FileNotFoundError):
+                files.make_directories(directory, fsync=self.fsync)
+
+    def _unlink(self, path: str) -> None:
+        with hold(path, self.root) as lock:
+            lock.remove()
+
+    def _erase_tree(self, top: str) -> None:
+        directories = [top]
+        for directory in directories:  # which grows meanwhile
+            for entry in _scan(directory):
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(entry.path)
+                elif entry.is_symlink() or is_temporary(entry.name):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(entry.path)
+                else:
+                    self._unlink(entry.path)
+        for directory in reversed(directories):
+            if directory != self.root:
+                remove_directory(directory)
+
+
+def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as found:
+            return list(found)
+    except OSError as error:
+        if error.errno in files.MISSING:
+            return []
+        raise
+
+
+@contextlib.contextmanager
+def _failures(done: str, key: str) -> Iterator[None]:
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise _failure(error, done, key) from error
+
+
+def _failure(error: OSError, done: str, key: str) -> StoreError:
+    reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
+    return StoreError(f"{key!r} cannot be {done}: {reason}", key=key, errno=error.errno)

@@ -1,0 +1,86 @@
+"""Stores in memory: over any mapping, or over a dict of their own.
+
+Rules
+- Values are immutable bytes, so that no caller shares a buffer with the store.
+- The mapping is written and listed under one guard: a listing is a snapshot, whatever other threads do meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.stores.base import Store, check_key, check_prefix, flat
+from zarrlite.stores.locks import KeyLocks
+
+_WHOLE = ""  # the name under which the mapping as a whole is locked; it is no key
+
+
+class MappingStore(Store):
+    """A store over a mapping from keys to bytes.
+
+    >>> mapping = {}
+    >>> MappingStore(mapping).set("a/b", b"value")
+    >>> mapping
+    {'a/b': b'value'}
+    """
+
+    def __init__(self, mapping: MutableMapping[str, Any]) -> None:
+        self._mapping = mapping
+        self._locks = KeyLocks()
+
+    def __repr__(self) -> str:
+        count = len(self._mapping)
+        return f"{type(self).__name__}({count} {'key' if count == 1 else 'keys'})"
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        value = self._mapping.get(check_key(key))
+        if value is None or type(value) is bytes:
+            return value if value is None else byte_range.of(value)
+        return bytes(byte_range.of(flat(value)))  # somebody else's buffer, which may change
+
+    def size(self, key: str) -> int | None:
+        value = self._mapping.get(check_key(key))
+        return None if value is None else memoryview(value).nbytes
+
+    def set(self, key: str, value: Buffer) -> None:
+        frozen = value if type(value) is bytes else bytes(flat(value))
+        with self.lock(key), self._locks(_WHOLE):
+            self._mapping[key] = frozen
+
+    def erase(self, key: str) -> None:
+        with self.lock(key), self._locks(_WHOLE):
+            self._mapping.pop(key, None)
+
+    def list(self) -> Iterator[str]:
+        return iter(sorted(self._snapshot()))
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        return iter(sorted(key for key in self._snapshot() if key.startswith(prefix)))
+
+    def lock(self, key: str) -> AbstractContextManager[Any]:
+        """Exclude the other threads; the store is known to this process only."""
+        return self._locks(check_key(key))
+
+    def _snapshot(self) -> dict[str, Any]:
+        with self._locks(_WHOLE):
+            return dict(self._mapping)
+
+
+class MemoryStore(MappingStore):
+    """A store of its own in memory; a pickled one is a copy.
+
+    >>> store = MemoryStore({"a": b"0123"})
+    >>> store, bytes(store.get("a", ByteRange(1, -1)))
+    (MemoryStore(1 key), b'12')
+    """
+
+    def __init__(self, values: Mapping[str, Buffer] | None = None) -> None:
+        super().__init__({})
+        self.set_many((values or {}).items())
+
+    def __reduce__(self) -> tuple[type[MemoryStore], tuple[dict[str, Any]]]:
+        return type(self), (self._snapshot(),)

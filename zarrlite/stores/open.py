@@ -1,0 +1,76 @@
+"""What users pass as a store: a Store, a path, a URI, a mapping or nothing.
+
+Rules
+- `file` URIs follow RFC 8089: an absolute path, percent-decoded, of this machine; no query, no fragment.
+- `memory://name` is one store for the whole process, `memory://` a new one each time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import MutableMapping
+from typing import Any
+
+from zarrlite.errors import ArgumentError
+from zarrlite.stores.base import Store
+from zarrlite.stores.local import LocalStore
+from zarrlite.stores.memory import MappingStore, MemoryStore
+from zarrlite.stores.views import ReadOnlyStore
+
+StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
+
+_split = re.compile(r"(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)", re.IGNORECASE | re.DOTALL).fullmatch  # c:// is a drive
+_local = re.compile(r"(?://(?:localhost)?)?(/[^?#]*)", re.IGNORECASE | re.DOTALL).fullmatch
+_named: dict[str, MemoryStore] = {}
+
+
+def open_store(store: StoreLike, *, read_only: bool = False) -> Store:
+    """The store that is meant.
+
+    >>> open_store("memory://")
+    MemoryStore(0 keys)
+    >>> open_store("file:///tmp/a%20b.zarr")
+    LocalStore('/tmp/a b.zarr')
+    """
+    if isinstance(store, str):
+        store = _resolve(store)
+    if isinstance(store, str | os.PathLike):
+        return LocalStore(store, read_only=read_only)
+    found = _wrap(store)
+    return ReadOnlyStore(found) if read_only and not found.read_only else found
+
+
+def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
+    if isinstance(store, Store):
+        return store
+    if store is None:
+        return MemoryStore()
+    if isinstance(store, MutableMapping):
+        return MappingStore(store)
+    raise ArgumentError(f"a store is a Store, a path, a URI, a mutable mapping or None, not {type(store).__name__}")
+
+
+def _resolve(text: str) -> str | Store:
+    """A path, or the store that a URI names."""
+    parts = _split(text)
+    if parts is None:
+        return text
+    file, local, scheme, name = parts.groups()
+    if file:
+        return _file_path(text, local)
+    if scheme.lower() == "memory":
+        return _named.setdefault(name, MemoryStore()) if name else MemoryStore()
+    raise ArgumentError(f"{text!r}: stores are opened by file:// and memory:// URIs and by paths, not by {scheme}://")
+
+
+def _file_path(uri: str, rest: str) -> str:
+    from urllib.parse import unquote
+
+    path = _local(rest)
+    if path is None:
+        raise ArgumentError(f"{uri!r} is not file:///an/absolute/path of this machine (a '?' or '#' is %3F or %23)")
+    try:
+        return unquote(path[1], errors="strict")
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{uri!r} is not UTF-8 behind its percent signs") from error

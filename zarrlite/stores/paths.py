@@ -1,0 +1,128 @@
+"""Keys as paths below a root, and the paths below a root as keys.
+
+Rules
+- A path never leaves the root, also not through symlinks. A symlink that stays within is what it points at, and one
+  that leads nowhere is nothing.
+- Directories are checked once: who can write below the root can still change one under a process that is at work.
+- Names that begin with `__zarrlite.tmp.` belong to files that are being written. They are nobody's keys.
+- A listing holds what can be read: no temporaries, no links out of the root or in a circle, no names that are not keys.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from zarrlite.errors import KeyRefusedError
+from zarrlite.stores.base import check_key, check_prefix
+from zarrlite.stores.files import MISSING, TEMPORARY
+
+_CHECKED = 10_000  # directories to remember as checked
+
+
+class Root:
+    """A directory, and the way from keys to paths below it."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._base = os.path.join(directory, "")
+        self._checked: set[str] = set()
+
+    def path(self, key: str) -> str:
+        """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
+        path = self._base + _encodable(check_key(key))
+        if path.rpartition("/")[0] not in self._checked:
+            self._check_directories(key)
+        return path
+
+    def leads_somewhere(self, path: str, key: str) -> bool:
+        """Whether a symlink points at something; refused if that is outside of the root."""
+        if not os.path.exists(path):
+            return False
+        self._check_link(path, key)
+        return True
+
+    def entries(self, prefix: str) -> list[str]:
+        """The keys and, with a `/` at the end, the prefixes directly under a prefix, in the order of all their keys."""
+        self._check_directories(_encodable(check_prefix(prefix)))
+        if is_temporary(prefix):
+            return []
+        try:
+            with os.scandir(self._base + prefix) as found:
+                return sorted(filter(None, (self._entry(prefix, entry) for entry in found)))
+        except OSError as error:
+            if error.errno in MISSING:
+                return []
+            raise
+
+    def forget(self) -> None:
+        """Check directories anew, as some have been removed and may come back as something else."""
+        self._checked.clear()
+
+    def _check_directories(self, key: str) -> None:
+        end = key.find("/")
+        while end >= 0:
+            directory = self._base + key[:end]
+            if directory not in self._checked and not self._check_directory(directory, key):
+                return
+            end = key.find("/", end + 1)
+
+    def _check_directory(self, directory: str, key: str) -> bool:
+        """Whether a directory is there; refused if it is outside of the root."""
+        try:
+            if stat.S_ISLNK(os.lstat(directory).st_mode):
+                self._check_link(directory, key)
+                os.stat(directory)
+        except OSError as error:
+            if error.errno in MISSING:
+                return False  # and not remembered: it may come into being as a symlink
+            raise
+        if len(self._checked) >= _CHECKED:
+            self._checked.clear()
+        self._checked.add(directory)
+        return True
+
+    def _check_link(self, path: str, key: str) -> None:
+        if not self._within(os.path.realpath(path)):
+            raise KeyRefusedError(f"{key!r} leads out of {self.directory!r} by a symlink", key=key)
+
+    def _within(self, real: str) -> bool:
+        root = os.path.realpath(self.directory)
+        return real == root or real.startswith(os.path.join(root, ""))
+
+    def _entry(self, prefix: str, entry: os.DirEntry[str]) -> str | None:
+        name = entry.name
+        if name.startswith(TEMPORARY) or "\\" in name or not _is_encodable(name):
+            return None
+        if entry.is_symlink() and not self._is_listed(prefix, entry):
+            return None
+        if entry.is_dir():
+            return f"{prefix}{name}/"
+        return f"{prefix}{name}" if entry.is_file() else None
+
+    def _is_listed(self, prefix: str, link: os.DirEntry[str]) -> bool:
+        real = os.path.realpath(link.path)
+        # A walk that ends: no link back to a directory on the way from the root to here.
+        way = [prefix[:end] for end, letter in enumerate(prefix) if letter == "/"]
+        return self._within(real) and all(real != os.path.realpath(self._base + step) for step in ["", *way])
+
+
+def is_temporary(key: str) -> bool:
+    """Whether a name of the key is reserved for files that are being written."""
+    return TEMPORARY in key and f"/{TEMPORARY}" in f"/{key}"
+
+
+def _encodable(key: str) -> str:
+    if not _is_encodable(key):
+        raise KeyRefusedError(f"{key!r} is not a key: lone surrogates cannot be stored", key=key)
+    return key
+
+
+def _is_encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

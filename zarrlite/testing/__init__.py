@@ -1,0 +1,1 @@
+"""Tools to test what others build on zarrlite: the laws that its interfaces obey."""
