@@ -58,8 +58,7 @@ def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, 
         raise not_found(place, where)
     if existing is not None and not isinstance(existing, ArrayMetadata):
         raise NodeExistsError(f"{where!r} in {place!r} is a group, not an array", path=where)
-    node = open(place, mode=mode, path=where, **kwargs)
-    return node  # type: ignore[return-value]
+    return open(place, mode=mode, path=where, **kwargs)  # type: ignore[return-value]
 
 
 def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Group:
@@ -67,8 +66,7 @@ def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, 
     place, where, existing = _locate(store, path, mode, kwargs.get("strict", True), None)
     if isinstance(existing, ArrayMetadata):
         raise NodeExistsError(f"{where!r} in {place!r} is an array, not a group", path=where)
-    node = open(place, mode=mode, path=where, **kwargs)
-    return node  # type: ignore[return-value]
+    return open(place, mode=mode, path=where, **kwargs)  # type: ignore[return-value]
 
 
 def _locate(
@@ -118,9 +116,9 @@ def create_array(
     """Create an array.
 
     `chunks`, `shards`, `filters`, `serializer`, `compressors`, `fill_value`, `attributes`, `chunk_key_encoding`,
-    `dimension_names` and `config` are zarr-python's. `codecs` is the whole chain instead of the middle four (`chunks` is
-    then the shape of the chunk grid), `storage_transformers` the stack below it. Extensions are given as objects, as JSON
-    or by name. `missing_chunks` and `write_empty_chunks` hold for the object returned.
+    `dimension_names` and `config` are zarr-python's. `codecs` is the whole chain instead of shards to compressors
+    (`chunks` is then the shape of the chunk grid), `storage_transformers` the stack below it. Extensions are given as
+    objects, as JSON or by name. `missing_chunks` and `write_empty_chunks` hold for the object returned.
 
     >>> create_array("memory://", shape=(4, 4), dtype="float32", chunks=(2, 2)).chunks
     (2, 2)

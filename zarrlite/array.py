@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zarrlite import indexing, parallel
-from zarrlite.creation import normalize_shape
 from zarrlite.codecs.base import ArrayBytesCodec, scalar_array
+from zarrlite.creation import normalize_shape
 from zarrlite.errors import (
     ArgumentError,
     DataError,

@@ -104,7 +104,7 @@ def guess_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _chunk_shape(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
-    if isinstance(chunks, str) and chunks == "auto" or chunks is None:
+    if (isinstance(chunks, str) and chunks == "auto") or chunks is None:
         if shards is not None and shards != "auto":
             return normalize_shape(shards)
         return guess_chunks(shape, data_type.itemsize or 64)

@@ -1,7 +1,7 @@
 """The exception tree: everything that bad input can raise.
 
 Rules
-- Each class mixes in the standard exception that a caller would catch anyway (ValueError, KeyError, OSError, IndexError).
+- Each class mixes in the standard exception that a caller would catch anyway (ValueError, KeyError, OSError ...).
 - A message says what is wrong, where, and what would be right; the parts of "where" are attributes as well.
 - Every error pickles, so that it survives the way back from a worker process.
 """

@@ -24,7 +24,7 @@ def runtime(default: T) -> T:
     return option
 
 
-class Extension(ABC):  # noqa: B024 - kinds add their abstract methods
+class Extension(ABC):
     """Base of data types, chunk grids, chunk key encodings, codecs and storage transformers."""
 
     kind: ClassVar[str]  # the extension point: "codec", "data_type" ...

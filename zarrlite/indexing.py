@@ -167,7 +167,7 @@ def basic(index: Index, shape: Shape) -> Request:
         axis = _slice(item, shape[dim]) if isinstance(item, slice) else _integer(item, shape[dim], dim)
         axes.append(axis)
         if not axis.dropped:
-            final.append(axis.part.count)
+            final.append(axis.part.length)
     scalar = not final and Ellipsis not in (index if isinstance(index, tuple) else (index,))
     return Request(Selection([a.part for a in axes]), tuple(final), _flips([a.backwards for a in axes]), scalar)
 
@@ -216,12 +216,12 @@ def _advanced(items: list[Any], shape: Shape, *, force_front: bool) -> Request:
         place = 0
     points = Points(tuple(c.ravel() for c in together))
     front, back = others[:place], others[place:]
-    parts: list[Part] = [o[1].part for o in front if o] + [points] + [o[1].part for o in back if o]  # type: ignore[list-item]
+    parts: list[Part] = [o[1].part for o in front if o] + [points] + [o[1].part for o in back if o]
     dims = [(o[0],) for o in front if o] + [tuple(point_dims)] + [(o[0],) for o in back if o]
     backwards = [o[1].backwards for o in front if o] + [False] + [o[1].backwards for o in back if o]
 
     def lengths(items: list[tuple[int, _Axis] | None]) -> list[int]:
-        return [o[1].part.count if o else 1 for o in items]
+        return [o[1].part.length if o else 1 for o in items]
 
     final = (*lengths(front), *together[0].shape, *lengths(back))
     return Request(Selection(parts, dims), final, _flips(backwards))
@@ -246,14 +246,14 @@ def orthogonal(index: Index, shape: Shape) -> Request:
             parts.append(axis.part)
             backwards.append(axis.backwards)
             if not axis.dropped:
-                final.append(axis.part.count)
+                final.append(axis.part.length)
             continue
         if item.ndim != 1:
             raise SelectionError(f"oindex takes arrays of one dimension, not of {item.ndim}")
         (picked,) = _mask_coordinates(item, shape, dim) if item.dtype.kind == "b" else (item,)
         parts.append(Points((_coordinates(picked, shape[dim], dim),)))
         backwards.append(False)
-        final.append(parts[-1].count)
+        final.append(parts[-1].length)
     return Request(Selection(parts), tuple(final), _flips(backwards), scalar=not final)
 
 
@@ -270,7 +270,7 @@ def blocks(index: Index, shape: Shape, chunk_shape: Shape) -> Request:
             raise SelectionError("blocks takes integers and slices")
         if axis.backwards or axis.part.step != 1:
             raise SelectionError("blocks takes slices of step 1")
-        first, count, length = axis.part.start, axis.part.count, chunk_shape[dim]
+        first, count, length = axis.part.start, axis.part.length, chunk_shape[dim]
         slices.append(slice(first * length, min((first + count) * length, shape[dim])))
     return basic(tuple(slices), shape)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from zarrlite.config import show
+from zarrlite.metadata import ArrayMetadata, GroupMetadata
 
 if TYPE_CHECKING:
     from zarrlite.array import Array
@@ -96,10 +97,11 @@ def tree(group: Group, level: int | None) -> Tree:
         members = sorted(group.members())
         for i, (name, node) in enumerate(members):
             last = i == len(members) - 1
-            what = f" {node.shape} {node.metadata.data_type.name}" if node.metadata.node_type == "array" else ""
+            metadata = node.metadata
+            what = f" {metadata.shape} {metadata.data_type.name}" if isinstance(metadata, ArrayMetadata) else ""
             yield f"{indent}{'└── ' if last else '├── '}{name}{what}"
-            if node.metadata.node_type == "group":
-                yield from lines(node, indent + ("    " if last else "│   "), depth + 1)
+            if isinstance(metadata, GroupMetadata):
+                yield from lines(cast("Group", node), indent + ("    " if last else "│   "), depth + 1)
 
     return Tree("\n".join((group.name, *lines(group, "", 0))))
 

@@ -89,8 +89,8 @@ class ArrayMetadata:
     @classmethod
     def from_json(cls, document: Mapping[str, Json], context: Context | None = None) -> Self:
         """Parse a document; raises the first fault, which carries all others as `problems`."""
-        context = context or Context()
-        return _ArrayParser(document, context).parse(cls)
+        metadata: Self = _ArrayParser(document, context or Context()).parse(cls)
+        return metadata
 
     def to_json(self) -> dict[str, Json]:
         """The document, in canonical spelling."""
@@ -268,7 +268,7 @@ def _attributes(top: Config) -> dict[str, Json] | None:
 
 
 def _consolidated(top: Config) -> Mapping[str, Json] | None:
-    """ "For historical reasons" (core spec, Additional fields) an object of its own form; zarr-python also wrote null."""
+    """An object of its own form "for historical reasons" (core spec, Additional fields); null stands for absent."""
     if top.raw("consolidated_metadata", None) is None:
         return None
     config = top.object("consolidated_metadata")

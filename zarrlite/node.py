@@ -80,13 +80,13 @@ def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool) -
     """Create a node, and groups above it where there are none; nothing is touched before all of that is known to do."""
     prefix = key_prefix(path)
     document = serialize(metadata)
-    if store.size(prefix + DOCUMENT) is not None:
-        if not overwrite:
-            raise NodeExistsError(
-                f"there is a node at {path!r} in {store!r} already; overwrite=True replaces it", path=path
-            )
+    exists = store.size(prefix + DOCUMENT) is not None
+    if exists and not overwrite:
+        raise NodeExistsError(
+            f"there is a node at {path!r} in {store!r} already; overwrite=True replaces it", path=path
+        )
     missing = _missing_ancestors(store, path)
-    if store.size(prefix + DOCUMENT) is not None:
+    if exists:
         store.erase_prefix(prefix)
     for ancestor in missing:
         store.set(key_prefix(ancestor) + DOCUMENT, serialize(GroupMetadata(attributes={})))

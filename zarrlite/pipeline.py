@@ -1,7 +1,7 @@
 """A codec chain bound to a chunk: read, encode, update.
 
 Rules
-- "exactly one array -> bytes codec" (core spec, Codecs), array -> array codecs before it, bytes -> bytes codecs after it.
+- "exactly one array -> bytes codec" (core spec, Codecs), array -> array codecs before, bytes -> bytes codecs after it.
 - Everything that does not depend on a chunk's bytes is worked out once, here.
 - There is no partial path beside a full path: a full read is the selection that covers the chunk.
 """
@@ -37,8 +37,8 @@ def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
         serializers += kind == 1
         if kind < stage or serializers > 1:
             raise MetadataError(
-                f"{codec.name} cannot stand here: the order is array -> array codecs, exactly one array -> bytes codec, "
-                "bytes -> bytes codecs",
+                f"{codec.name} cannot stand here: the order is array -> array codecs, exactly one array -> bytes "
+                "codec, bytes -> bytes codecs",
                 pointer=f"/{i}",
                 kind="conflict",
             )

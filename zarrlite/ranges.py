@@ -23,7 +23,7 @@ class ByteRange(NamedTuple):
     stop: int | None = None
 
     def of(self, value: Buffer) -> Buffer:
-        """This part of a value."""
+        """The part of a value that is meant."""
         if self == ALL:
             return value
         return value[self.start : self.stop] if type(value) is bytes else memoryview(value)[self.start : self.stop]

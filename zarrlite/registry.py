@@ -78,8 +78,9 @@ class Registry(Generic[E]):
         cls = self.find(config.name)
         if cls is None:
             if understood or not self.ignorable:
+                known = ", ".join(self.names())
                 raise UnknownExtensionError(
-                    f"{show(config.name)} is not a known {self.kind.replace('_', ' ')} (known: {', '.join(self.names())})",
+                    f"{show(config.name)} is not a known {self.kind.replace('_', ' ')} (known: {known})",
                     pointer=pointer,
                     kind="unknown-extension",
                     document=context.document,

@@ -20,24 +20,23 @@ Shape = tuple[int, ...]
 
 
 class Span(NamedTuple):
-    """`count` elements from `start`, `step` (positive) apart, along one dimension."""
+    """`length` elements from `start`, `step` (positive) apart, along one dimension."""
 
     start: int
-    count: int
+    length: int
     step: int = 1
 
     @property
     def slice(self) -> slice:
-        return slice(self.start, self.start + self.count * self.step, self.step)
+        return slice(self.start, self.start + self.length * self.step, self.step)
 
-    def along(self, length: int) -> Iterator[tuple[Shape, Span, Span]]:
+    def along(self, chunk_length: int) -> Iterator[tuple[Shape, Span, Span]]:
         """For each chunk of this length: its index, the part inside of it, the part of the result."""
-        start, count, step = self
+        start, length, step = self
         done = 0
-        while done < count:
-            position = start + done * step
-            chunk, offset = divmod(position, length)
-            here = min(count - done, (length - offset + step - 1) // step)
+        while done < length:
+            chunk, offset = divmod(start + done * step, chunk_length)
+            here = min(length - done, (chunk_length - offset + step - 1) // step)
             yield (chunk,), Span(offset, here, step), Span(done, here)
             done += here
 
@@ -48,15 +47,15 @@ class Points(NamedTuple):
     coords: tuple[Array, ...]
 
     @property
-    def count(self) -> int:
+    def length(self) -> int:
         return len(self.coords[0])
 
     def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Points]]:
         """For each chunk that holds points: its index, the points inside of it, their places in the result."""
-        if not self.count:
+        if not self.length:
             return
         chunks = [c // n for c, n in zip(self.coords, lengths, strict=True)]
-        group = np.zeros(self.count, np.intp)
+        group = np.zeros(self.length, np.intp)
         for c in chunks:  # number the chunks densely: a product of grid lengths could overflow
             values, inverse = np.unique(c, return_inverse=True)
             group = np.unique(group * len(values) + inverse, return_inverse=True)[1]
@@ -78,7 +77,7 @@ class Selection:
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
         self.parts = tuple(parts)
         self.dims = tuple((i,) for i in range(len(parts))) if dims is None else tuple(dims)
-        self.shape = tuple(part.count for part in self.parts)
+        self.shape = tuple(part.length for part in self.parts)
         # plain: slices of the dimensions in order, which numpy indexes without a copy
         self.plain = all(type(p) is Span for p in parts) and (dims is None or list(dims) == sorted(dims))
 
@@ -130,7 +129,7 @@ class Selection:
         for axis, (part, dims) in enumerate(zip(self.parts, self.dims, strict=True)):
             coords = part.coords if isinstance(part, Points) else (np.arange(*part.slice.indices(part.slice.stop)),)
             shape = [1] * len(self.parts)
-            shape[axis] = part.count
+            shape[axis] = part.length
             for dim, coord in zip(dims, coords, strict=True):
                 mesh[dim] = coord.reshape(shape)
         return tuple(mesh)
@@ -141,8 +140,7 @@ class Selection:
             yield (), self, self
             return
         ways = [self._along(part, dims, chunk_shape) for part, dims in zip(self.parts, self.dims, strict=True)]
-        identity = self.plain
-        if identity:
+        if self.plain:
             for picks in _product(ways):
                 yield (
                     tuple([p[0][0] for p in picks]),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -165,7 +165,7 @@ class Limit(NamedTuple):
 class Decoder(Protocol):
     """The half of a bytes -> bytes codec that reading needs."""
 
-    name: str
+    name: ClassVar[str]
 
     def decode(self, data: Buffer, limit: int) -> Buffer: ...
 

@@ -58,7 +58,7 @@ class Bytes(ArrayBytesCodec):
 
     def encode(self, array: Array, spec: ArraySpec) -> Buffer:
         stored = np.ascontiguousarray(array, self.stored_dtype(spec))
-        return memoryview(stored.reshape(-1).view("u1"))
+        return stored.reshape(-1).view("u1").data
 
     def decode(self, data: Buffer, spec: ArraySpec) -> Array:
         expected = self.encoded_size(spec)
@@ -114,18 +114,20 @@ class _RawElements(ArraySource):
         return None if array is None else bound._checked(array)
 
     def _read_spans(self, selection: Selection) -> Array | None:
-        """One strided view over the bytes from the first element to the last; far apart along the first axis: several."""
+        """One strided view from the first element to the last; several where they lie far apart along an axis."""
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
-        strides = [bound.strides[d] * part.step for part, (d,) in zip(selection.parts, selection.dims, strict=True)]  # type: ignore[union-attr]
-        first = sum(bound.strides[d] * part.start for part, (d,) in zip(selection.parts, selection.dims, strict=True))  # type: ignore[union-attr]
+        spans = [
+            (p, bound.strides[d]) for p, (d,) in zip(selection.parts, selection.dims, strict=True) if type(p) is Span
+        ]
+        strides = [span.step * stride for span, stride in spans]
+        first = sum(span.start * stride for span, stride in spans)
         extents = [(n - 1) * s for n, s in zip(selection.shape, strides, strict=True)]
         outer = max(range(len(strides)), key=lambda i: extents[i])
         rest = sum(extents) - extents[outer] + itemsize
         count = selection.shape[outer]
         if count == 1 or count > MOST_RANGES or strides[outer] - rest < NEAR:
             return self._strided(first, [sum(extents) + itemsize], selection.shape, strides, 0)
-        pieces = self._strided(first, [rest] * count, selection.shape, strides, outer)
-        return pieces
+        return self._strided(first, [rest] * count, selection.shape, strides, outer)
 
     def _strided(
         self, first: int, lengths: list[int], shape: tuple[int, ...], strides: list[int], axis: int
@@ -149,7 +151,7 @@ class _RawElements(ArraySource):
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
         flat = np.zeros(selection.shape, np.intp)
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
-            coords = part.coords if isinstance(part, Points) else (np.arange(part.count) * part.step + part.start,)
+            coords = part.coords if isinstance(part, Points) else (np.arange(part.length) * part.step + part.start,)
             for dim, coord in zip(dims, coords, strict=True):
                 flat += (coord * (bound.strides[dim] // itemsize)).reshape(
                     [-1 if i == axis else 1 for i in range(flat.ndim)]

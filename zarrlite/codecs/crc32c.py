@@ -44,4 +44,5 @@ class Crc32c(BytesBytesCodec):
 
 def checksum(data: Buffer) -> int:
     """CRC32C; google_crc32c takes bytes and arrays, not memoryviews."""
-    return google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, "u1"))  # type: ignore[arg-type]
+    value: int = google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, "u1"))
+    return value

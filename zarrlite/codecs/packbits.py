@@ -110,7 +110,7 @@ class Packbits(ArrayBytesCodec):
 
     def _without_padding(self, data: Array, spec: ArraySpec) -> Array:
         """The packed bits, once everything around them has been checked."""
-        size, padding = self._sizes(spec)
+        padding = self._sizes(spec)[1]
         if len(data) != self.encoded_size(spec):
             raise TruncatedError(f"has {len(data)} bytes, a chunk of shape {spec.shape} has {self.encoded_size(spec)}")
         if self.padding_encoding != "none":

@@ -3,8 +3,8 @@
 Rules (codecs/sharding-indexed)
 - "the inner chunk shape along each dimension must evenly divide the size of the shard shape".
 - Index codecs are of fixed size: "variable-sized encoded representation ... MUST NOT be used".
-- Reading touches the index and the inner chunks that are asked for. Writing a part decodes only the inner chunks that it
-  covers in part; the others are copied as bytes.
+- Reading touches the index and the inner chunks that are asked for. Writing a part decodes only the inner chunks that
+  it covers in part; the others are copied as bytes.
 
 The format itself is in shards.py.
 """
