@@ -124,25 +124,22 @@ def _as_array(item: Any) -> Array:
 def _expand(index: Index, ndim: int) -> list[Any]:
     """The index as a list with one item for each dimension (a mask for several), plus None for new axes."""
     items = list(index) if isinstance(index, tuple) else [index]
+    used, ellipses, at = 0, 0, len(items)
     for i, item in enumerate(items):
-        if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_integer(item)):
-            items[i] = _as_array(item)
-    used = sum(_dims_used(item) for item in items)
+        if item is Ellipsis:
+            ellipses, at = ellipses + 1, i
+        elif type(item) is int or type(item) is slice or _is_integer(item):
+            used += 1
+        elif item is not None:
+            items[i] = array = _as_array(item)
+            used += array.ndim if array.dtype.kind == "b" else 1
     if used > ndim:
         raise SelectionError(f"too many indices: the array has {ndim} dimensions, {used} were indexed")
-    ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
-    if len(ellipses) > 1:
+    if ellipses > 1:
         raise SelectionError("an index can have only a single ellipsis ('...')")
-    at = ellipses[0] if ellipses else len(items)
     # an ellipsis that stands for no dimension is kept: it still parts the index arrays around it
     items[at : at + 1] = [slice(None)] * (ndim - used) or items[at : at + 1]
     return items
-
-
-def _dims_used(item: Any) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
 
 
 def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
@@ -155,7 +152,7 @@ def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
 def basic(index: Index, shape: Shape) -> Request:
     """`array[index]` as numpy reads it."""
     items = _expand(index, len(shape))
-    if any(isinstance(item, np.ndarray) and not _is_integer(item) for item in items):
+    if [item for item in items if isinstance(item, np.ndarray) and not _is_integer(item)]:
         return _advanced(items, shape, force_front=False)
     axes: list[_Axis] = []
     final: list[int] = []

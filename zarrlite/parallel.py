@@ -47,8 +47,7 @@ if hasattr(os, "register_at_fork"):
 
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
     """Do every job; with several threads if `nbytes` of work make that worthwhile."""
-    workers = _workers()
-    if nbytes < WORTHWHILE or workers == 1 or getattr(_inside, "yes", False):
+    if nbytes < WORTHWHILE or getattr(_inside, "yes", False) or (workers := _workers()) == 1:
         for job in jobs:
             do(job)
         return

@@ -26,9 +26,9 @@ class Span(NamedTuple):
     length: int
     step: int = 1
 
-    @property
-    def slice(self) -> slice:
-        return slice(self.start, self.start + self.length * self.step, self.step)
+    def coordinates(self) -> tuple[Array, ...]:
+        """The positions, as an index array."""
+        return (np.arange(self.length) * self.step + self.start,)
 
     def along(self, chunk_length: int) -> Iterator[tuple[Shape, Span, Span]]:
         """For each chunk of this length: its index, the part inside of it, the part of the result."""
@@ -50,10 +50,12 @@ class Points(NamedTuple):
     def length(self) -> int:
         return len(self.coords[0])
 
+    def coordinates(self) -> tuple[Array, ...]:
+        """The positions, one index array for each dimension."""
+        return self.coords
+
     def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Points]]:
         """For each chunk that holds points: its index, the points inside of it, their places in the result."""
-        if not self.length:
-            return
         chunks = [c // n for c, n in zip(self.coords, lengths, strict=True)]
         group = np.zeros(self.length, np.intp)
         for c in chunks:  # number the chunks densely: a product of grid lengths could overflow
@@ -69,17 +71,21 @@ class Points(NamedTuple):
 Part = Span | Points
 
 
+_IN_ORDER = tuple((dim,) for dim in range(64))
+
+
 class Selection:
-    """Parts, and the dimensions that each of them picks from."""
+    """Parts, and the dimensions that each of them picks from (by default one each, in order)."""
 
     __slots__ = ("dims", "parts", "plain", "shape")
 
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
+        in_order = _IN_ORDER[: len(parts)]
         self.parts = tuple(parts)
-        self.dims = tuple((i,) for i in range(len(parts))) if dims is None else tuple(dims)
-        self.shape = tuple(part.length for part in self.parts)
+        self.dims = in_order if dims is None else tuple(dims)
+        self.shape = tuple([part.length for part in parts])
         # plain: slices of the dimensions in order, which numpy indexes without a copy
-        self.plain = all(type(p) is Span for p in parts) and (dims is None or list(dims) == sorted(dims))
+        self.plain = self.dims == in_order and Points not in map(type, parts)
 
     def __repr__(self) -> str:
         return f"Selection({list(self.parts)}, {list(self.dims)})"
@@ -91,7 +97,7 @@ class Selection:
 
     def covers(self, shape: Shape) -> bool:
         """Whether this is everything, in order."""
-        return self.plain and self.parts == tuple((0, n, 1) for n in shape)
+        return self.plain and self.parts == tuple([(0, n, 1) for n in shape])
 
     def spans_all(self, shape: Shape) -> bool:
         """Whether every element is among the selected, in whatever order of dimensions."""
@@ -103,57 +109,64 @@ class Selection:
         position = {dim: i for i, dim in enumerate(order)}
         return Selection(self.parts, [tuple(position[d] for d in dims) for dims in self.dims])
 
-    def index(self) -> tuple[slice, ...]:
-        """The numpy index of a plain selection."""
-        return tuple(part.slice for part in self.parts)  # type: ignore[union-attr]
-
     def take(self, array: Array) -> Array:
         """The selected elements, one axis for each part."""
-        if self.plain:
-            return array[self.index()]
-        if all(type(p) is Span for p in self.parts):
-            return array.transpose([d for (d,) in self.dims])[self.index()]
-        taken: Array = array[self._mesh()]
+        index, order = self._index()
+        taken: Array = array[index] if order is None else array.transpose(order)[index]
         return taken
 
     def put(self, array: Array, values: Array) -> None:
         """Assign values (of this shape, or one) to the selected elements."""
-        if all(type(p) is Span for p in self.parts):
-            array.transpose([d for (d,) in self.dims])[self.index()] = values
+        index, order = self._index()
+        if order is None:
+            array[index] = values
         else:
-            array[self._mesh()] = values
+            array.transpose(order)[index] = values
+
+    def _index(self) -> tuple[tuple[Any, ...], list[int] | None]:
+        """The numpy index, and the order of dimensions that it goes with if not theirs."""
+        if Points in map(type, self.parts):
+            return self._mesh(), None
+        slices = tuple([slice(start, start + length * step, step) for start, length, step in self.parts])  # type: ignore[misc]
+        return slices, None if self.plain else [dim for (dim,) in self.dims]
 
     def _mesh(self) -> tuple[Array, ...]:
         """Index arrays, one for each dimension, that broadcast to the shape of the result."""
         mesh: list[Any] = [None] * self.ndim
         for axis, (part, dims) in enumerate(zip(self.parts, self.dims, strict=True)):
-            coords = part.coords if isinstance(part, Points) else (np.arange(*part.slice.indices(part.slice.stop)),)
             shape = [1] * len(self.parts)
             shape[axis] = part.length
-            for dim, coord in zip(dims, coords, strict=True):
+            for dim, coord in zip(dims, part.coordinates(), strict=True):
                 mesh[dim] = coord.reshape(shape)
         return tuple(mesh)
 
     def project(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
         """For each chunk of a regular grid: its coordinates, the selection inside of it, its place in the result."""
-        if not self.parts:
-            yield (), self, self
+        if 0 in self.shape:
+            return
+        if self.plain and (coords := self._only_chunk(chunk_shape)) is not None:
+            spans: Any = zip(self.parts, coords, chunk_shape, strict=True)
+            inside = Selection([Span(s - c * n, length, step) for (s, length, step), c, n in spans])
+            yield coords, inside, everything(self.shape)
             return
         ways = [self._along(part, dims, chunk_shape) for part, dims in zip(self.parts, self.dims, strict=True)]
-        if self.plain:
-            for picks in _product(ways):
-                yield (
-                    tuple([p[0][0] for p in picks]),
-                    Selection([p[1] for p in picks]),
-                    Selection([p[2] for p in picks]),
-                )
-            return
-        coords = [0] * self.ndim
+        position = [0] * self.ndim
         for picks in _product(ways):
             for (chunk, _, _), dims in zip(picks, self.dims, strict=True):
                 for c, d in zip(chunk, dims, strict=True):
-                    coords[d] = c
-            yield tuple(coords), Selection([p[1] for p in picks], self.dims), Selection([p[2] for p in picks])
+                    position[d] = c
+            yield tuple(position), Selection([p[1] for p in picks], self.dims), Selection([p[2] for p in picks])
+
+    def _only_chunk(self, chunk_shape: Shape) -> Shape | None:
+        """The chunk that a plain selection lies in, if it is a single one: the common case, and the cheap one."""
+        coords = []
+        spans: Any = zip(self.parts, chunk_shape, strict=True)
+        for (start, length, step), n in spans:
+            chunk = start // n
+            if (start + (length - 1) * step) // n != chunk:
+                return None
+            coords.append(chunk)
+        return tuple(coords)
 
     @staticmethod
     def _along(part: Part, dims: tuple[int, ...], chunk_shape: Shape) -> Iterator[tuple[Shape, Any, Any]]:

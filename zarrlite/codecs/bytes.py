@@ -18,7 +18,7 @@ from zarrlite.config import Config
 from zarrlite.errors import DataError, MetadataError, TruncatedError
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.registry import register
-from zarrlite.selection import Points, Selection, Span
+from zarrlite.selection import Selection, Span
 from zarrlite.source import ArraySource, ByteSource
 
 Array = np.ndarray[Any, Any]
@@ -151,8 +151,7 @@ class _RawElements(ArraySource):
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
         flat = np.zeros(selection.shape, np.intp)
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
-            coords = part.coords if isinstance(part, Points) else (np.arange(part.length) * part.step + part.start,)
-            for dim, coord in zip(dims, coords, strict=True):
+            for dim, coord in zip(dims, part.coordinates(), strict=True):
                 flat += (coord * (bound.strides[dim] // itemsize)).reshape(
                     [-1 if i == axis else 1 for i in range(flat.ndim)]
                 )

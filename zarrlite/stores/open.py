@@ -21,7 +21,7 @@ from zarrlite.stores.views import ReadOnlyStore
 StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
 
 _split = re.compile(r"(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)", re.IGNORECASE | re.DOTALL).fullmatch  # c:// is a drive
-_local = re.compile(r"(?://(?:localhost)?)?(/[^?#]*)", re.IGNORECASE | re.DOTALL).fullmatch
+_local = re.compile(r"(?://(?:localhost)?|(?!//))(/[^?#]*)", re.IGNORECASE | re.DOTALL).fullmatch
 _named: dict[str, MemoryStore] = {}
 
 

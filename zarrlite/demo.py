@@ -1,0 +1,88 @@
+"""`python -m zarrlite.demo`: create, write, read back, and show what lies on disk."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import zarrlite
+from zarrlite.codecs import Crc32c, Zstd
+from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.stores import LocalStore
+
+
+class CountingStore(LocalStore):
+    """A store on disk that notes what is read of it."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.reads: list[str] = []
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        value = super().get(key, byte_range)
+        self.reads.append(f"{key} {f'bytes {byte_range.start}:{byte_range.stop}' if byte_range != ALL else 'whole'}")
+        return value
+
+
+def picture(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+    """A smooth 16-bit image."""
+    y, x = np.mgrid[0 : shape[0], 0 : shape[1]] / shape[0]
+    return (30_000 * (1 + np.sin(6 * x) * np.cos(4 * y))).astype("uint16")
+
+
+def main(show: Callable[[str], object] = print) -> None:
+    """The tour."""
+    with tempfile.TemporaryDirectory() as folder:
+        image = picture((512, 512))
+
+        show("A group with two arrays, one of them sharded:\n")
+        root = zarrlite.create_group(f"{folder}/demo.zarr", attributes={"title": "zarrlite demo"})
+        plain = root.create_array("plain", shape=image.shape, dtype="uint16", chunks=(256, 256), fill_value=7)
+        sharded = root.create_array(
+            "deep/sharded",
+            data=image,
+            chunks=(64, 64),
+            shards=(256, 256),
+            compressors=[Zstd(level=3), Crc32c()],
+            dimension_names=["y", "x"],
+            attributes={"unit": "counts"},
+        )
+        plain[:256] = image[:256]
+        show(f"{root.tree()}\n\n{sharded.info}\n")
+
+        show("Written and read back:\n")
+        same = np.array_equal(sharded[...], image)
+        show(f"sharded[...] equals what was written : {same}")
+        show(f"plain[300, 300], never written       : {plain[300, 300]} (the fill value)")
+        show(f"sharded[::200, ::200]                :\n{sharded[::200, ::200]}\n")
+
+        show("What lies on disk:\n")
+        for key in root.store.list():
+            show(f"{root.store.size(key):>8} {key}")
+
+        store = CountingStore(f"{folder}/demo.zarr")
+        one = zarrlite.open_array(store, mode="r", path="deep/sharded")
+        store.reads.clear()
+        value = one[100, 200]
+        show(f"\nOne element of a shard, {value}, costs the index and one inner chunk:\n")
+        show("\n".join(store.reads))
+
+        show("\nDamage is an error, never wrong data:\n")
+        key = "deep/sharded/c/0/0"
+        data = bytearray(root.store.get(key) or b"")
+        data[1000] ^= 1
+        root.store.set(key, data)
+        try:
+            sharded[...]
+        except zarrlite.DataError as error:
+            show(f"{type(error).__name__}: {error}")
+        if not same:
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
