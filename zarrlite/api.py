@@ -52,21 +52,28 @@ def open(  # noqa: A001
 
 
 def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Array:
-    """Open an array, or create it if `mode` allows that and `shape` or `data` is given."""
-    place, where, existing = _locate(store, path, mode, kwargs.get("strict", True), None)
-    if existing is None and kwargs.get("shape") is None and kwargs.get("data") is None:
-        raise not_found(place, where)
-    if existing is not None and not isinstance(existing, ArrayMetadata):
-        raise NodeExistsError(f"{where!r} in {place!r} is a group, not an array", path=where)
-    return open(place, mode=mode, path=where, **kwargs)  # type: ignore[return-value]
+    """Open an array, or create it if `mode` allows that and `shape` or `data` is given; else as `open`."""
+    place = open_store(store)
+    if kwargs.get("shape") is None and kwargs.get("data") is None:
+        if mode in ("w", "w-"):
+            raise ArgumentError("an array needs shape= and dtype=, or data=")
+        mode = "r+" if mode == "a" else mode  # nothing to create it from
+    node = open(place, mode=mode, path=path, **kwargs)
+    if not isinstance(node, Array):
+        raise NodeExistsError(f"{node.path!r} in {place!r} is a group, not an array", path=node.path)
+    return node
 
 
 def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Group:
-    """Open a group, or create it if `mode` allows that."""
-    place, where, existing = _locate(store, path, mode, kwargs.get("strict", True), None)
-    if isinstance(existing, ArrayMetadata):
-        raise NodeExistsError(f"{where!r} in {place!r} is an array, not a group", path=where)
-    return open(place, mode=mode, path=where, **kwargs)  # type: ignore[return-value]
+    """Open a group, or create it if `mode` allows that; else as `open`."""
+    for name in ("shape", "data"):
+        if kwargs.get(name) is not None:
+            raise ArgumentError(f"a group takes no {name}")
+    place = open_store(store)
+    node = open(place, mode=mode, path=path, **kwargs)
+    if not isinstance(node, Group):
+        raise NodeExistsError(f"{node.path!r} in {place!r} is an array, not a group", path=node.path)
+    return node
 
 
 def _locate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -163,4 +164,7 @@ def _fill_value(data_type: DataType, value: Any) -> Any:
     try:
         return data_type.cast_scalar(value)
     except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(value, (str, list, dict)):  # as zarr.json has it: "NaN", "0x7fc00001", [1, 2]
+            with contextlib.suppress(MetadataError):
+                return data_type.parse_fill_value(value)
         raise ArgumentError(f"fill_value {value!r} does not fit {data_type.name}: {error}") from None

@@ -31,7 +31,8 @@ class CountingStore(LocalStore):
 def picture(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
     """A smooth 16-bit image."""
     y, x = np.mgrid[0 : shape[0], 0 : shape[1]] / shape[0]
-    return (30_000 * (1 + np.sin(6 * x) * np.cos(4 * y))).astype("uint16")
+    smooth: np.ndarray[Any, Any] = 30_000 * (1 + np.sin(6 * x) * np.cos(4 * y))
+    return smooth.astype("uint16")
 
 
 def main(show: Callable[[str], object] = print) -> None:

@@ -29,6 +29,7 @@ from zarrlite.shards import ABSENT, Entry, ShardFormat
 from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
 
 Array = np.ndarray[Any, Any]
+Job = tuple[Shape, Entry, Selection, Selection]  # coordinates, entry, what is read of it, where that goes
 
 
 @register
@@ -181,7 +182,7 @@ class _Shard(ArraySource):
         if entries is None:
             return None
         out = np.empty(selection.shape, bound.spec.dtype)
-        jobs: list[tuple[Shape, Entry, Selection, Selection]] = []
+        jobs: list[Job] = []
         for coords, inside, outside in selection.project(bound.codec.chunk_shape):
             entry = entries[bound.number(coords)]
             if entry is None:
@@ -198,9 +199,17 @@ class _Shard(ArraySource):
             outside.put(out, part)
         return out
 
-    def _sources(self, jobs: list[tuple[Shape, Entry, Selection, Selection]]) -> list[ByteSource]:
-        """Where each inner chunk is read from: a single one by its own ranges, several by one request for all."""
-        if len(jobs) == 1 and self.source.partial:
-            return [Slice(self.source, *jobs[0][1])]
-        chunks = self.serializer.format.read_chunks(self.source, [entry for _, entry, _, _ in jobs])
-        return [Held(None)] * len(jobs) if chunks is None else [Held(chunk) for chunk in chunks]
+    def _sources(self, jobs: list[Job]) -> list[ByteSource]:
+        """Where each inner chunk is read from: one, or a shard again, by its own ranges; the others by one request."""
+        deep = self.source.partial and (len(jobs) == 1 or isinstance(self.serializer.inner.serializer, ShardSerializer))
+        shape = self.serializer.codec.chunk_shape
+        apart = [deep and not inside.spans_all(shape) for _, _, inside, _ in jobs]
+        together = [entry for (_, entry, _, _), alone in zip(jobs, apart, strict=True) if not alone]
+        chunks = self.serializer.format.read_chunks(self.source, together)
+        if chunks is None:
+            return [Held(None)] * len(jobs)
+        held = iter(chunks)
+        return [
+            Slice(self.source, *entry) if alone else Held(next(held))
+            for (_, entry, _, _), alone in zip(jobs, apart, strict=True)
+        ]

@@ -1,0 +1,197 @@
+"""The peers, each with the same five methods: `create`, `write`, `read`, `update`, `fill_value`.
+
+Every peer reads and writes real files. `document` is a whole zarr.json; `part` a tuple of slices.
+
+Not here: numcodecs (no Zarr v3 by itself).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+Document = dict[str, Any]
+Part = tuple[slice, ...]
+
+
+class ZarrPython:
+    """zarr-python, with its own codecs."""
+
+    def __init__(self, zarr: ModuleType, settings: dict[str, Any] | None = None) -> None:
+        self.zarr = zarr
+        self.settings = settings
+
+    def configured(self) -> AbstractContextManager[Any]:
+        return self.zarr.config.set(self.settings) if self.settings else nullcontext()
+
+    def open(self, path: Path, mode: str) -> Any:
+        return self.zarr.open_array(path, mode=mode)
+
+    def create(self, path: Path, document: Document) -> None:
+        """The document is written by zarr-python too: it rewrites all of it when attributes change."""
+        path.mkdir()
+        (path / "zarr.json").write_text(json.dumps({**document, "attributes": {}}))
+        with self.configured():
+            self.open(path, "r+").update_attributes(document["attributes"])
+
+    def write(self, path: Path, document: Document, values: np.ndarray) -> None:
+        self.create(path, document)
+        with self.configured():
+            self.open(path, "r+")[...] = values
+
+    def update(self, path: Path, part: Part, values: np.ndarray) -> None:
+        with self.configured():
+            self.open(path, "r+")[part] = values
+
+    def read(self, path: Path, part: Part | None = None) -> np.ndarray:
+        with self.configured():
+            array = self.open(path, "r")
+            # what zarr-python returns for an array of no dimensions is not an array
+            return np.asarray(array[... if part is None else part], array.dtype)
+
+    def fill_value(self, path: Path) -> Any:
+        return self.open(path, "r").fill_value
+
+    def attributes(self, path: Path) -> dict[str, Any]:
+        return dict(self.open(path, "r").attrs)
+
+
+class TensorStore:
+    """tensorstore's zarr3 driver. A struct is opened field by field: as a whole it is bytes without a dtype."""
+
+    def __init__(self, tensorstore: ModuleType) -> None:
+        self.tensorstore = tensorstore
+
+    def open(self, path: Path, **spec: Any) -> Any:
+        kvstore = {"driver": "file", "path": f"{path}/", "file_io_sync": False}
+        return self.tensorstore.open({"driver": "zarr3", "kvstore": kvstore, **spec}).result()
+
+    def fields(self, path: Path) -> list[tuple[str, Any]]:
+        data_type = json.loads((path / "zarr.json").read_text())["data_type"]
+        names = [field["name"] for field in data_type["configuration"]["fields"]] if "name" in data_type else []
+        return [(name, self.open(path, field=name)) for name in names]
+
+    def create(self, path: Path, document: Document) -> None:
+        fields = document["data_type"]["configuration"]["fields"] if "name" in document["data_type"] else []
+        self.open(path, metadata=document, create=True, **({"field": fields[0]["name"]} if fields else {}))
+
+    def write(self, path: Path, document: Document, values: np.ndarray) -> None:
+        self.create(path, document)
+        self.update(path, (), values)
+
+    def update(self, path: Path, part: Part, values: np.ndarray) -> None:
+        for name, array in self.fields(path):
+            array[part] = values[name]
+        if values.dtype.names is None:
+            self.open(path)[part] = values
+
+    def read(self, path: Path, part: Part | None = None) -> np.ndarray:
+        return self._joined(path, lambda array: array[part or ...].read().result())
+
+    def fill_value(self, path: Path) -> Any:
+        return self._joined(path, lambda array: array.fill_value)[()]
+
+    def _joined(self, path: Path, get: Any) -> np.ndarray:
+        fields = [(name, np.asarray(get(array))) for name, array in self.fields(path)]
+        if not fields:
+            return np.asarray(get(self.open(path)))
+        out = np.empty(fields[0][1].shape, [(name, values.dtype) for name, values in fields])
+        for name, values in fields:
+            out[name] = values
+        return out
+
+    def attributes(self, path: Path) -> dict[str, Any]:
+        """tensorstore keeps attributes and does not show them."""
+        return json.loads((path / "zarr.json").read_text()).get("attributes", {})
+
+
+class ZarrsCore:
+    """The Rust side of zarrs without zarr-python around it: for what only the former knows. Keys are `c/0/0`."""
+
+    def __init__(self, zarr: ModuleType, zarrs: ModuleType) -> None:
+        self.store = zarr.storage.LocalStore
+        self.rust = zarrs._internal
+
+    def create(self, path: Path, document: Document) -> None:
+        path.mkdir()
+        (path / "zarr.json").write_text(json.dumps(document))
+
+    def write(self, path: Path, document: Document, values: np.ndarray) -> None:
+        self.create(path, document)
+        self.update(path, tuple(slice(0, n) for n in values.shape), values)
+
+    def update(self, path: Path, part: Part, values: np.ndarray) -> None:
+        document = json.loads((path / "zarr.json").read_text())
+        values = np.ascontiguousarray(np.broadcast_to(values, [s.stop - s.start for s in part]))
+        self._bound(path, document).store_chunks_with_indices(list(self._items(document, part)), values, False)
+
+    def read(self, path: Path, part: Part | None = None) -> np.ndarray:
+        document = json.loads((path / "zarr.json").read_text())
+        part = tuple(slice(0, n) for n in document["shape"]) if part is None else part
+        out = np.empty([s.stop - s.start for s in part], self._dtype(document))
+        self._bound(path, document).retrieve_chunks_and_apply_index(list(self._items(document, part)), out)
+        return out
+
+    def fill_value(self, path: Path) -> Any:
+        """What it makes of a chunk that is missing."""
+        document = json.loads((path / "zarr.json").read_text())
+        out = np.empty([1] * len(document["shape"]), self._dtype(document))
+        chunk = document["chunk_grid"]["configuration"]["chunk_shape"]
+        one = [slice(0, 1)] * len(chunk)
+        item = self.rust.ChunkItem(key="c/none", chunk_subset=one, chunk_shape=chunk, subset=one, shape=out.shape)
+        self._bound(path, document).retrieve_chunks_and_apply_index([item], out)
+        return out.reshape(-1)[0]
+
+    def attributes(self, path: Path) -> dict[str, Any]:
+        return json.loads((path / "zarr.json").read_text())["attributes"]
+
+    def _bound(self, path: Path, document: Document) -> Any:
+        return self.rust.CodecPipelineImpl(json.dumps(document), self.store(path), validate_checksums=True)
+
+    def _items(self, document: Document, part: Part) -> Iterator[Any]:
+        chunk = document["chunk_grid"]["configuration"]["chunk_shape"]
+        shape = [s.stop - s.start for s in part]
+        touched = [range(s.start // c, -(-s.stop // c)) for s, c in zip(part, chunk, strict=True)]
+        for coords in itertools.product(*touched):
+            bounds = [
+                (max(s.start, i * c), min(s.stop, (i + 1) * c)) for s, i, c in zip(part, coords, chunk, strict=True)
+            ]
+            yield self.rust.ChunkItem(
+                key="/".join(["c", *map(str, coords)]),
+                chunk_subset=[slice(a - i * c, b - i * c) for (a, b), i, c in zip(bounds, coords, chunk, strict=True)],
+                chunk_shape=chunk,
+                subset=[slice(a - s.start, b - s.start) for (a, b), s in zip(bounds, part, strict=True)],
+                shape=shape,
+            )
+
+    def _dtype(self, document: Document) -> np.dtype:
+        data_type = document["data_type"]
+        if isinstance(data_type, str):
+            return np.dtype(f"V{int(data_type[1:]) // 8}") if data_type[0] == "r" else np.dtype(data_type)
+        letter = {"numpy.datetime64": "M", "numpy.timedelta64": "m"}[data_type["name"]]
+        return np.dtype("{}8[{scale_factor}{unit}]".format(letter, **data_type["configuration"]))
+
+
+@pytest.fixture
+def peer(request: pytest.FixtureRequest) -> Any:
+    """One of "zarr", "zarrs", "zarrs_core", "tensorstore"; a table says which."""
+    if request.param == "tensorstore":
+        return TensorStore(request.getfixturevalue("tensorstore"))
+    zarr = request.getfixturevalue("zarr")
+    if request.param == "zarr":
+        return ZarrPython(zarr)
+    zarrs = request.getfixturevalue("zarrs")
+    if request.param == "zarrs_core":
+        return ZarrsCore(zarr, zarrs)
+    # strict: what zarrs cannot do is an error, never left to zarr-python's codecs
+    return ZarrPython(
+        zarr, {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True}
+    )

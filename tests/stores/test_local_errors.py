@@ -1,0 +1,142 @@
+"""LocalStore when it fails: the old value stays, and the error says which key and why."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from zarrlite.errors import ArgumentError, KeyRefusedError, StoreError
+from zarrlite.stores import LocalStore
+
+Tree = Callable[[Path], list[str]]
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "reason"),
+    [
+        ("a/b", errno.ENOTDIR, "one of its parents is a value"),
+        ("a/b/c", errno.ENOTDIR, "one of its parents is a value"),
+        ("d", errno.EISDIR, "it is a prefix of other keys"),
+        ("x" * 256, errno.ENAMETOOLONG, "the file system takes no names as long as that"),
+        (f"{'x' * 256}/k", errno.ENAMETOOLONG, "the file system takes no names as long as that"),
+    ],
+)
+def test_keys_that_cannot_be_written(
+    store: LocalStore, root: Path, key: str, number: int, reason: str, tree: Tree
+) -> None:
+    store.set_many([("a", b"1"), ("d/k", b"2")])
+    for write in (lambda: store.set(key, b""), lambda: store.update(key, lambda old: b"")):
+        with pytest.raises(StoreError) as caught:
+            write()
+        assert caught.value.message.startswith(f"{key!r} cannot be ")
+        assert caught.value.message.endswith(f": {reason}")
+        assert (caught.value.errno, caught.value.key) == (number, key)
+        assert isinstance(caught.value.__cause__, OSError)
+        assert pickle.loads(pickle.dumps(caught.value)).errno == number
+    assert tree(root) == ["a", "d/", "d/k"]
+
+
+@pytest.mark.parametrize("key", ["x" * 256, f"{'x' * 256}/k", f"d/{'é' * 128}"])
+def test_names_too_long_to_be_read(store: LocalStore, key: str) -> None:
+    store.set("d/k", b"")
+    for read in (store.get, store.size):
+        with pytest.raises(StoreError) as caught:
+            read(key)
+        assert str(caught.value) == f"{key!r} cannot be read: the file system takes no names as long as that"
+
+
+def test_lone_surrogates_are_refused(store: LocalStore) -> None:
+    for key in ("\ud800", "a/\udcff"):
+        for operation in (lambda: store.get(key), lambda: store.set(key, b""), lambda: store.list_dir(f"{key}/")):
+            with pytest.raises(KeyRefusedError, match="lone surrogates cannot be stored"):
+                operation()
+
+
+def fail_with(number: int) -> Callable[..., NoReturn]:
+    def fail(*args: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+@pytest.mark.parametrize("name", ["write", "fsync", "replace", "close"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_failed_set_leaves_the_old_value(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: int, tree: Tree
+) -> None:
+    store = LocalStore(root, fsync=True)
+    store.set("a/k", b"old")
+    with monkeypatch.context() as patch:
+        fail = fail_with(error)
+        close = os.close
+        patch.setattr(os, name, lambda *args: (close(*args) if name == "close" else None, fail())[1])
+        for key in ("a/k", "b/c/k"):
+            with pytest.raises(StoreError) as caught:
+                store.set(key, b"new")
+            assert str(caught.value) == f"{key!r} cannot be written: {os.strerror(error)}"
+    assert {key: store.get(key) for key in store.list()} == {"a/k": b"old"}
+    assert tree(root)[:2] == ["a/", "a/k"]
+
+
+def test_an_interrupted_set_leaves_the_old_value(
+    store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch, tree: Tree
+) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    store.set("a/k", b"old")
+    for name in ("write", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, interrupt)
+            for key in ("a/k", "b/c/k"):
+                with pytest.raises(KeyboardInterrupt):
+                    store.set(key, b"new")
+    assert tree(root) == ["a/", "a/k"]
+    assert store.get("a/k") == b"old"
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "message"),
+    [
+        ("fstat", lambda store: store.get("a/k"), "'a/k' cannot be read: Input/output error"),
+        ("open", lambda store: store.get("a/k"), "'a/k' cannot be read: Input/output error"),
+        ("lstat", lambda store: store.size("a/k"), "'a/k' cannot be read: Input/output error"),
+        ("lstat", lambda store: store.get("a/k"), "'a/k' cannot be read: Input/output error"),
+        ("scandir", lambda store: store.list_dir("a/"), "'a/' cannot be listed: Input/output error"),
+        ("scandir", lambda store: list(store.list()), "'' cannot be listed: Input/output error"),
+        ("scandir", lambda store: store.erase_prefix("a/"), "'a/' cannot be erased: Input/output error"),
+        ("unlink", lambda store: store.erase("a/k"), "'a/k' cannot be erased: Input/output error"),
+        ("unlink", lambda store: store.update("a/k", lambda old: None), "'a/k' cannot be erased: Input/output error"),
+        ("open", lambda store: store.lock("a/k").__enter__(), "'a/k' cannot be locked: Input/output error"),
+    ],
+)
+def test_every_failure_is_a_store_error(root: Path, monkeypatch: pytest.MonkeyPatch, name, operation, message) -> None:
+    LocalStore(root).set("a/k", b"1")
+    store = LocalStore(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, fail_with(errno.EIO))
+        with pytest.raises(StoreError) as caught:
+            operation(store)
+    assert str(caught.value) == message
+    assert store.get("a/k") == b"1"
+    store.set("a/k", b"2")  # nothing stays locked
+
+
+def test_what_is_raised_under_a_lock_passes(store: LocalStore) -> None:
+    def fail(_: object) -> None:
+        raise FileNotFoundError("not ours")
+
+    with pytest.raises(FileNotFoundError, match=r"^not ours$"):
+        store.update("a/b", fail)
+
+
+@pytest.mark.parametrize("root", ["", "a\0b"])
+def test_what_is_no_path_is_refused(root: str) -> None:
+    with pytest.raises(ArgumentError, match="is not the path of a directory"):
+        LocalStore(root)

@@ -1,0 +1,176 @@
+"""LocalStore and symlinks: within the root they are what they point at, and nothing leads out of it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from zarrlite.errors import KeyRefusedError, StoreError
+from zarrlite.ranges import ALL, ByteRange
+from zarrlite.stores import LocalStore, paths
+
+Tree = Callable[[Path], list[str]]
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A directory beside the root with a file that nobody may touch."""
+    outside = tmp_path / "root2"  # begins as the root does
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"secret")
+    return outside
+
+
+def links_out(root: Path, outside: Path) -> list[str]:
+    """Every way out, each ready to be used as a key."""
+    root.mkdir(exist_ok=True)
+    (root / "d").mkdir()
+    (root / "file").symlink_to(outside / "secret")
+    (root / "d" / "relative").symlink_to("../../root2/secret")
+    (root / "directory").symlink_to(outside)
+    (root / "up").symlink_to("..")
+    (root / "chain").symlink_to("directory")
+    (root / "d" / "chain").symlink_to("../file")
+    return ["file", "d/relative", "directory/secret", "up/root2/secret", "chain/secret", "d/chain", "directory/new"]
+
+
+def test_symlinks_out_of_the_root_are_refused(store: LocalStore, root: Path, outside: Path, tree: Tree) -> None:
+    for key in links_out(root, outside):
+        for operation in (
+            lambda: store.get(key),
+            lambda: store.get(key, ByteRange(1, 2)),
+            lambda: store.get_partial_values([(key, ALL)]),
+            lambda: store.size(key),
+            lambda: store.set(key, b"x"),
+            lambda: store.erase(key),
+            lambda: store.update(key, lambda old: b"x"),
+            lambda: store.lock(key).__enter__(),
+        ):
+            with pytest.raises(KeyRefusedError) as caught:
+                operation()
+            assert str(caught.value) == f"{key!r} leads out of {str(root)!r} by a symlink"
+    assert tree(outside) == ["secret"]
+    assert (outside / "secret").read_bytes() == b"secret"
+
+
+def test_symlinks_out_of_the_root_are_not_listed(store: LocalStore, root: Path, outside: Path) -> None:
+    links_out(root, outside)
+    store.set("d/k", b"")
+    assert list(store.list()) == ["d/k"]
+    assert store.list_dir("") == ([], ["d/"])
+    for prefix in ("directory/", "chain/", "up/root2/"):
+        with pytest.raises(KeyRefusedError):
+            list(store.list_prefix(prefix))
+        with pytest.raises(KeyRefusedError):
+            store.list_dir(prefix)
+
+
+def test_erase_prefix_unlinks_symlinks_and_never_follows_them(
+    store: LocalStore, root: Path, outside: Path, tree: Tree
+) -> None:
+    links_out(root, outside)
+    with pytest.raises(KeyRefusedError):
+        store.erase_prefix("up/root2/")
+    store.erase_prefix("directory/")
+    assert not (root / "directory").is_symlink()
+    store.erase_prefix("")
+    assert tree(root) == []
+    assert tree(outside) == ["secret"]
+
+
+def test_symlinks_within_the_root_are_what_they_point_at(store: LocalStore, root: Path) -> None:
+    store.set_many([("real/k", b"0123"), ("a", b"x")])
+    (root / "link").symlink_to("real")
+    (root / "again").symlink_to(root / "link")
+    (root / "a2").symlink_to("a")
+    assert list(store.list()) == ["a", "a2", "again/k", "link/k", "real/k"]
+    assert store.list_dir("") == (["a", "a2"], ["again/", "link/", "real/"])
+    assert store.get("again/k", ByteRange(-2)) == b"23"
+    assert (store.get("a2"), store.size("a2"), store.size("link/k")) == (b"x", 1, 4)
+    store.update("link/k", lambda old: bytes(old or b"") + b"!")
+    assert store.get("real/k") == b"0123!"
+    store.erase("link")
+    assert (root / "link").is_symlink()
+
+
+def test_writing_a_key_that_is_a_symlink_replaces_or_removes_the_symlink(store: LocalStore, root: Path) -> None:
+    store.set("target", b"old")
+    for name in ("set", "erased"):
+        (root / name).symlink_to("target")
+    with store.lock("set"), store.lock("target"):  # one file, two keys
+        store.set("set", b"new")
+    store.erase("erased")
+    assert not (root / "set").is_symlink()
+    assert {key: store.get(key) for key in store.list()} == {"set": b"new", "target": b"old"}
+
+
+@pytest.mark.parametrize("target", ["nowhere", "/nowhere/at/all", "link"])
+def test_a_symlink_to_nowhere_is_missing(store: LocalStore, root: Path, target: str, tree: Tree) -> None:
+    root.mkdir()
+    (root / "link").symlink_to(target)
+    assert store.get("link") is store.size("link") is None
+    assert list(store.list()) == []
+    store.set("link", b"1")
+    assert store.get("link") == b"1"
+    (root / "erased").symlink_to(target)
+    store.erase("erased")
+    assert tree(root) == ["link"]
+
+
+def test_a_directory_that_is_a_symlink_to_nowhere_is_missing(store: LocalStore, root: Path, outside: Path) -> None:
+    root.mkdir()
+    (root / "link").symlink_to("nowhere")
+    assert store.get("link/k") is None
+    assert list(store.list_prefix("link/")) == []
+    for write in (lambda: store.set("link/k", b""), lambda: store.update("link/k", lambda old: b"")):
+        with pytest.raises(StoreError) as caught:
+            write()
+        assert caught.value.errno == errno.ENOENT
+    (root / "nowhere").symlink_to(outside)  # not remembered as harmless
+    with pytest.raises(KeyRefusedError):
+        store.get("link/secret")
+
+
+def test_a_directory_that_was_pruned_is_checked_anew(store: LocalStore, root: Path, outside: Path) -> None:
+    for erase in (lambda: store.erase("a/b/k"), lambda: store.erase_prefix("a/b/")):
+        store.set("a/b/k", b"")
+        assert store.get("a/b/k") == b""
+        erase()
+        (root / "a").symlink_to(outside)
+        with pytest.raises(KeyRefusedError):
+            store.get("a/b/k")
+        with pytest.raises(KeyRefusedError):
+            store.get("a/secret")
+        (root / "a").unlink()
+
+
+def test_symlink_loops_are_listed_once(store: LocalStore, root: Path) -> None:
+    store.set_many([("a/k", b""), ("b/k", b"")])
+    (root / "a" / "self").symlink_to(".")
+    (root / "a" / "root").symlink_to("..")
+    (root / "a" / "b").symlink_to("../b")
+    (root / "b" / "a").symlink_to("../a")
+    assert list(store.list()) == ["a/b/k", "a/k", "b/a/k", "b/k"]
+    assert store.list_dir("a/") == (["a/k"], ["a/b/"])
+
+
+def test_the_root_may_be_a_symlink(tmp_path: Path, tree: Tree) -> None:
+    (tmp_path / "root").symlink_to("real")
+    (tmp_path / "real").mkdir()
+    store = LocalStore(tmp_path / "root")
+    store.set("a/k", b"1")
+    (tmp_path / "real" / "link").symlink_to("a")
+    assert {key: store.get(key) for key in store.list()} == {"a/k": b"1", "link/k": b"1"}
+    store.erase_prefix("")
+    assert (tmp_path / "root").is_symlink()
+    assert tree(tmp_path / "real") == []
+
+
+def test_few_directories_are_remembered(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "_CHECKED", 5)
+    store.set_many((f"{n}/k", b"") for n in range(20))
+    assert [store.get(key) for key in store.list()] == [b""] * 20
+    assert len(store._root._checked) <= 5

@@ -1,0 +1,75 @@
+"""Every example runs: the code blocks of the README and the docstrings of the library."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import io
+import pkgutil
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import zarrlite
+from zarrlite import demo
+
+README = Path(__file__).parent.parent / "README.md"
+MODULES = [m.name for m in pkgutil.walk_packages(zarrlite.__path__, "zarrlite.")]
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a Markdown text, as (language, content)."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_every_code_block_of_the_readme_runs_and_prints_what_stands_below_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "readme"}
+    printed = ""
+    count = 0
+    for language, content in blocks(README.read_text(encoding="utf-8")):
+        if language == "python":
+            with redirect_stdout(io.StringIO()) as out:
+                exec(compile(content, "README.md", "exec", dont_inherit=True), namespace)
+            printed = out.getvalue()
+            count += 1
+        elif language == "text":
+            assert content == printed
+        else:
+            assert language in ("console", "toml")
+    assert count == 8
+
+
+def test_the_commands_of_the_readme_are_targets_of_the_makefile():
+    makefile = (README.parent / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"`?\bmake ([a-z]+)\b", README.read_text(encoding="utf-8")))
+    named &= {"demo", "test", "check", "cover"}
+    assert named == {"demo", "test", "check", "cover"}
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_the_demo_shows_a_round_trip():
+    lines: list[str] = []
+    demo.main(lines.append)
+    text = "\n".join(lines)
+    assert "equals what was written : True" in text
+    assert "└── plain (512, 512) uint16" in text
+    assert re.search(r"ChecksumError: chunk deep/sharded/c/0/0", text)
+
+
+def test_no_module_imports_another_one_in_a_circle():
+    """Every module can be the first one to be imported."""
+    import subprocess
+    import sys
+
+    code = "import importlib, sys; importlib.import_module(sys.argv[1])"
+    for name in MODULES[:: max(1, len(MODULES) // 12)]:
+        subprocess.run([sys.executable, "-c", code, name], check=True)
