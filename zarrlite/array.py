@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zarrlite import indexing, parallel
-from zarrlite.codecs.base import ArrayBytesCodec, scalar_array
+from zarrlite.codecs.base import ArrayBytesCodec
 from zarrlite.creation import normalize_shape
 from zarrlite.errors import (
     ArgumentError,
@@ -35,6 +35,7 @@ from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape, Span
 from zarrlite.source import Held, Stored
 from zarrlite.stores import Store
+from zarrlite.values import allocate, cast
 
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]
@@ -174,12 +175,12 @@ class Array(Node):
     # reading and writing
 
     def __getitem__(self, index: Any) -> Any:
-        fields, index = _split_fields(index, self.dtype)
+        fields, index = indexing.split_fields(index, self.dtype)
         result = self._get(indexing.basic(index, self.shape))
         return result if fields is None else result[fields]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        fields, index = _split_fields(index, self.dtype)
+        fields, index = indexing.split_fields(index, self.dtype)
         self._set(indexing.basic(index, self.shape), value, fields)
 
     @property
@@ -199,7 +200,7 @@ class Array(Node):
 
     def _get(self, request: indexing.Request) -> Any:
         selection = request.selection
-        out = _allocate(selection.shape, self.dtype)
+        out = allocate(selection.shape, self.dtype)
         if out.size:
             jobs = self.metadata.chunk_grid.project(selection)
             parallel.run(lambda job: self._read_chunk(job, out), jobs, out.nbytes)
@@ -224,7 +225,7 @@ class Array(Node):
     def _set(self, request: indexing.Request, value: Any, fields: Any = None) -> None:
         self._check_writable()
         dtype = self.dtype if fields is None else self.dtype[fields]
-        values = request.inward(_cast(value, dtype))
+        values = request.inward(cast(value, dtype))
         selection = request.selection
         if 0 in selection.shape:
             return
@@ -322,7 +323,7 @@ class Array(Node):
 
     def append(self, data: Any, axis: int = 0) -> Shape:
         """Add data behind the end of one dimension; returns the new shape."""
-        data = np.asarray(data) if isinstance(data, (np.ndarray, Array)) else _cast(data, self.dtype)
+        data = cast(data, self.dtype)
         if not -self.ndim <= axis < self.ndim:
             raise SelectionError(f"axis {axis} is out of bounds for an array of {self.ndim} dimensions")
         axis %= self.ndim
@@ -332,7 +333,6 @@ class Array(Node):
                 f"data of shape {data.shape} cannot be appended to shape {self.shape} along axis {axis}"
             )
         start = self.shape[axis]
-        data = _cast(data, self.dtype)
         self.resize([start + data.shape[axis] if i == axis else n for i, n in enumerate(self.shape)])
         self[tuple(slice(start, None) if i == axis else slice(None) for i in range(self.ndim))] = data
         return self.shape
@@ -346,51 +346,10 @@ class Indexer:
         self._request = request
 
     def __getitem__(self, index: Any) -> Any:
-        fields, index = _split_fields(index, self._array.dtype)
+        fields, index = indexing.split_fields(index, self._array.dtype)
         result = self._array._get(self._request(index))
         return result if fields is None else result[fields]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        fields, index = _split_fields(index, self._array.dtype)
+        fields, index = indexing.split_fields(index, self._array.dtype)
         self._array._set(self._request(index), value, fields)
-
-
-def _allocate(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
-    try:
-        return np.empty(shape, dtype)
-    except (MemoryError, ValueError) as error:
-        needed = math.prod(shape) * dtype.itemsize
-        raise SelectionError(f"a selection of shape {shape} needs {needed} bytes of memory: {error}") from None
-
-
-def _cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
-    """Values as numpy would assign them."""
-    try:
-        if isinstance(value, (np.ndarray, np.generic, Array)):
-            return np.asarray(value).astype(dtype, copy=False)
-        return np.asarray(value, dtype) if not isinstance(value, bytes) else scalar_array(value, dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"the values cannot be stored as {dtype}: {error}") from None
-
-
-def _split_fields(index: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Field names of a struct, apart from the rest of the index: `a["x"]`, `a[["x", "y"]]`, `a["x", 0:3]`."""
-    items = index if isinstance(index, tuple) else (index,)
-    names: list[str] = []
-    several = False
-    rest = []
-    for item in items:
-        if isinstance(item, str):
-            names.append(item)
-        elif isinstance(item, list) and item and all(isinstance(name, str) for name in item):
-            names += item
-            several = True
-        else:
-            rest.append(item)
-    if not names:
-        return None, index
-    for name in names:
-        if name not in (dtype.names or ()):
-            known = ", ".join(map(repr, dtype.names)) if dtype.names else "none"
-            raise SelectionError(f"there is no field {name!r} (fields: {known})")
-    return (names if several or len(names) > 1 else names[0]), tuple(rest) or ...

@@ -14,7 +14,7 @@ import pytest
 
 from zarrlite.errors import StoreError
 from zarrlite.stores import LocalStore, filelock, inodes
-from zarrlite.stores.locks import KeyLocks
+from zarrlite.stores.locks import KeyLocks, _forked
 from zarrlite.testing.stores import in_threads
 
 
@@ -76,6 +76,18 @@ def test_a_lock_is_let_go_whatever_happens() -> None:
     with pytest.raises(ZeroDivisionError), locks("a"):
         raise ZeroDivisionError
     assert len(locks) == 0
+
+
+def test_a_forked_child_knows_no_locks(store: LocalStore) -> None:
+    before = os.listdir("/proc/self/fd")
+    locks = KeyLocks()
+    with locks("a"), store.lock("b/k"), store.lock("b/k2"):
+        _forked()  # what runs in a child
+        assert len(locks) == len(filelock._paths) == len(inodes._inodes) == 0
+        assert os.listdir("/proc/self/fd") == before
+        with locks("a"), store.lock("b/k"):
+            assert len(locks) == 1
+    assert len(locks) == len(filelock._paths) == len(inodes._inodes) == 0
 
 
 def test_a_table_pickles_as_an_empty_one() -> None:

@@ -19,6 +19,7 @@ from zarrlite.extension import Extension
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, everything
 from zarrlite.source import ArraySource, ByteSource, Decoded, Limit
+from zarrlite.values import scalar_array
 
 Array = np.ndarray[Any, Any]
 
@@ -59,15 +60,6 @@ class ArraySpec:
         bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
         array = np.ascontiguousarray(array, self.dtype)
         return bool((array.view(bits) == self.fill.view(bits)).all())
-
-
-def scalar_array(value: Any, dtype: np.dtype[Any]) -> Array:
-    """A scalar as an array of no dimensions, every bit kept."""
-    if isinstance(value, np.ndarray) and value.dtype == dtype:
-        return value
-    array = np.empty((), dtype)
-    array[()] = value
-    return array
 
 
 class Codec(Extension):

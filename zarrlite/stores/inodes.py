@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import warnings
@@ -74,7 +75,7 @@ def _hold(fd: int, wait: bool) -> Held | None:
         held = _inodes.acquire((info.st_dev, info.st_ino), wait)
     finally:
         if held is None or held.depth > 1:
-            os.close(fd)
+            _shut(fd)
     if held is None or held.depth > 1:
         return held
     held.resource = fd  # before it is locked: a child forked from now on knows what to close
@@ -108,10 +109,12 @@ def _close(held: Held, unlock: bool) -> None:
     fd, held.resource = held.resource, None  # first: a child forked meanwhile must not close a number used anew
     if fd is None:
         return
-    try:
-        if unlock:
+    if unlock:
+        with contextlib.suppress(OSError):  # it could not be locked
             fcntl.flock(fd, fcntl.LOCK_UN)
-    except OSError:
-        pass  # what could not be locked
-    finally:
+    _shut(fd)
+
+
+def _shut(fd: int) -> None:
+    with contextlib.suppress(OSError):  # nothing was written, so nothing is lost
         os.close(fd)

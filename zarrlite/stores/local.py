@@ -205,7 +205,9 @@ class LocalStore(Store):
     def _replace(self, path: str, value: Buffer) -> None:
         """Write a temporary file and rename it; again if its directory was pruned, or the file erased, meanwhile."""
         directory = os.path.dirname(path)
-        for attempt in itertools.count(1):
+        attempts = _ATTEMPTS
+        while True:
+            attempts -= 1
             temporary = files.temporary_name(directory)
             try:
                 files.write(temporary, value, fsync=self.fsync)
@@ -214,7 +216,7 @@ class LocalStore(Store):
                 return
             except BaseException as error:
                 files.discard(temporary)
-                if not isinstance(error, FileNotFoundError) or attempt == _ATTEMPTS:
+                if not isinstance(error, FileNotFoundError) or not attempts:
                     raise
             with contextlib.suppress(FileNotFoundError):
                 files.make_directories(directory, fsync=self.fsync)

@@ -60,12 +60,13 @@ class Root:
         self._checked.clear()
 
     def _check_directories(self, key: str) -> None:
-        end = key.find("/")
-        while end >= 0:
-            directory = self._base + key[:end]
-            if directory not in self._checked and not self._check_directory(directory, key):
-                return
-            end = key.find("/", end + 1)
+        unchecked = []
+        directory = (self._base + key).rpartition("/")[0]
+        while len(directory) >= len(self._base) and directory not in self._checked:
+            unchecked.append(directory)
+            directory = directory.rpartition("/")[0]
+        while unchecked and self._check_directory(unchecked.pop(), key):
+            pass
 
     def _check_directory(self, directory: str, key: str) -> bool:
         """Whether a directory is there; refused if it is outside of the root."""
