@@ -1,5 +1,5 @@
 # Everything needs nothing but Python 3.11 or later and make: the targets make .venv and install what they use.
-PYTHON ?= python3
+PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -v $(name))))
 VENV := .venv
 BIN := $(VENV)/bin
 

@@ -752,9 +752,10 @@ class Failing(MemoryStore):
         super().set(key, value)
 
 
-def test_half_a_copy_does_not_look_like_a_node() -> None:
+@pytest.mark.parametrize("make", [array, hierarchy], ids=lambda f: f.__name__)
+def test_half_a_copy_does_not_look_like_a_node(make: Callable[[], MemoryStore]) -> None:
     """Whatever is opened while or after a copy fails is complete: all of its chunks are there."""
-    source = hierarchy()
+    source = make()
     whole = len(contents(source))
     for room in range(whole):
         target = Failing(room)

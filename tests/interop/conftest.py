@@ -1,8 +1,6 @@
-"""The peers, each with the same five methods: `create`, `write`, `read`, `update`, `fill_value`.
+"""zarrlite and its peers, all with the same methods: `write`, `update`, `read`, `fill_value`, `attributes`.
 
 Every peer reads and writes real files. `document` is a whole zarr.json; `part` a tuple of slices.
-
-Not here: numcodecs (no Zarr v3 by itself).
 """
 
 from __future__ import annotations
@@ -18,8 +16,45 @@ from typing import Any
 import numpy as np
 import pytest
 
+import zarrlite
+
 Document = dict[str, Any]
 Part = tuple[slice, ...]
+
+
+class Zarrlite:
+    """The library itself, in the same form."""
+
+    def open(self, path: Path, mode: Any) -> zarrlite.Array:
+        return zarrlite.open_array(str(path), mode=mode)
+
+    def write(self, path: Path, document: Document, values: np.ndarray, fill: Any) -> None:
+        """The fill value is given as a scalar, so that zarrlite spells it in JSON."""
+        array = zarrlite.create_array(
+            str(path),
+            shape=document["shape"],
+            dtype=document["data_type"],
+            chunks=document["chunk_grid"]["configuration"]["chunk_shape"],
+            codecs=document["codecs"],
+            fill_value=fill,
+            chunk_key_encoding=document["chunk_key_encoding"],
+            attributes=document["attributes"],
+            dimension_names=document["dimension_names"],
+        )
+        array[...] = values
+
+    def update(self, path: Path, part: Part, values: np.ndarray) -> None:
+        self.open(path, "r+")[part] = values
+
+    def read(self, path: Path, part: Part | None = None) -> np.ndarray:
+        array = self.open(path, "r")
+        return np.asarray(array[... if part is None else part], array.dtype)
+
+    def fill_value(self, path: Path) -> Any:
+        return self.open(path, "r").fill_value
+
+    def attributes(self, path: Path) -> dict[str, Any]:
+        return dict(self.open(path, "r").attrs)
 
 
 class ZarrPython:
@@ -94,7 +129,7 @@ class TensorStore:
             self.open(path)[part] = values
 
     def read(self, path: Path, part: Part | None = None) -> np.ndarray:
-        return self._joined(path, lambda array: array[part or ...].read().result())
+        return self._joined(path, lambda array: array[... if part is None else part].read().result())
 
     def fill_value(self, path: Path) -> Any:
         return self._joined(path, lambda array: array.fill_value)[()]
@@ -181,6 +216,11 @@ class ZarrsCore:
 
 
 @pytest.fixture
+def ours() -> Zarrlite:
+    return Zarrlite()
+
+
+@pytest.fixture
 def peer(request: pytest.FixtureRequest) -> Any:
     """One of "zarr", "zarrs", "zarrs_core", "tensorstore"; a table says which."""
     if request.param == "tensorstore":
@@ -192,6 +232,4 @@ def peer(request: pytest.FixtureRequest) -> Any:
     if request.param == "zarrs_core":
         return ZarrsCore(zarr, zarrs)
     # strict: what zarrs cannot do is an error, never left to zarr-python's codecs
-    return ZarrPython(
-        zarr, {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True}
-    )
+    return ZarrPython(zarr, {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True})

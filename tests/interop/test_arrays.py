@@ -1,4 +1,4 @@
-"""Arrays that zarrlite writes are read by its peers bit for bit, and the other way round; parts are overwritten in both.
+"""Arrays that zarrlite writes are read by its peers bit for bit, and the other way round; so are parts overwritten.
 
 Three tables (data types, codec chains, layouts) make the cases; each row says which peers it is run with, and why not
 with the others. "zarrs" is zarr-python with zarrs' codec pipeline, so both have to know what is in the document;
@@ -7,20 +7,20 @@ with the others. "zarrs" is zarr-python with zarrs' codec pipeline, so both have
 
 from __future__ import annotations
 
-import json
 import math
 from base64 import b64encode
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import zarrlite
-
-# zarr-python warns of every data type that has no specification
-pytestmark = pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification")
+# zarr-python warns of data types that have no specification, and of codecs beside sharding
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification"),
+    pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec disables partial reads"),
+]
 
 ALL = ("zarr", "zarrs", "tensorstore")
 ATTRIBUTES = {"title": "zwölf 🦓", "nested": {"list": [1, 2.5, None, True], "empty": {}}, "big": 2**53 + 1}
@@ -43,15 +43,20 @@ def base64(scalar: np.void) -> str:
 # ---------------------------------------------------------------- data types
 
 
+Fill = tuple[Any, Any]
+
+
 @dataclass(frozen=True)
 class Type:
     """A data type as zarr.json spells it, elements of it, and fill values: their JSON and the scalar that it means."""
 
     json: Any
     values: np.ndarray
-    fills: list[tuple[Any, Any]]
+    fills: list[Fill]
     peers: tuple[str, ...] = ALL
     serializers: tuple[Any, ...] = (codec("bytes", endian="little"), codec("bytes", endian="big"))
+    nans: list[Fill] = field(default_factory=list)  # fill values that are NaN with a sign or a payload
+    nan_readers: tuple[str, ...] = ("zarr", "tensorstore")
 
 
 def integer(name: str) -> Type:
@@ -60,25 +65,28 @@ def integer(name: str) -> Type:
 
 
 def floating(name: str, nan: int, *others: int) -> Type:
-    """`others` are bits: NaNs with payload or sign, then anything else."""
+    """`nan` has the bits that "NaN" means, `others` are NaNs too."""
     width = np.dtype(name).itemsize * 2
     info = np.finfo(name)
     named = [("NaN", bits(name, nan)[0]), ("Infinity", math.inf), ("-Infinity", -math.inf)]
     plain = [(x, x) for x in (0.0, -0.0, -1.5, float(info.max), float(info.smallest_subnormal))]
-    by_bits = [(f"0x{word:0{width}x}", bits(name, word)[0]) for word in others]
-    values = [np.array([1.5, -1 / 3, -0.0, 0.0, *(fill for _, fill in named + plain)], name), bits(name, nan, *others)]
-    return Type(name, np.concatenate(values), [*named, *plain, *by_bits])
+    nans = [(f"0x{word:0{width}x}", bits(name, word)[0]) for word in others]
+    values = [np.array([1.5, -1 / 3, -0.0, 0.0, *(fill for _, fill in named[1:] + plain)], name)]
+    return Type(name, np.concatenate([*values, bits(name, nan, *others)]), [*named, *plain], nans=nans)
 
 
 def complex_(name: str, part: Type) -> Type:
-    pairs = [(a, b) for a in part.fills for b in part.fills]
-    chosen = [pairs[i] for i in range(0, len(pairs), 7)]
-    scalars = [np.array([a, b], part.values.dtype).view(name)[0] for (_, a), (_, b) in chosen]
-    fills = [([a, b], scalar) for ((a, _), (b, _)), scalar in zip(chosen, scalars, strict=True)]
-    return Type(name, np.array(scalars), fills)
+    def pair(a: Fill, b: Fill) -> Fill:
+        return [a[0], b[0]], np.array([a[1], b[1]], part.values.dtype).view(name)[0]
+
+    fills = [pair(a, b) for a, b in zip(part.fills, np.roll(np.array(part.fills, object), 2, 0), strict=True)]
+    nans = [pair(part.nans[0], part.fills[4]), pair(part.fills[2], part.nans[1]), pair(part.nans[1], part.nans[0])]
+    # no chunk is all NaN: zarr-python takes every NaN for the fill value if that is one, and leaves such chunks out
+    values = [x for _, scalar in fills + nans for x in (scalar, 1 - 2j)]
+    return Type(name, np.array(values, name), fills, nans=nans)
 
 
-def fixed(name: str, length: int, dtype: str, values: list[Any], fills: list[tuple[Any, Any]], *serializers: Any) -> Type:
+def fixed(name: str, length: int, dtype: str, values: list[Any], fills: list[Fill], *serializers: Any) -> Type:
     scalars = [(text, np.array(fill, dtype)[()]) for text, fill in fills]
     return Type(codec(name, length_bytes=length), np.array(values, dtype), scalars, ("zarr",), serializers)
 
@@ -94,7 +102,7 @@ def times(letter: str, unit: str, factor: int) -> Type:
 FLOAT32 = floating("float32", 0x7FC0_0000, 0x7FC0_0001, 0xFFC0_0000, 0xFFFF_FFFF)
 FLOAT64 = floating("float64", 0x7FF8 << 48, (0x7FF8 << 48) + 0x1234, 0xFFF8 << 48)
 NO_ENDIAN = (codec("bytes"),)
-BOTH = Type.serializers
+LITTLE, BIG = BOTH = Type.serializers
 PAIR = np.dtype([("x", "i2"), ("y", "f4"), ("ok", "?")])
 PAIRS = np.array([(1, 2.5, True), (-(2**15), -0.0, False), (7, math.inf, True)], PAIR)
 DEEP = np.dtype([("a", "u8"), ("in", [("t", "M8[s]"), ("s", "S3"), ("u", "U2")]), ("c", "c8")])
@@ -103,11 +111,12 @@ DEEPS = np.array([(2**64 - 1, (5, b"abc", "ü🦓"), 1 - 2j), (0, ("NaT", b"", "
 TYPES = {
     "bool": Type("bool", np.array([True, False, True]), [(True, True), (False, False)], ALL, NO_ENDIAN),
     **{name: integer(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
-    "float16": floating("float16", 0x7E00, 0x7E01, 0xFE00),
+    # zarr-python reads 0x7e01 as 0x7e00
+    "float16": replace(floating("float16", 0x7E00, 0x7E01, 0xFE00), nan_readers=("tensorstore",)),
     "float32": FLOAT32,
     "float64": FLOAT64,
-    "complex64": complex_("complex64", FLOAT32),
-    "complex128": complex_("complex128", FLOAT64),
+    "complex64": replace(complex_("complex64", FLOAT32), serializers=(LITTLE,)),
+    "complex128": replace(complex_("complex128", FLOAT64), serializers=(LITTLE,)),
     # zarr-python has no r*; tensorstore wants base64 as its fill value (the specification has an array of integers),
     # writes what it cannot read itself, and ends the process if it is opened without open_as_void
     **{
@@ -148,7 +157,9 @@ TYPES = {
     },
     "struct": Type(
         {"name": "struct", "configuration": {"fields": [
-            {"name": "x", "data_type": "int16"}, {"name": "y", "data_type": "float32"}, {"name": "ok", "data_type": "bool"},
+            {"name": "x", "data_type": "int16"},
+            {"name": "y", "data_type": "float32"},
+            {"name": "ok", "data_type": "bool"},
         ]}},
         PAIRS,
         [({"x": 1, "y": 2.5, "ok": True}, PAIRS[0]), ({"x": -32768, "y": -0.0, "ok": False}, PAIRS[1])],
@@ -159,6 +170,7 @@ TYPES = {
         PAIRS,
         [(base64(PAIRS[0]), PAIRS[0]), (base64(PAIRS[1]), PAIRS[1])],
         ("zarr",),
+        (LITTLE, codec("bytes")),  # zarr-python writes structs little endian, whatever the document says
     ),
     "structured-deep": Type(
         {"name": "structured", "configuration": {"fields": [
@@ -173,14 +185,18 @@ TYPES = {
         DEEPS,
         [(base64(DEEPS[0]), DEEPS[0]), (base64(DEEPS[1]), DEEPS[1])],
         ("zarr",),
+        (LITTLE, codec("bytes")),
     ),
+    # what some bits of packbits can hold
+    "nibbles": Type("uint16", np.arange(0, 32, 2, "u2"), [(0, 0), (6, 6)], (), ()),
 }  # fmt: skip
 
 
 # ---------------------------------------------------------------- codec chains
 
-LITTLE, BIG, CRC = codec("bytes", endian="little"), codec("bytes", endian="big"), codec("crc32c")
-SMALL = ("uint8", "int16", "float64")  # the data types that codecs are tried with
+CRC, GZIP, ZSTD = codec("crc32c"), codec("gzip", level=5), codec("zstd", level=0, checksum=False)
+FLIP = codec("transpose", order=[1, 0])
+SOME = ("int16", "float64")  # the data types that codecs are tried with
 
 
 def sharding(chunk_shape: list[int], codecs: list[Any], index: list[Any] = [LITTLE, CRC], at: str = "end") -> Any:
@@ -191,31 +207,34 @@ def blosc(cname: str, shuffle: str, typesize: int, clevel: int = 5, blocksize: i
     return codec("blosc", cname=cname, clevel=clevel, shuffle=shuffle, typesize=typesize, blocksize=blocksize)
 
 
-# name: codecs, data types, peers; chunks are (4, 6)
+def packbits(padding: str, **range_: int) -> Any:
+    return codec("packbits", padding_encoding=padding, **range_)
+
+
+# name: codecs, data types, peers; the shape is (37, 50), chunks are (16, 24)
 CHAINS: dict[str, tuple[list[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "transpose": ([codec("transpose", order=[1, 0]), LITTLE], SMALL, ALL),
-    "transpose-identity": ([codec("transpose", order=[0, 1]), BIG], SMALL, ALL),
-    "transpose-twice": ([codec("transpose", order=[1, 0]), codec("transpose", order=[1, 0]), LITTLE], SMALL, ALL),
-    **{f"gzip-{n}": ([LITTLE, codec("gzip", level=n)], SMALL, ALL) for n in (0, 1, 6, 9)},
+    # zarrs exchanges real and imaginary parts when it reads a part of a big-endian chunk
+    "big": ([BIG], ("complex64", "complex128"), ("zarr", "tensorstore")),
+    "transpose": ([FLIP, LITTLE], SOME, ALL),
+    "transpose-identity": ([codec("transpose", order=[0, 1]), BIG], SOME, ALL),
+    "transpose-twice": ([FLIP, FLIP, LITTLE], SOME, ALL),
+    **{f"gzip-{n}": ([LITTLE, codec("gzip", level=n)], ("int16",), ALL) for n in (0, 1, 6, 9)},
     **{
-        f"zstd-{n}-{check}": ([LITTLE, codec("zstd", level=n, checksum=check)], SMALL, ALL)
+        f"zstd-{n}-{check}": ([LITTLE, codec("zstd", level=n, checksum=check)], ("float64",), ALL)
         for n in (-5, 0, 3, 22)
         for check in (False, True)
     },
-    "crc32c": ([LITTLE, CRC], SMALL, ALL),
-    "crc32c-twice": ([BIG, CRC, CRC], SMALL, ALL),
-    "crc32c-gzip-crc32c": ([LITTLE, CRC, codec("gzip", level=1), CRC], SMALL, ALL),
-    "transpose-big-zstd-crc32c": (
-        [codec("transpose", order=[1, 0]), BIG, codec("zstd", level=1, checksum=True), CRC],
-        SMALL,
-        ALL,
-    ),
+    "crc32c": ([LITTLE, CRC], SOME, ALL),
+    "crc32c-twice": ([BIG, CRC, CRC], SOME, ALL),
+    "crc32c-gzip-crc32c": ([LITTLE, CRC, GZIP, CRC], SOME, ALL),
+    "transpose-big-zstd-crc32c": ([FLIP, BIG, ZSTD, CRC], SOME, ALL),
+    # numcodecs, which zarr-python and zarrlite use, is built without snappy
     **{
         f"blosc-{cname}-{shuffle}": ([LITTLE, blosc(cname, shuffle, 2)], ("int16",), ALL)
-        for cname in ("lz4", "lz4hc", "blosclz", "snappy", "zlib", "zstd")
+        for cname in ("lz4", "lz4hc", "blosclz", "zlib", "zstd")
         for shuffle in ("noshuffle", "shuffle", "bitshuffle")
     },
-    "blosc-typesize-8": ([BIG, blosc("lz4", "shuffle", 8)], ("float64", "complex64"), ALL),
+    "blosc-typesize-8": ([BIG, blosc("lz4", "shuffle", 8)], ("float64",), ALL),
     "blosc-typesize-3": ([LITTLE, blosc("lz4", "shuffle", 3)], ("float64",), ALL),
     "blosc-clevel-0": ([LITTLE, blosc("zstd", "bitshuffle", 8, 0)], ("float64",), ALL),
     "blosc-blocksize": ([LITTLE, blosc("zlib", "shuffle", 8, 9, 64)], ("float64",), ALL),
@@ -223,47 +242,44 @@ CHAINS: dict[str, tuple[list[Any], tuple[str, ...], tuple[str, ...]]] = {
     **{
         f"vlen-{last['name']}": ([serializer, last], types, ("zarr",))
         for serializer, types in [(codec("vlen-utf8"), ("string",)), (codec("vlen-bytes"), ("bytes",))]
-        for last in (codec("gzip", level=5), codec("zstd", level=0, checksum=False), CRC, blosc("lz4", "noshuffle", 1))
+        for last in (GZIP, ZSTD, CRC, blosc("lz4", "noshuffle", 1))
     },
-    "shard": ([sharding([2, 3], [LITTLE])], (*SMALL, "bool", "complex128"), ALL),
-    "shard-inner-chain": (
-        [sharding([2, 2], [codec("transpose", order=[1, 0]), BIG, codec("gzip", level=5), CRC])],
-        SMALL,
-        ALL,
-    ),
-    "shard-of-one": ([sharding([4, 6], [LITTLE, codec("zstd", level=0, checksum=False)])], SMALL, ALL),
-    "shard-of-elements": ([sharding([1, 1], [LITTLE])], SMALL, ALL),
-    "shard-index-start": ([sharding([2, 3], [LITTLE], at="start")], SMALL, ALL),
-    "shard-index-plain": ([sharding([2, 3], [LITTLE], [LITTLE])], SMALL, ALL),
-    "shard-index-plain-start": ([sharding([2, 3], [LITTLE], [LITTLE], "start")], SMALL, ALL),
-    "shard-index-big": ([sharding([2, 3], [LITTLE], [BIG, CRC])], SMALL, ALL),
-    "shard-blosc": ([sharding([2, 3], [LITTLE, blosc("lz4", "bitshuffle", 2)])], ("int16",), ALL),
-    "shard-nested": ([sharding([4, 3], [sharding([2, 1], [LITTLE, codec("gzip", level=1)])])], SMALL, ALL),
+    "shard": ([sharding([8, 8], [LITTLE])], (*SOME, "uint8", "complex128"), ALL),
+    "shard-inner-chain": ([sharding([4, 6], [FLIP, BIG, GZIP, CRC])], SOME, ALL),
+    "shard-of-one": ([sharding([16, 24], [LITTLE, ZSTD])], SOME, ALL),
+    "shard-of-rows": ([sharding([1, 24], [LITTLE])], SOME, ALL),
+    "shard-index-start": ([sharding([8, 8], [LITTLE, GZIP], at="start")], SOME, ALL),
+    "shard-index-plain": ([sharding([8, 8], [LITTLE], [LITTLE])], SOME, ALL),
+    "shard-index-plain-start": ([sharding([8, 8], [LITTLE], [LITTLE], "start")], SOME, ALL),
+    "shard-index-big": ([sharding([8, 8], [LITTLE], [BIG, CRC])], SOME, ALL),
+    "shard-blosc": ([sharding([8, 12], [LITTLE, blosc("lz4", "bitshuffle", 2)])], ("int16",), ALL),
+    "shard-nested": ([sharding([16, 12], [sharding([8, 4], [LITTLE, GZIP])])], SOME, ALL),
     "shard-nested-thrice": (
-        [sharding([4, 3], [sharding([2, 3], [sharding([1, 3], [LITTLE])], at="start")], at="start")],
-        SMALL,
+        [sharding([8, 12], [sharding([8, 6], [sharding([4, 6], [LITTLE])], at="start")], at="start")],
+        SOME,
         ALL,
     ),
-    "shard-transposed": ([codec("transpose", order=[1, 0]), sharding([3, 2], [LITTLE])], SMALL, ALL),
-    "shard-crc32c": ([sharding([2, 3], [LITTLE]), CRC], SMALL, ALL),
-    "shard-gzip": ([sharding([2, 3], [LITTLE]), codec("gzip", level=5)], SMALL, ALL),
-    "shard-vlen": ([sharding([2, 3], [codec("vlen-utf8"), codec("gzip", level=5)])], ("string",), ("zarr",)),
-    "shard-vlen-bytes": ([sharding([2, 3], [codec("vlen-bytes")])], ("bytes",), ("zarr",)),
-    "shard-structured": ([sharding([2, 3], [BIG])], ("structured",), ("zarr",)),
-    "shard-struct": ([sharding([2, 3], [BIG])], ("struct",), ("tensorstore",)),
-    "shard-utf32": ([sharding([2, 3], [BIG])], ("utf32",), ("zarr",)),
-    "shard-times": ([sharding([2, 3], [BIG])], ("M8[10s]",), ("zarr", "zarrs_core")),
-    # packbits: neither zarr-python nor tensorstore has it
-    **{
-        f"packbits-{padding}": ([codec("packbits", padding_encoding=padding)], types, ("zarrs_core",))
-        for padding in ("none", "first_byte", "last_byte")
-        for types in [("bool", "uint8", "int16", "float64", "complex64")]
-    },
-    "packbits-sharded": (
-        [sharding([1, 3], [codec("packbits", padding_encoding="last_byte"), CRC])],
-        ("bool", "int16"),
-        ("zarrs_core",),
-    ),
+    "shard-transposed": ([FLIP, sharding([8, 8], [LITTLE])], SOME, ALL),
+    # zarr-python holds the inner chunks against the shard as it is before it is transposed
+    "shard-transposed-oblong": ([FLIP, sharding([3, 16], [LITTLE])], SOME, ("tensorstore", "zarrs_core")),
+    # tensorstore: "Sharding codec is not compatible with subsequent bytes -> bytes codecs"
+    "shard-crc32c": ([sharding([8, 8], [LITTLE]), CRC], SOME, ("zarr", "zarrs")),
+    "shard-gzip": ([sharding([8, 8], [LITTLE], at="start"), GZIP], SOME, ("zarr", "zarrs")),
+    "shard-vlen": ([sharding([8, 8], [codec("vlen-utf8"), GZIP])], ("string",), ("zarr",)),
+    "shard-vlen-bytes": ([sharding([8, 8], [codec("vlen-bytes")])], ("bytes",), ("zarr",)),
+    # zarr-python cannot shard a struct: its fill value is unhashable
+    "shard-struct": ([sharding([8, 8], [BIG])], ("struct",), ("tensorstore",)),
+    "shard-utf32": ([sharding([8, 8], [BIG])], ("utf32",), ("zarr",)),
+    "shard-times": ([sharding([8, 8], [BIG])], ("M8[10s]",), ("zarr", "zarrs_core")),
+    # packbits: neither zarr-python nor tensorstore has it. zarrs leaves out the byte that counts the padding where
+    # elements are whole bytes (the specification knows no such exception), does not sign-extend, and forgets first_bit
+    # when it reads a part of a chunk; test_packbits_by_bits has what is left.
+    "packbits": ([packbits("none")], ("bool", "uint8", "int16", "float64", "complex64"), ("zarrs_core",)),
+    "packbits-first_byte": ([packbits("first_byte")], ("bool",), ("zarrs_core",)),
+    "packbits-last_byte": ([packbits("last_byte"), GZIP], ("bool",), ("zarrs_core",)),
+    "packbits-range": ([packbits("none", last_bit=4)], ("nibbles",), ("zarrs_core",)),
+    "packbits-range-padded": ([FLIP, packbits("first_byte", last_bit=6)], ("nibbles",), ("zarrs_core",)),
+    "packbits-sharded": ([sharding([1, 3], [packbits("last_byte", last_bit=4)])], ("nibbles",), ("zarrs_core",)),
 }
 
 
@@ -274,8 +290,10 @@ KEYS = {
 }
 KEYS |= {name: codec(name) for name in ("default", "v2")}
 
-# name: shape, chunks, chunk key encoding
-LAYOUTS: dict[str, tuple[list[int], list[int], Any]] = {
+Layout = tuple[list[int], list[int], Any]  # shape, chunks, chunk key encoding
+SMALL: Layout = ([5, 7], [2, 3], KEYS["default/"])
+LARGE: Layout = ([37, 50], [16, 24], KEYS["default/"])
+LAYOUTS: dict[str, Layout] = {
     **{f"keys-{name}": ([5, 7], [2, 3], keys) for name, keys in KEYS.items()},
     **{f"0-d-{name}": ([], [], keys) for name, keys in KEYS.items()},
     "1-d": ([10], [4], KEYS["default/"]),
@@ -315,11 +333,14 @@ class Case:
     @property
     def updated(self) -> np.ndarray:
         values = self.values.copy()
-        values[self.part] = np.flip(self.values)[self.part]
+        values[self.part] = self.values.reshape(-1)[::-1].reshape(self.values.shape)[self.part]
         return values
 
+    def cut(self, values: np.ndarray) -> np.ndarray:
+        return values[(*self.part, ...)]
 
-def case(kind: Type, fill: tuple[Any, Any], codecs: list[Any], layout: Any = ([5, 7], [4, 6], KEYS["default/"])) -> Case:
+
+def case(kind: Type, fill: Fill, codecs: list[Any], layout: Layout) -> Case:
     """The first inner chunk and the last chunk hold nothing but the fill value: they are missing."""
     shape, chunks, keys = layout
     document = {
@@ -343,44 +364,36 @@ def case(kind: Type, fill: tuple[Any, Any], codecs: list[Any], layout: Any = ([5
     return Case(document, scalar, values)
 
 
-def cases() -> Any:
+def type_cases(created_by_peer: bool) -> Any:
     for name, kind in TYPES.items():
-        for serializer in kind.serializers:
-            order = serializer.get("configuration", {}).get("endian", "")
-            for i, fill in enumerate(kind.fills):
-                if i and order == "big":
-                    continue
-                for peer in kind.peers:
-                    yield pytest.param(case(kind, fill, [serializer]), peer, id=f"{peer}-{name}-{order}-fill{i}")
+        rows = [(kind.serializers[0], fill, kind.peers) for fill in kind.fills] if kind.serializers else []
+        rows += [(serializer, kind.fills[1], kind.peers) for serializer in kind.serializers[1:]]
+        # zarr-python writes every NaN as "NaN", and tells zarrs so; it reads them
+        nan_peers = ("tensorstore",) if created_by_peer else kind.nan_readers
+        rows += [(kind.serializers[0], fill, nan_peers) for fill in kind.nans]
+        for serializer, fill, peers in rows:
+            order = serializer.get("configuration", {}).get("endian", "plain")
+            for peer in peers:
+                yield pytest.param(case(kind, fill, [serializer], SMALL), peer, id=f"{peer}-{name}-{order}-{fill[0]}")
+
+
+def storage_cases() -> Any:
     for name, (codecs, types, peers) in CHAINS.items():
         for t in types:
-            for peer in peers:
-                yield pytest.param(case(TYPES[t], TYPES[t].fills[-1], codecs), peer, id=f"{peer}-{name}-{t}")
+            made = case(TYPES[t], TYPES[t].fills[1], codecs, LARGE)
+            yield from (pytest.param(made, peer, id=f"{peer}-{name}-{t}") for peer in peers)
     for name, layout in LAYOUTS.items():
-        for t in ("uint8", "float32", "string"):
-            for peer in TYPES[t].peers:
-                kind = TYPES[t]
-                made = case(kind, kind.fills[-1], [kind.serializers[0]], layout)
-                yield pytest.param(made, peer, id=f"{peer}-{name}-{t}")
+        for t in ("float32", "string"):
+            made = case(TYPES[t], TYPES[t].fills[1], [TYPES[t].serializers[0]], layout)
+            yield from (pytest.param(made, peer, id=f"{peer}-{name}-{t}") for peer in TYPES[t].peers)
 
 
-every_case = pytest.mark.parametrize(("case", "peer"), list(cases()), indirect=["peer"])
+def with_cases(*found: Any) -> Any:
+    return pytest.mark.parametrize(("case", "peer"), [row for rows in found for row in rows], indirect=["peer"])
 
 
-def write(path: Path, case: Case) -> None:
-    document = case.document
-    array = zarrlite.create_array(
-        str(path),
-        shape=document["shape"],
-        dtype=document["data_type"],
-        chunks=document["chunk_grid"]["configuration"]["chunk_shape"],
-        codecs=document["codecs"],
-        fill_value=case.fill,
-        chunk_key_encoding=document["chunk_key_encoding"],
-        attributes=document["attributes"],
-        dimension_names=document["dimension_names"],
-    )
-    array[...] = case.values
+def chunk_keys(path: Path) -> set[str]:
+    return {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
 
 
 def assert_same(found: np.ndarray, expected: np.ndarray) -> None:
@@ -392,40 +405,53 @@ def assert_same(found: np.ndarray, expected: np.ndarray) -> None:
         assert found.tobytes() == expected.tobytes()
 
 
-@every_case
-def test_a_peer_reads_what_zarrlite_writes(case: Case, peer: Any, tmp_path: Path) -> None:
+@with_cases(type_cases(False), storage_cases())
+def test_a_peer_reads_what_zarrlite_writes(case: Case, peer: Any, ours: Any, tmp_path: Path) -> None:
     path = tmp_path / "a"
-    write(path, case)
+    ours.write(path, case.document, case.values, case.fill)
     assert_same(peer.read(path), case.values)
-    assert_same(peer.read(path, case.part), case.values[case.part])
+    assert_same(peer.read(path, case.part), case.cut(case.values))
     assert case.scalar(peer.fill_value(path)) == case.scalar(case.fill)
     assert peer.attributes(path) == ATTRIBUTES
 
 
-@every_case
-def test_zarrlite_reads_what_a_peer_writes(case: Case, peer: Any, tmp_path: Path) -> None:
+@with_cases(type_cases(True), storage_cases())
+def test_zarrlite_reads_what_a_peer_writes(case: Case, peer: Any, ours: Any, tmp_path: Path) -> None:
     path = tmp_path / "a"
     peer.write(path, case.document, case.values)
-    array = zarrlite.open_array(str(path), mode="r")
-    assert_same(array[...], case.values)
-    assert_same(array[case.part], case.values[case.part])
-    assert case.scalar(array.fill_value) == case.scalar(case.fill)
-    assert dict(array.attrs) == ATTRIBUTES
-    assert array.metadata.dimension_names == tuple(case.document["dimension_names"])
+    assert_same(ours.read(path), case.values)
+    assert_same(ours.read(path, case.part), case.cut(case.values))
+    assert case.scalar(ours.fill_value(path)) == case.scalar(case.fill)
+    assert ours.attributes(path) == ATTRIBUTES
+    assert (ours.open(path, "r").metadata.dimension_names or ()) == tuple(case.document["dimension_names"])
+    # no chunk is stored that a peer leaves out; the peers store some of NaN or NaT, which equal nothing
+    ours.write(tmp_path / "b", case.document, case.values, case.fill)
+    assert chunk_keys(tmp_path / "b") <= chunk_keys(path)
 
 
-@every_case
-def test_a_peer_writes_over_what_zarrlite_wrote(case: Case, peer: Any, tmp_path: Path) -> None:
+@with_cases(storage_cases())
+def test_a_peer_writes_over_what_zarrlite_wrote(case: Case, peer: Any, ours: Any, tmp_path: Path) -> None:
     path = tmp_path / "a"
-    write(path, case)
-    peer.update(path, case.part, case.updated[case.part])
-    assert_same(zarrlite.open_array(str(path), mode="r")[...], case.updated)
+    ours.write(path, case.document, case.values, case.fill)
+    peer.update(path, case.part, case.cut(case.updated))
+    assert_same(ours.read(path), case.updated)
 
 
-@every_case
-def test_zarrlite_writes_over_what_a_peer_wrote(case: Case, peer: Any, tmp_path: Path) -> None:
+@with_cases(storage_cases())
+def test_zarrlite_writes_over_what_a_peer_wrote(case: Case, peer: Any, ours: Any, tmp_path: Path) -> None:
     path = tmp_path / "a"
     peer.write(path, case.document, case.values)
-    zarrlite.open_array(str(path), mode="r+")[case.part] = case.updated[case.part]
-    assert_same(zarrlite.open_array(str(path), mode="r")[...], case.updated)
+    ours.update(path, case.part, case.cut(case.updated))
+    assert_same(ours.read(path), case.updated)
     assert_same(peer.read(path), case.updated)
+
+
+@pytest.mark.parametrize("peer", ["zarrs_core"], indirect=True)
+@pytest.mark.parametrize("data_type", ["int16", "uint16"])
+def test_packbits_by_bits(data_type: str, peer: Any, ours: Any, tmp_path: Path) -> None:
+    kind = Type(data_type, np.arange(-16 if data_type == "int16" else 0, 16, 2).astype(data_type), [(2, 2)])
+    bare = case(kind, (2, 2), [packbits("last_byte", first_bit=1, last_bit=4)], ([9], [9], KEYS["default/"]))
+    peer.write(tmp_path / "theirs", bare.document, bare.values)
+    assert_same(ours.read(tmp_path / "theirs"), bare.values)
+    ours.write(tmp_path / "ours", bare.document, bare.values, bare.fill)
+    assert (tmp_path / "ours/c/0").read_bytes() == (tmp_path / "theirs/c/0").read_bytes()

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from zarrlite.errors import ArgumentError, KeyRefusedError, StoreError
+from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.stores import LocalStore
 
 Tree = Callable[[Path], list[str]]
@@ -140,3 +140,23 @@ def test_what_is_raised_under_a_lock_passes(store: LocalStore) -> None:
 def test_what_is_no_path_is_refused(root: str) -> None:
     with pytest.raises(ArgumentError, match="is not the path of a directory"):
         LocalStore(root)
+
+
+def test_a_read_only_store_refuses_to_be_written(root: Path, tree: Tree) -> None:
+    LocalStore(root).set("a/k", b"1")
+    store = LocalStore(root, read_only=True)
+    for write in (
+        lambda: store.set("a/k", b""),
+        lambda: store.set_many([("a/k", b"")]),
+        lambda: store.set_partial_values([("a/k", 0, b"")]),
+        lambda: store.erase("a/k"),
+        lambda: store.erase_values(["a/k"]),
+        lambda: store.erase_prefix("a/"),
+        lambda: store.update("a/k", lambda old: pytest.fail("not to be called")),
+    ):
+        with pytest.raises(ReadOnlyError) as caught:
+            write()
+        assert str(caught.value) == f"LocalStore({str(root)!r}) was opened for reading only"
+    with store.lock("none/k"):
+        assert store.get("a/k") == b"1"
+    assert tree(root) == ["a/", "a/k"]

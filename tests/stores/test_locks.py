@@ -215,6 +215,22 @@ def test_a_directory_in_use_is_not_removed(store: LocalStore, tmp_path: Path, th
     assert not (tmp_path / "a").exists()
 
 
+def test_a_directory_that_others_have_made_anew_is_not_removed(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.set("a/k", b"")
+    try_hold = inodes.try_hold
+
+    def late(fd: int) -> object:
+        (tmp_path / "a").rmdir()
+        (tmp_path / "a").mkdir()
+        return try_hold(fd)
+
+    monkeypatch.setattr(inodes, "try_hold", late)
+    store.erase("a/k")
+    assert (tmp_path / "a").is_dir()
+
+
 # Failures
 
 

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 
 from zarrlite.stores import inodes
 from zarrlite.stores.files import DIRECTORY, MISSING, READ, make_directories
-from zarrlite.stores.inodes import identity
 from zarrlite.stores.locks import Held, KeyLocks
 
 _ATTEMPTS = 100  # to make a directory that others keep removing
@@ -45,7 +44,8 @@ class PathLock:
 
     def release(self) -> None:
         """Let go; a directory that was only made to be locked goes as well."""
-        removed = self._absent and self._only_ours() and _rmdir(self.directory)
+        below_floor = len(self.directory) > len(self._floor)
+        removed = self._absent and below_floor and self._only_ours() and _rmdir(self.directory)
         self._let_go()
         if removed:
             prune(os.path.dirname(self.directory), self._floor)
@@ -107,7 +107,7 @@ class PathLock:
 
     def _take(self, fd: int, *, absent: bool) -> bool:
         self._inode, self._absent = inodes.hold(fd), absent
-        current = self._inode.key == identity(self.directory if absent else self.path)
+        current = self._inode.key == inodes.identity(self.directory if absent else self.path)
         if current and not (absent and os.path.isfile(self.path)):
             return True
         self._let_go()  # not release(): the directory at the path is not the one we hold
@@ -157,7 +157,7 @@ def remove_directory(directory: str) -> bool:
     if inode is None:
         return False
     try:
-        return _rmdir(directory)
+        return inode.key == inodes.identity(directory) and _rmdir(directory)
     finally:
         inodes.let_go(inode)
 

@@ -28,6 +28,9 @@ class Root:
         self._base = os.path.join(directory, "")
         self._checked: set[str] = set()
 
+    def __reduce__(self) -> tuple[type[Root], tuple[str]]:
+        return type(self), (self.directory,)  # what was checked here and now need not be so elsewhere
+
     def path(self, key: str) -> str:
         """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
         path = self._base + _encodable(check_key(key))

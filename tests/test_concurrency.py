@@ -1,0 +1,378 @@
+"""Many writers of one chunk lose nothing; a writer that is killed leaves the old value or the new one.
+
+Every worker owns elements of its own in chunks that all of them share. No test waits for luck: rounds are kept apart by
+barriers, and writers are killed at counted places of a write.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import operator
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import Array, LocalStore, MemoryStore, parallel
+
+ROUNDS = 50
+SIZE = 64
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "one chunk": {"chunks": SIZE},
+    "one uncompressed chunk": {"chunks": SIZE, "compressors": None},
+    "one shard": {"chunks": 8, "shards": (SIZE,)},
+    "a few shards": {"chunks": 4, "shards": (SIZE // 4,)},
+}
+layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+TIMEOUT = 120
+
+
+@pytest.fixture(autouse=True)
+def _four_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads also where the machine has one core."""
+    monkeypatch.setattr(parallel, "_workers", lambda: 4)
+    yield
+
+
+def write_own(array: Array, worker: int, workers: int, value: int) -> None:
+    """Write the elements worker, worker + workers ... in every way there is."""
+    own = range(worker, SIZE, workers)
+    array[worker::workers] = value - 1
+    for i in own[::3]:
+        array[i] = value
+    array.oindex[list(own[1::3])] = value
+    array.vindex[list(own[2::3])] = value
+
+
+def take_part(array: Array, worker: int, workers: int, barrier: Any) -> None:
+    """One worker: after each round everything that all of them wrote is there."""
+    for value in range(1, ROUNDS + 1):
+        barrier.wait(TIMEOUT)
+        write_own(array, worker, workers, value)
+        barrier.wait(TIMEOUT)
+        assert array[...].tolist() == [value] * SIZE
+
+
+# Threads.
+
+
+@layouts
+@pytest.mark.parametrize("place", ["memory", "local", "dict"])
+def test_sixteen_threads(tmp_path: Path, place: str, layout: dict[str, Any]) -> None:
+    store: Any = {"memory": MemoryStore(), "local": LocalStore(tmp_path), "dict": {}}[place]
+    array = zarrlite.create_array(store, shape=SIZE, dtype="int32", **layout)
+    barrier = threading.Barrier(16)
+    with ThreadPoolExecutor(16) as threads:
+        for part in [threads.submit(take_part, array, i, 16, barrier) for i in range(16)]:
+            part.result(TIMEOUT)
+
+
+@pytest.mark.parametrize("place", ["memory", "local", "dict"])
+def test_sixteen_threads_that_each_opened_the_array(tmp_path: Path, place: str) -> None:
+    store: Any = {"memory": MemoryStore(), "local": str(tmp_path), "dict": {}}[place]
+    zarrlite.create_array(store, shape=SIZE, dtype="int32", chunks=SIZE)
+    barrier = threading.Barrier(16)
+
+    def work(worker: int) -> None:
+        take_part(zarrlite.open_array(store, mode="r+"), worker, 16, barrier)
+
+    with ThreadPoolExecutor(16) as threads:
+        for part in [threads.submit(work, i) for i in range(16)]:
+            part.result(TIMEOUT)
+
+
+def test_attributes_from_threads(tmp_path: Path) -> None:
+    for store in (MemoryStore(), LocalStore(tmp_path)):
+        group = zarrlite.create_group(store)
+
+        def work(worker: int, group: Any = group) -> None:
+            for i in range(10):
+                group.attrs[f"{worker} {i}"] = i
+
+        with ThreadPoolExecutor(16) as threads:
+            list(threads.map(work, range(16)))
+        assert len(zarrlite.open_group(store, mode="r").attrs) == 160
+
+
+def test_large_reads_and_writes_from_many_threads_share_the_pool(tmp_path: Path) -> None:
+    array = zarrlite.create_array(tmp_path, shape=(16, 2**17), dtype="int32", chunks=(16, 2**14))
+
+    def work(row: int) -> None:
+        array[row] = row + 1
+        assert set(array[row]) == {row + 1}
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(work, range(16)))
+    assert (array[...] == np.arange(1, 17)[:, None]).all()
+
+
+# Processes.
+
+
+def run_forked(work: Callable[..., None], *arguments: tuple[Any, ...]) -> None:
+    """Run one forked process for each tuple of arguments; all must end well."""
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=work, args=args) for args in arguments]
+    for process in processes:
+        process.start()
+    try:
+        for process in processes:
+            process.join(TIMEOUT)
+        assert [process.exitcode for process in processes] == [0] * len(processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+@forks
+@layouts
+def test_four_forked_processes(tmp_path: Path, layout: dict[str, Any]) -> None:
+    array = zarrlite.create_array(tmp_path, shape=SIZE, dtype="int32", **layout)
+    barrier = multiprocessing.get_context("fork").Barrier(4)
+    run_forked(take_part, *[(array, i, 4, barrier) for i in range(4)])
+    assert array[...].tolist() == [ROUNDS] * SIZE
+
+
+@pytest.fixture(scope="module")
+def spawned() -> Iterator[Any]:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(4) as pool:
+        yield pool
+
+
+@layouts
+def test_four_spawned_processes(tmp_path: Path, spawned: Any, layout: dict[str, Any]) -> None:
+    """The array is pickled over with every job; a job writes one part of the elements."""
+    array = zarrlite.create_array(tmp_path, shape=SIZE, dtype="int32", **layout)
+    for value in range(1, ROUNDS + 1):
+        jobs = [(array, slice(i, None, 16), value) for i in range(16)]
+        spawned.starmap(operator.setitem, jobs, chunksize=1)
+        assert array[...].tolist() == [value] * SIZE
+
+
+def test_groups_and_arrays_go_to_spawned_processes_and_back(tmp_path: Path, spawned: Any) -> None:
+    group = zarrlite.create_group(tmp_path)
+    group["a"] = np.arange(10)
+    (array,) = spawned.starmap(operator.getitem, [(group, "a")])
+    assert repr(array) == repr(group["a"])
+    assert array[...].tolist() == list(range(10))
+    (read,) = spawned.starmap(operator.getitem, [(array, slice(2, 4))])
+    assert read.tolist() == [2, 3]
+    with pytest.raises(zarrlite.NodeNotFoundError, match="no array or group at 'nope'"):
+        spawned.starmap(operator.getitem, [(group, "nope")])
+
+
+def test_attributes_from_four_processes(tmp_path: Path, spawned: Any) -> None:
+    array = zarrlite.create_array(tmp_path, shape=1, dtype="u1")
+    jobs = [(array.attrs, f"{i}", {"from": i}) for i in range(100)]
+    spawned.starmap(operator.setitem, jobs, chunksize=1)
+    assert zarrlite.open_array(tmp_path, mode="r").attrs == {f"{i}": {"from": i} for i in range(100)}
+
+
+@forks
+def test_attributes_from_four_forked_processes(tmp_path: Path) -> None:
+    group = zarrlite.create_group(tmp_path)
+
+    def work(worker: int) -> None:
+        for i in range(25):
+            group.attrs[f"{worker} {i}"] = i
+
+    run_forked(work, *[(i,) for i in range(4)])
+    assert len(zarrlite.open_group(tmp_path, mode="r").attrs) == 100
+
+
+@forks
+def test_groups_made_by_four_processes_at_once(tmp_path: Path) -> None:
+    group = zarrlite.create_group(tmp_path, attributes={"mine": 1})
+    barrier = multiprocessing.get_context("fork").Barrier(4)
+
+    def work(worker: int) -> None:
+        for i in range(20):
+            barrier.wait(TIMEOUT)
+            group.create_array(f"deep {i}/er/{worker}", data=[worker])
+
+    run_forked(work, *[(i,) for i in range(4)])
+    assert group.nmembers(None) == 20 * (1 + 1 + 4)
+    assert zarrlite.open_group(tmp_path).attrs == {"mine": 1}
+
+
+# Forks.
+
+
+@forks
+@pytest.mark.parametrize("used", [False, True], ids=["pool unused", "pool used"])
+def test_arrays_work_after_a_fork(tmp_path: Path, used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_pool", None)
+    data = np.arange(2**20, dtype="int32")
+    array = zarrlite.create_array(tmp_path, data=data if used else None, shape=2**20, dtype="int32", chunks=2**14)
+    if used:
+        assert parallel._pool is not None
+    else:
+        array[:10] = range(10)
+        assert parallel._pool is None
+
+    def work() -> None:
+        assert array[...].sum() == (data.sum() if used else 45)
+        array[...] = 7
+
+    run_forked(work, ())
+    assert set(np.unique(array[...])) == {7}
+
+
+@forks
+@pytest.mark.parametrize("place", ["memory", "local"])
+def test_a_fork_in_the_middle_of_other_threads_writes(tmp_path: Path, place: str) -> None:
+    """A child has none of the threads that held locks when it was forked, and must not wait for them."""
+    store: Any = LocalStore(tmp_path) if place == "local" else MemoryStore()
+    array = zarrlite.create_array(store, shape=SIZE, dtype="int32", chunks=SIZE)
+    stop = threading.Event()
+
+    def work(i: int) -> None:
+        array[i] = i
+        assert array[i] == i
+        array.attrs[f"{i}"] = i
+
+    def keep_writing(i: int) -> None:
+        while not stop.is_set():
+            array[i] = -1
+            array.attrs[f"thread {i}"] = i
+
+    threads = [threading.Thread(target=keep_writing, args=(i,)) for i in (SIZE - 1, SIZE - 2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for i in range(1, 31):
+            run_forked(work, (i,))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(TIMEOUT)
+    assert array[SIZE - 2 :].tolist() == [-1, -1]
+    if place == "local":
+        assert array[1:31].tolist() == list(range(1, 31))
+        assert {f"{i}" for i in range(1, 31)} <= set(zarrlite.open_array(store).attrs)
+
+
+# Kills.
+
+
+class AtCount:
+    """Does something at a counted place of what runs under it: each call of a function, and each return, is one."""
+
+    def __init__(self, at: int = -1, do: Callable[[], None] = lambda: None) -> None:
+        self.count = 0
+        self.at = at
+        self.do = do
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+        self.count += 1
+        if self.count == self.at:
+            self.do()
+
+    def run(self, work: Callable[[], None]) -> int:
+        sys.setprofile(self)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
+        return self.count
+
+
+def killed_at(place: int, work: Callable[[], None]) -> bool:
+    """Whether a forked process, killed at a place of its work, was killed by that."""
+    child = os.fork()
+    if child == 0:
+        try:
+            AtCount(place, lambda: os.kill(os.getpid(), signal.SIGKILL)).run(work)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def assign(target: Any, index: Any, value: Any) -> None:
+    target[index] = value
+
+
+KILLED: dict[str, tuple[dict[str, Any], Any]] = {
+    "a part of a chunk": ({"chunks": SIZE}, slice(10, 30)),
+    "scattered elements of a chunk": ({"chunks": SIZE}, [1, 5, 60]),
+    "a whole chunk": ({"chunks": SIZE}, slice(None)),
+    "a part of a shard": ({"chunks": 8, "shards": (SIZE,)}, slice(10, 30)),
+    "several chunks": ({"chunks": 16}, slice(10, 60)),
+}
+
+
+@forks
+@pytest.mark.parametrize(("layout", "index"), KILLED.values(), ids=KILLED)
+def test_a_killed_writer_leaves_the_old_value_or_the_new_one(
+    tmp_path: Path, layout: dict[str, Any], index: Any
+) -> None:
+    array = zarrlite.create_array(tmp_path, data=np.full(SIZE, 1, "int32"), **layout)
+    array[index] = 1  # what is prepared once is prepared
+    length = AtCount().run(lambda: assign(array, index, 1))
+    keys = sorted(array.store.list())
+    kills = 0
+    for value, place in enumerate(np.linspace(1, length, 100 // len(KILLED)).astype(int).tolist(), start=2):
+        before = array[...]
+        after = before.copy()
+        after[index] = value
+        kills += killed_at(place, lambda value=value: assign(array, index, value))  # type: ignore[misc]
+        again = zarrlite.open_array(tmp_path, mode="r+", missing_chunks="error")
+        found = again[...]
+        size = (array.shards or array.chunks)[0]
+        for start in range(0, SIZE, size):
+            chunk = slice(start, start + size)
+            assert found[chunk].tolist() in (before[chunk].tolist(), after[chunk].tolist())
+        assert sorted(again.store.list()) == keys
+        again[0] = 1  # whoever comes next finds no lock
+    assert kills >= 100 // len(KILLED) - 1
+
+
+@forks
+def test_a_killed_writer_of_attributes_leaves_the_old_ones_or_the_new_ones(tmp_path: Path) -> None:
+    array = zarrlite.create_array(tmp_path, data=[1], attributes={"n": 0})
+    length = AtCount().run(lambda: assign(array.attrs, "n", 0))
+    old = 0
+    for n, place in enumerate(np.linspace(1, length, 25).astype(int).tolist(), start=1):
+        killed_at(place, lambda n=n: assign(array.attrs, "n", n))  # type: ignore[misc]
+        found = zarrlite.open_array(tmp_path).attrs["n"]
+        assert found in (old, n)
+        old = found
+        assert sorted(array.store.list()) == ["c/0", "zarr.json"]
+
+
+@forks
+def test_a_killed_resize_leaves_an_array_that_can_be_read(tmp_path: Path) -> None:
+    """The shape is the old or the new one, and what is inside of it keeps its values."""
+    make: Callable[[Path], Array] = lambda path: zarrlite.create_array(  # noqa: E731
+        path, data=np.arange(1, SIZE + 1), chunks=16, overwrite=True
+    )
+    length = AtCount().run(lambda: make(tmp_path / "a").resize(20))
+    for place in np.linspace(1, length, 25).astype(int).tolist():
+        array = make(tmp_path / "b")
+        killed_at(place, lambda array=array: array.resize(20))  # type: ignore[misc]
+        found = zarrlite.open_array(tmp_path / "b", mode="r+")
+        assert found.shape in ((SIZE,), (20,))
+        assert found[:20].tolist() == list(range(1, 21))
+        if found.shape == (SIZE,):
+            assert found[...].tolist() == list(range(1, SIZE + 1))
+
+
+@forks
+def test_what_killed_writers_left_on_disk_goes_with_the_node(tmp_path: Path) -> None:
+    array = zarrlite.create_array(tmp_path, name="a", data=np.arange(SIZE), chunks=SIZE)
+    length = AtCount().run(lambda: assign(array, 3, 7))
+    for place in np.linspace(1, length, 20).astype(int).tolist():
+        killed_at(place, lambda: assign(array, 3, 8))
+    array.delete()
+    assert [p.name for p in tmp_path.rglob("*")] == ["zarr.json"]

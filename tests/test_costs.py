@@ -1,0 +1,203 @@
+"""What things cost, in counts: calls, files, modules. Nothing here depends on how fast a machine is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import Array
+
+MOST_PYTHON_CALLS = 100
+
+
+def count_calls(do: Callable[[], Any]) -> tuple[int, int]:
+    """Calls of Python functions and of C functions while something is done."""
+    counts = {"call": 0, "c_call": 0}
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event in counts:
+            counts[event] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        do()
+    finally:
+        sys.setprofile(before)
+    return counts["call"] - 1, counts["c_call"] - 1  # without `do` itself and without the second setprofile
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> Array:
+    """One zstd chunk on disk, opened anew."""
+    data = np.arange(10_000, dtype="int32").reshape(100, 100)
+    zarrlite.create_array(tmp_path, name="group/array", data=data, chunks=(100, 100))
+    return zarrlite.open_array(tmp_path, path="group/array", mode="r")
+
+
+READS: dict[str, Callable[[Array], Any]] = {
+    "a[0:10, 0:10]": lambda a: a[0:10, 0:10],
+    "a[...]": lambda a: a[...],
+    "a[5, 5]": lambda a: a[5, 5],
+    "a[:]": lambda a: a[:],
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_reading_one_chunk_takes_few_calls(
+    array: Array, read: Callable[[Array], Any], record_property: Callable[[str, Any], None]
+) -> None:
+    read(array)  # what is prepared once for each array
+    python, c = count_calls(lambda: read(array))
+    record_property("python_calls", python)
+    record_property("c_calls", c)
+    print(f"{python} Python calls, {c} C calls")
+    assert python < MOST_PYTHON_CALLS
+
+
+def test_the_first_read_of_an_array_takes_few_calls_as_well(array: Array) -> None:
+    array[0, 0]
+    again = zarrlite.open_array(array.store, path=array.path, mode="r")
+    python, _ = count_calls(lambda: again[0:10, 0:10])
+    assert python < 2 * MOST_PYTHON_CALLS
+
+
+def test_calls_grow_with_the_chunks_that_are_read_and_with_nothing_else(tmp_path: Path) -> None:
+    small = zarrlite.create_array(tmp_path / "s", data=np.arange(100, dtype="u1"), chunks=10)
+    large = zarrlite.create_array(tmp_path / "l", data=np.arange(100_000, dtype="u1"), chunks=10)
+    for array in (small, large):
+        array[0:10]
+    assert count_calls(lambda: small[20:30]) == count_calls(lambda: large[20:30])
+    one = count_calls(lambda: large[0:10])[0]
+    ten = count_calls(lambda: large[0:100])[0]
+    assert ten < 10 * one
+
+
+_opened: list[str] = []
+_watching = False
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watching and event == "open":
+        _opened.append(os.fspath(arguments[0]) if not isinstance(arguments[0], int) else str(arguments[0]))
+
+
+sys.addaudithook(_audit)  # which cannot be removed again
+
+
+def opened_files(do: Callable[[], Any]) -> list[str]:
+    global _watching
+    _opened.clear()
+    _watching = True
+    try:
+        do()
+    finally:
+        _watching = False
+    return list(_opened)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda p: zarrlite.open(p, path="group/array", mode="r")[0:10, 0:10],
+        lambda p: zarrlite.open_array(p, path="group/array", mode="r")[0:10, 0:10],
+        lambda p: zarrlite.open_array(p / "group" / "array", mode="r")[...],
+    ],
+    ids=["open", "open_array", "open_array at its own root"],
+)
+def test_opening_and_reading_touches_the_document_and_the_chunk(
+    array: Array, tmp_path: Path, read: Callable[[Path], Any]
+) -> None:
+    root = tmp_path / "group" / "array"
+    read(tmp_path)  # modules are loaded when they are first needed
+    assert opened_files(lambda: read(tmp_path)) == [str(root / "zarr.json"), str(root / "c" / "0" / "0")]
+    assert opened_files(lambda: array[0:10, 0:10]) == [str(root / "c" / "0" / "0")]
+
+
+def test_opening_a_member_through_its_group_touches_two_documents(array: Array, tmp_path: Path) -> None:
+    found = opened_files(lambda: zarrlite.open_group(tmp_path, mode="r")["group/array"])
+    assert found == [str(tmp_path / "zarr.json"), str(tmp_path / "group" / "array" / "zarr.json")]
+
+
+def test_one_inner_chunk_is_read_by_ranges_of_one_file(tmp_path: Path) -> None:
+    array = zarrlite.create_array(tmp_path, data=np.arange(100_000), chunks=100, shards=100_000, compressors=None)
+    read = 0
+    pread = os.pread
+
+    def counting(fd: int, length: int, offset: int) -> bytes:
+        nonlocal read
+        data = pread(fd, length, offset)
+        read += len(data)
+        return data
+
+    from zarrlite.stores import files
+
+    original = files._pread
+    files._pread = counting  # type: ignore[assignment]
+    try:
+        assert array[555:560].tolist() == [555, 556, 557, 558, 559]
+    finally:
+        files._pread = original
+    index = 1000 * 16 + 4
+    assert index < read <= index + 100 * 8
+
+
+IMPORT = """
+import json, sys
+before = set(sys.modules)
+import zarrlite
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+HEAVY = {
+    "asyncio",
+    "concurrent.futures.thread",
+    "email",
+    "http",
+    "importlib.metadata",
+    "multiprocessing",
+    "numcodecs",
+    "rich",
+    "ssl",
+    "subprocess",
+    "unittest",
+    "urllib.request",
+    "xml",
+    "zarr",
+}
+
+
+@pytest.fixture(scope="module")
+def imported() -> set[str]:
+    """The modules that `import zarrlite` brings into a new interpreter."""
+    root = str(Path(zarrlite.__file__).parents[1])
+    found = subprocess.run(
+        [sys.executable, "-c", IMPORT],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    return set(json.loads(found.stdout))
+
+
+def test_import_loads_nothing_heavy(imported: set[str]) -> None:
+    assert imported & HEAVY == set()
+
+
+def test_import_loads_no_third_party_module_but_the_three(imported: set[str]) -> None:
+    tops = {name.partition(".")[0] for name in imported}
+    third = {name for name in tops if name not in sys.stdlib_module_names and not name.startswith("_")}
+    assert third - {"zarrlite"} <= {"numpy", "zstandard", "google_crc32c"}
+
+
+def test_import_loads_no_codec_that_nobody_has_asked_for(imported: set[str]) -> None:
+    assert not imported & {"zarrlite.codecs.blosc", "zarrlite.codecs.gzip", "zarrlite.data_types.struct", "zlib.x"}

@@ -1,0 +1,548 @@
+"""Groups: a mapping from names to nodes, found by listing and read when asked for."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import (
+    ArgumentError,
+    Array,
+    Group,
+    LocalStore,
+    MemoryStore,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    StoreError,
+)
+
+
+class Counting(MemoryStore):
+    """A store that notes which values are read, and how often it is listed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+        self.listings: list[str] = []
+
+    def get(self, key: str, *args: Any) -> Any:
+        self.reads.append(key)
+        return super().get(key, *args)
+
+    def list_prefix(self, prefix: str) -> Any:
+        self.listings.append(prefix)
+        return super().list_prefix(prefix)
+
+    def forget(self) -> None:
+        self.reads.clear()
+        self.listings.clear()
+
+
+def hierarchy(store: Any = None) -> Group:
+    top = zarrlite.create_group(MemoryStore() if store is None else store)
+    top.create_array("b", data=np.arange(6, dtype="i2").reshape(2, 3))
+    top.create_array("a", shape=(), dtype="f8")
+    top.create_group("g", attributes={"k": 1}).create_array("c", shape=(3,), dtype="string")
+    top.create_group("g/h")
+    top.create_group("empty")
+    return top
+
+
+@pytest.fixture(params=["memory", "local", "dict"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return {"memory": MemoryStore, "local": lambda: LocalStore(tmp_path / "x"), "dict": dict}[request.param]()
+
+
+# A mapping.
+
+
+def test_members_by_name(store: Any) -> None:
+    top = hierarchy(store)
+    assert list(top) == list(top.keys()) == ["a", "b", "empty", "g"]
+    assert len(top) == 4
+    assert [type(node) for node in top.values()] == [Array, Array, Group, Group]
+    assert [(name, node.path) for name, node in top.items()] == [(n, n) for n in ("a", "b", "empty", "g")]
+    assert [name for name, _ in top.arrays()] == list(top.array_keys()) == ["a", "b"]
+    assert [name for name, _ in top.groups()] == list(top.group_keys()) == ["empty", "g"]
+    assert dict(top["g"].items()).keys() == {"c", "h"}
+    assert list(top["empty"]) == []
+    assert len(top["empty"]) == 0
+
+
+def test_a_member_at_any_depth(store: Any) -> None:
+    top = hierarchy(store)
+    for path in ("g/c", "/g/c", "g/c/", "/g/c/"):
+        assert top[path].path == "g/c"
+        assert path in top
+    assert top["g"]["c"].name == "/g/c"
+    assert top[""] is top
+    assert top["/"] is top
+    assert "" in top
+    assert top["g/h"].basename == "h"
+
+
+def test_what_is_not_there(store: Any) -> None:
+    top = hierarchy(store)
+    for path in ("nope", "g/nope", "nope/c", "b/c", "g/c/0"):
+        assert path not in top
+        assert top.get(path) is None
+        assert top.get(path, 7) == 7
+        with pytest.raises(NodeNotFoundError) as caught:
+            top[path]
+        assert str(caught.value) == f"no array or group at {path!r} in {top.store!r}: there is no {path}/zarr.json"
+        with pytest.raises(KeyError):
+            del top[path]
+    for odd in (None, 3, b"b", ("b",)):
+        assert odd not in top
+
+
+def test_a_group_below_counts_from_itself() -> None:
+    group = hierarchy()["g"]
+    assert isinstance(group, Group)
+    assert list(group) == ["c", "h"]
+    group.create_array("x/y", data=[1])
+    assert group["x/y"].path == "g/x/y"
+    assert "x" in group
+    assert "g" not in group
+    with pytest.raises(NodeNotFoundError, match="'g/nope'"):
+        group["nope"]
+
+
+def test_repr() -> None:
+    top = hierarchy()
+    assert repr(top) == "<Group />"
+    assert repr(top["g/h"]) == "<Group /g/h>"
+
+
+def test_members_to_a_depth() -> None:
+    top = hierarchy()
+    assert [path for path, _ in top.members()] == ["a", "b", "empty", "g"]
+    assert [path for path, _ in top.members(1)] == ["a", "b", "empty", "g", "g/c", "g/h"]
+    assert [path for path, _ in top.members(None)] == ["a", "b", "empty", "g", "g/c", "g/h"]
+    assert (top.nmembers(), top.nmembers(1), top.nmembers(None)) == (4, 6, 6)
+    assert all(node.path == path for path, node in top.members(None))
+
+
+@pytest.mark.parametrize("names", [["a", "a-b", "a.b", "a b", "ab", "A", "10", "9"]])
+def test_the_order_of_members_does_not_depend_on_how_they_are_found(store: Any, names: list[str]) -> None:
+    top = zarrlite.create_group(store)
+    for name in names:
+        top.create_group(name)
+    listed = list(zarrlite.open_group(store, mode="r"))
+    top.consolidate_metadata()
+    assert list(zarrlite.open_group(store, mode="r", use_consolidated=True)) == listed == sorted(names)
+
+
+# No more is read than needed.
+
+
+def test_names_are_listed_without_reading_a_document() -> None:
+    class Sized(Counting):
+        def size(self, key: str) -> int | None:
+            return None if key not in self._mapping else 1
+
+    store = Sized()
+    top = hierarchy(store)
+    store.forget()
+    assert list(top.keys()) == ["a", "b", "empty", "g"]
+    assert len(top) == 4
+    assert "g/c" in top
+    assert "nope" not in top
+    assert store.reads == []
+
+
+def test_each_member_is_read_once() -> None:
+    store = Counting()
+    top = hierarchy(store)
+    store.forget()
+    assert len(list(top.items())) == 4
+    assert sorted(store.reads) == ["a/zarr.json", "b/zarr.json", "empty/zarr.json", "g/zarr.json"]
+    store.forget()
+    assert len(list(top.members(None))) == 6
+    assert len(store.reads) == 6
+    store.forget()
+    top.tree()
+    assert len(store.reads) == 6
+    store.forget()
+    assert top["g/c"].shape == (3,)
+    assert store.reads == ["g/c/zarr.json"]
+    assert store.listings == []
+
+
+def test_iteration_reads_as_it_goes() -> None:
+    store = Counting()
+    top = hierarchy(store)
+    store.forget()
+    assert next(iter(top.items()))[0] == "a"
+    assert store.reads == ["a/zarr.json"]
+
+
+def test_chunks_are_not_listed_to_find_members(tmp_path: Path) -> None:
+    class Noting(LocalStore):
+        listed: list[str] = []
+
+        def list_dir(self, prefix: str) -> Any:
+            self.listed.append(prefix)
+            return super().list_dir(prefix)
+
+        def list_prefix(self, prefix: str) -> Any:
+            raise AssertionError("the whole tree was walked")
+
+    hierarchy(LocalStore(tmp_path))
+    store = Noting(tmp_path)
+    assert len(list(zarrlite.open_group(store, mode="r").members(None))) == 6
+    assert store.listed == ["", "empty/", "g/", "g/h/"]
+
+
+# What is no node.
+
+
+def test_what_is_no_node_is_ignored(tmp_path: Path) -> None:
+    top = hierarchy(tmp_path)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("x")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "zarr.json").mkdir()
+    (tmp_path / "__reserved").mkdir()
+    (tmp_path / "__reserved" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    (tmp_path / "v2").mkdir()
+    (tmp_path / "v2" / ".zgroup").write_text("{}")
+    assert list(top) == ["a", "b", "empty", "g"]
+    assert "notes" not in top
+    assert "file" not in top
+    assert "odd" not in top
+    with pytest.raises(NodeNotFoundError, match="what is there is Zarr version 2"):
+        top["v2"]
+
+
+def test_a_broken_member_does_not_hide_the_others() -> None:
+    top = hierarchy()
+    top.store.set("b/zarr.json", b"{")
+    assert list(top) == ["a", "b", "empty", "g"]
+    assert top["a"].shape == ()
+    with pytest.raises(MetadataError, match=r"^b/zarr.json#: is not JSON"):
+        top["b"]
+    with pytest.raises(MetadataError):
+        top.get("b")
+
+
+# Changing.
+
+
+def test_what_is_made_is_there(store: Any) -> None:
+    top = zarrlite.create_group(store, attributes={"k": [1]})
+    array = top.create_array("x/y/z", shape=(4,), dtype="u2", chunks=2, attributes={"a": 1}, fill_value=3)
+    assert array[...].tolist() == [3] * 4
+    group = top.create_group("x/g", attributes={"g": 1})
+    assert group.attrs == {"g": 1}
+    again = zarrlite.open_group(store, mode="r")
+    assert again.attrs == {"k": [1]}
+    assert [path for path, _ in again.members(None)] == ["x", "x/g", "x/y", "x/y/z"]
+
+
+def test_members_are_made_by_name_as_in_zarr_python() -> None:
+    top = zarrlite.create_group(None)
+    top.create_array(name="a", shape=1, dtype="u1")
+    top.create_group(name="g")
+    top.require_group(name="h")
+    top.require_array(name="b", shape=1, dtype="u1")
+    assert list(top) == ["a", "b", "g", "h"]
+
+
+def test_what_is_there_is_replaced_on_request_only() -> None:
+    top = hierarchy()
+    for make in (top.create_group, lambda path, **k: top.create_array(path, data=[1], **k)):
+        for path in ("b", "g"):
+            with pytest.raises(NodeExistsError) as caught:
+                make(path)
+            assert str(caught.value) == (
+                f"there is a node at {path!r} in {top.store!r} already; overwrite=True replaces it"
+            )
+    top.create_group("b", overwrite=True)
+    assert list(top["b"]) == []
+    top.create_array("g", data=[1], overwrite=True)
+    assert "g/c" not in top
+    assert top["g"][...].tolist() == [1]
+
+
+def test_require(store: Any) -> None:
+    top = zarrlite.create_group(store)
+    made = top.require_group("x/g")
+    made.attrs["k"] = 1
+    assert top.require_group("x/g").attrs == {"k": 1}
+    array = top.require_array("x/a", shape=(2, 3), dtype="i4", chunks=(1, 3))
+    array[...] = 5
+    again = top.require_array("x/a", shape=[2, 3], dtype=np.int32)
+    assert again[1, 2] == 5
+    assert again.chunks == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "shape", "dtype", "message"),
+    [
+        ("b", (2, 4), "i2", "<Array /b shape=(2, 3) dtype=int16> is not an array of shape (2, 4) and int16"),
+        ("b", (2, 3), "f4", "<Array /b shape=(2, 3) dtype=int16> is not an array of shape (2, 3) and float32"),
+        ("g", (2, 3), "i2", "<Group /g> is not an array of shape (2, 3) and int16"),
+    ],
+)
+def test_require_array_is_refused(path: str, shape: Any, dtype: str, message: str) -> None:
+    with pytest.raises(NodeExistsError) as caught:
+        hierarchy().require_array(path, shape=shape, dtype=dtype)
+    assert str(caught.value) == message
+
+
+def test_require_group_is_refused() -> None:
+    with pytest.raises(NodeExistsError) as caught:
+        hierarchy().require_group("b")
+    assert str(caught.value) == "'b' is an array, not a group"
+
+
+def test_deletion(store: Any) -> None:
+    top = hierarchy(store)
+    del top["b"]
+    assert "b" not in top
+    del top["g/c"]
+    assert list(top["g"]) == ["h"]
+    del top["g"]
+    assert list(top) == ["a", "empty"]
+    assert not any(key.startswith(("b/", "g/")) for key in top.store.list())
+    for path in ("", "/"):
+        with pytest.raises(ArgumentError) as caught:
+            del top[path]
+        assert str(caught.value) == "a group cannot delete itself as its own member; use delete()"
+
+
+def test_assignment(store: Any) -> None:
+    top = zarrlite.create_group(store)
+    top["x"] = np.arange(3)
+    top["deep/y"] = [[1.5, 2.5]]
+    top["text"] = ["a", "bcd"]
+    top["scalar"] = 7
+    assert top["x"][...].tolist() == [0, 1, 2]
+    assert top["deep/y"].dtype == np.float64
+    assert top["text"].metadata.data_type.name == "string"
+    assert top["scalar"][()] == 7
+    top["x"] = ["now text"]
+    assert top["x"][...].tolist() == ["now text"]
+    top["deep"] = np.zeros(2)
+    assert isinstance(top["deep"], Array)
+
+
+def test_a_member_can_be_assigned_to_itself_or_another() -> None:
+    top = zarrlite.create_group(None)
+    top["x"] = np.arange(5)
+    top["y"] = top["x"]
+    assert top["y"][...].tolist() == [0, 1, 2, 3, 4]
+    top["x"] = top["x"]
+    assert top["x"][...].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_assignment_that_fails_keeps_what_is_there() -> None:
+    top = hierarchy()
+    for value in ([[1], [2, 3]], object(), {"a": 1}):
+        with pytest.raises(ArgumentError):
+            top["b"] = value
+    assert top["b"][1, 2] == 5
+
+
+def test_an_array_has_no_members() -> None:
+    top = hierarchy()
+    for make in (top.create_group, lambda path: top.create_array(path, data=[1]), lambda path: assign(top, path, [1])):
+        with pytest.raises(NodeExistsError) as caught:
+            make("b/x")
+        assert str(caught.value) == "'b' is an array; there can be no 'b/x' below it"
+
+
+def assign(target: Any, index: Any, value: Any) -> None:
+    target[index] = value
+
+
+# Attributes.
+
+
+def test_attributes_write_through() -> None:
+    top = hierarchy()
+    group = top["g"]
+    group.attrs["new"] = {"x": None}
+    group.update_attributes({"more": 1})
+    assert top["g"].attrs == {"k": 1, "new": {"x": None}, "more": 1}
+    top.attrs.put({"top": 1})
+    assert zarrlite.open_group(top.store, mode="r").attrs == {"top": 1}
+    with pytest.raises(ArgumentError):
+        top.attrs["bad"] = object()
+    assert top.attrs == {"top": 1}
+
+
+def test_attributes_of_a_consolidated_group_keep_the_documents() -> None:
+    top = hierarchy()
+    top.consolidate_metadata()
+    top.attrs["k"] = 2
+    reader = zarrlite.open_group(top.store, mode="r", use_consolidated=True)
+    assert reader.attrs == {"k": 2}
+    assert list(reader) == ["a", "b", "empty", "g"]
+
+
+# Names.
+
+ODD_NAMES = {
+    "unicode": "größe 名前 \U0001f600",
+    "space": " ",
+    "newline": "a\nb",
+    "percent": "a%20b",
+    "leading dot": ".hidden",
+    "dots and more": "..a",
+    "like a chunk": "c",
+    "like a number": "0",
+    "like an URI": "file:",
+    "quotes": "'\"",
+    "question": "a?b#c*[d]",
+    "composed": "é",
+    "decomposed": "e\u0301",
+    "long": "x" * 200,
+    "underscore": "_x",
+    "tilde": "~",
+    "dash": "-rf",
+}
+
+
+def test_odd_names(store: Any) -> None:
+    top = zarrlite.create_group(store)
+    for i, name in enumerate(ODD_NAMES.values()):
+        top.create_array(name, data=[i])
+        top.create_array(f"g/{name}/deep", data=[i])
+    assert set(top) == {*ODD_NAMES.values(), "g"}
+    again = zarrlite.open_group(store, mode="r")
+    for i, name in enumerate(ODD_NAMES.values()):
+        assert name in again
+        assert again[name][0] == i
+        assert again[f"g/{name}/deep"][0] == i
+    assert zarrlite.consolidate_metadata(store).nmembers() == len(ODD_NAMES) + 1
+    assert set(zarrlite.open_group(store, mode="r")) == {*ODD_NAMES.values(), "g"}
+
+
+REFUSED_NAMES = [
+    ("..", "'..' cannot be the name of a node: a name is not made of periods alone"),
+    (".", "'.' cannot be the name of a node: a name is not made of periods alone"),
+    ("...", "'...' cannot be the name of a node: a name is not made of periods alone"),
+    ("a/../b", "'..' cannot be the name of a node: a name is not made of periods alone"),
+    ("a//b", "'' cannot be the name of a node: a name is not empty"),
+    ("__x", "'__x' cannot be the name of a node: names that start with '__' are reserved"),
+    ("a/__x", "'__x' cannot be the name of a node: names that start with '__' are reserved"),
+    ("zarr.json", "'zarr.json' cannot be the name of a node: that is the name of the metadata document"),
+    ("a\0b", "'a\\x00b' cannot be the name of a node: a name has no NUL and no backslash"),
+    ("a\\b", "'a\\\\b' cannot be the name of a node: a name has no NUL and no backslash"),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), REFUSED_NAMES)
+def test_refused_names(store: Any, name: str, message: str) -> None:
+    top = zarrlite.create_group(store)
+    for touch in (
+        lambda: top.create_group(name),
+        lambda: top.create_array(name, data=[1]),
+        lambda: top.require_group(name),
+        lambda: assign(top, name, [1]),
+        lambda: top[name],
+        lambda: zarrlite.open(store, path=name),
+        lambda: zarrlite.create_array(store, name=name, data=[1]),
+    ):
+        with pytest.raises(ArgumentError) as caught:
+            touch()
+        assert str(caught.value) == message
+    assert name not in top
+    assert list(top.store.list()) == ["zarr.json"]
+
+
+@pytest.mark.parametrize("name", ["", "/", "//"])
+def test_a_member_needs_a_name(name: str) -> None:
+    top = zarrlite.create_group(None)
+    for touch in (top.create_group, lambda name: top.create_array(name, data=[1])):
+        with pytest.raises(ArgumentError) as caught:
+            touch(name)
+        assert str(caught.value) == "a member needs a name"
+
+
+def test_names_that_the_file_system_cannot_hold(tmp_path: Path) -> None:
+    name = "x" * 300
+    top = zarrlite.create_group(tmp_path)
+    with pytest.raises(StoreError, match="the file system takes no names as long as that"):
+        top.create_group(name)
+    assert name not in top
+    assert top.get(name) is None
+    assert list(top.store.list()) == ["zarr.json"]
+
+
+# Trees.
+
+
+def test_tree() -> None:
+    top = hierarchy()
+    expected = """/
+├── a () float64
+├── b (2, 3) int16
+├── empty
+└── g
+    ├── c (3,) string
+    └── h"""
+    assert str(top.tree()) == repr(top.tree()) == expected
+    assert str(top.tree(level=1)) == "/\n├── a () float64\n├── b (2, 3) int16\n├── empty\n└── g"
+    assert str(top.tree(level=0)) == "/"
+    assert str(top["g"].tree()) == "/g\n├── c (3,) string\n└── h"
+    assert str(top["empty"].tree()) == "/empty"
+    top.consolidate_metadata()
+    assert str(zarrlite.open_group(top.store, mode="r").tree()) == expected
+
+
+def test_a_bar_runs_beside_what_is_below_a_group_that_is_not_the_last() -> None:
+    top = zarrlite.create_group(None)
+    top.create_array("a/b/c", data=np.zeros((1, 2), "u1"))
+    top.create_group("d")
+    assert str(top.tree()) == "/\n├── a\n│   └── b\n│       └── c (1, 2) uint8\n└── d"
+
+
+# On the road.
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_groups_pickle(tmp_path: Path, mode: Any) -> None:
+    hierarchy(tmp_path).consolidate_metadata()
+    top = zarrlite.open_group(tmp_path, mode=mode, missing_chunks="error", write_empty_chunks=True)
+    again = pickle.loads(pickle.dumps(top))
+    assert repr(again) == repr(top)
+    assert again.read_only == (mode == "r")
+    assert again.options == top.options == ("error", True)
+    assert again["b"].options == top.options
+    assert [path for path, _ in again.members(None)] == [path for path, _ in top.members(None)]
+    assert again.metadata == top.metadata
+
+
+def test_a_pickled_memory_store_is_a_copy() -> None:
+    top = hierarchy()
+    again = pickle.loads(pickle.dumps(top))
+    del again["b"]
+    assert "b" in top
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda g: g["b"],
+        lambda g: next(node for name, node in g.items() if name == "b"),
+        lambda g: g.create_array("n", data=[1]),
+        lambda g: g.require_array("b", shape=(2, 3), dtype="i2"),
+        lambda g: g.require_group("g").create_array("n", data=[1]),
+        lambda g: dict(g.members(None))["g/c"],
+    ],
+)
+def test_arrays_inherit_the_options_of_their_group(ask: Callable[[Group], Array]) -> None:
+    store = hierarchy().store
+    top = zarrlite.open_group(store, mode="r+", missing_chunks="error", write_empty_chunks=True)
+    assert ask(top).options == ("error", True)
