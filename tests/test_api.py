@@ -427,19 +427,21 @@ def test_parents_that_are_there_are_kept() -> None:
     assert store.get("zarr.json") == GROUP
 
 
-@pytest.mark.parametrize("make", ["create_array", "create_group", "open", "copy"])
-def test_an_array_has_no_children(make: str) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda store: zarrlite.create_array(store, name="x/y", data=[1]),
+        lambda store: zarrlite.create_group(store, path="x/y"),
+        lambda store: zarrlite.open(store, path="x/y", mode="w"),
+        lambda store: zarrlite.copy(zarrlite.create_array(None, data=[1]), store, "x/y"),
+    ],
+    ids=["create_array", "create_group", "open", "copy"],
+)
+def test_an_array_has_no_children(make: Callable[[Any], Any]) -> None:
     store = array()
     before = contents(store)
     with pytest.raises(NodeExistsError) as caught:
-        if make == "create_array":
-            zarrlite.create_array(store, name="x/y", data=[1])
-        elif make == "create_group":
-            zarrlite.create_group(store, path="x/y")
-        elif make == "open":
-            zarrlite.open(store, path="x/y", mode="w")
-        else:
-            zarrlite.copy(zarrlite.create_array(None, data=[1]), store, "x/y")
+        make(store)
     assert str(caught.value) == "'' is an array; there can be no 'x/y' below it"
     assert contents(store) == before
 

@@ -946,7 +946,9 @@ def test_a_selection_beyond_memory_is_refused() -> None:
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-@pytest.mark.parametrize("duplicate", [lambda a: pickle.loads(pickle.dumps(a)), copy.deepcopy], ids=["pickle", "deepcopy"])
+@pytest.mark.parametrize(
+    "duplicate", [lambda a: pickle.loads(pickle.dumps(a)), copy.deepcopy], ids=["pickle", "deepcopy"]
+)
 def test_arrays_pickle(tmp_path: Path, duplicate: Callable[[Any], Any], read_only: bool) -> None:
     zarrlite.create_array(tmp_path, name="a", data=np.arange(6), chunks=2, attributes={"k": [1]})[2:4] = 0
     array = zarrlite.open_array(

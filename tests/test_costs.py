@@ -73,7 +73,7 @@ def test_the_first_read_of_an_array_takes_few_calls_as_well(array: Array) -> Non
 
 def test_calls_grow_with_the_chunks_that_are_read_and_with_nothing_else(tmp_path: Path) -> None:
     small = zarrlite.create_array(tmp_path / "s", data=np.arange(100, dtype="u1"), chunks=10)
-    large = zarrlite.create_array(tmp_path / "l", data=np.arange(100_000, dtype="u1"), chunks=10)
+    large = zarrlite.create_array(tmp_path / "l", data=np.arange(2000) % 200, dtype="u1", chunks=10)
     for array in (small, large):
         array[0:10]
     assert count_calls(lambda: small[20:30]) == count_calls(lambda: large[20:30])
@@ -200,4 +200,4 @@ def test_import_loads_no_third_party_module_but_the_three(imported: set[str]) ->
 
 
 def test_import_loads_no_codec_that_nobody_has_asked_for(imported: set[str]) -> None:
-    assert not imported & {"zarrlite.codecs.blosc", "zarrlite.codecs.gzip", "zarrlite.data_types.struct", "zlib.x"}
+    assert not imported & {"zarrlite.codecs.blosc", "zarrlite.codecs.gzip", "zarrlite.data_types.struct"}

@@ -203,7 +203,10 @@ def test_a_shard_holds_the_chain_for_its_chunks() -> None:
         ({"codecs": [LITTLE]}, [LITTLE]),
         ({"codecs": [Bytes()]}, [LITTLE]),
         ({"codecs": (Transpose((1, 0)), LITTLE, "crc32c")}, [TRANSPOSE, LITTLE, {"name": "crc32c"}]),
-        ({"codecs": ["bytes", "gzip"], "dtype": "u1"}, [{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 5}}]),
+        (
+            {"codecs": ["bytes", "gzip"], "dtype": "u1"},
+            [{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 5}}],
+        ),
         (
             {"codecs": [ShardingIndexed((10, 10), (Bytes(),), index_location="start"), Crc32c()], "chunks": (50, 50)},
             [
@@ -500,8 +503,10 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"shards": (10, 10), "chunks": (5, 3)},
             MetadataError,
-            "new array#/codecs/0/configuration/chunk_shape/1: must divide 10, the length of the shard, evenly; "
-            "3 does not",
+            (
+                "new array#/codecs/0/configuration/chunk_shape/1: must divide 10, the length of the shard, evenly; "
+                "3 does not"
+            ),
         ),
         (
             {"codecs": ["bytes"], "compressors": "zstd"},
@@ -521,8 +526,10 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"codecs": []},
             MetadataError,
-            'new array#/codecs: has no array -> bytes codec; add one, such as {"name": "bytes", "configuration": '
-            '{"endian": "little"}}, before the bytes -> bytes codecs',
+            (
+                'new array#/codecs: has no array -> bytes codec; add one, such as {"name": "bytes", "configuration": '
+                '{"endian": "little"}}, before the bytes -> bytes codecs'
+            ),
         ),
         (
             {"codecs": [ZSTD, LITTLE]},

@@ -131,7 +131,7 @@ def values_of(draw: Any, shape: Any, dtype: Any) -> np.ndarray:
     pool = np.frombuffer(raw + bytes(numpy_dtype.itemsize), "u1" if dtype == "bool" else numpy_dtype)
     if dtype == "bool":
         pool = (pool % 2).astype(bool)
-    return pool[draw(npst.arrays("i1", shape, elements=st.integers(0, len(pool) - 1)))]
+    return pool[(draw(npst.arrays("i1", shape, elements=st.integers(0, len(pool) - 1))), ...)]
 
 
 def equal(found: Any, expected: Any) -> bool:
@@ -237,10 +237,16 @@ def test_a_missing_chunk_is_none_and_an_update_begins_with_the_fill_value() -> N
     assert bound.update(updated, everything((2, 3)), np.array(9, "u1")) is None
 
 
+@pytest.mark.parametrize("chain", [[VlenBytes()], [ShardingIndexed((), (VlenBytes(),))]])
+def test_an_array_of_no_dimensions_holds_a_byte_string(chain: list[Any]) -> None:
+    array = zarrlite.create_array(shape=(), dtype="bytes", chunks=(), codecs=chain)
+    array[...] = b"text"
+    assert array[()] == b"text"
+    array[()] = np.array(b"other", object)
+    assert array[...] == np.array(b"other", object)
+
+
 # Requests: the exact bytes that a read costs
-
-SHARD = {"name": "sharding_indexed", "configuration": None}
-
 
 def shards(inner: tuple[int, ...], chain: Any = (Bytes(),), location: str = "end", index: Any = None) -> ShardingIndexed:
     return ShardingIndexed(inner, tuple(chain), index or (Bytes("little"), Crc32c()), location)

@@ -10,7 +10,7 @@ Rules (codecs/sharding-indexed, Binary shard format)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,30 @@ NEAR: Final = 2**13  # bytes between two entries that cost less to read along th
 Entry = tuple[int, int]  # offset, length
 
 
+class ShardIndex(NamedTuple):
+    """Where the chunks of one shard are; entries are checked when they are asked for."""
+
+    table: np.ndarray[Any, Any]
+    lowest: int  # the first byte that a chunk can have
+    end: int  # the byte behind the last one
+    longest: int  # the most bytes of a chunk
+
+    def entry(self, i: int) -> Entry | None:
+        """Offset and length of a chunk; None: it is absent."""
+        offset, length = self.table[i].tolist()
+        if offset == ABSENT and length == ABSENT:
+            return None
+        if offset == ABSENT or length == ABSENT:
+            raise ShardError(f"index entry {i} is half empty: offset {offset}, length {length}")
+        if offset < self.lowest:
+            raise ShardError(f"index entry {i} starts at {offset}, within the index")
+        if length > self.longest:
+            raise ShardError(f"index entry {i} has {length} bytes, a chunk has at most {self.longest}")
+        if offset + length > self.end:
+            raise ShardError(f"index entry {i} ends at {offset + length}, the chunks end at {self.end}")
+        return offset, length
+
+
 class ShardFormat:
     """Shards of `count` chunks whose index goes through `index_pipeline`."""
 
@@ -36,34 +60,22 @@ class ShardFormat:
         self.chunk_limit = chunk_limit  # the most bytes that one chunk can have
         self.index_range = ByteRange(0, self.index_size) if self.at_start else ByteRange(-self.index_size)
 
-    def read_index(self, source: ByteSource) -> list[Entry | None] | None:
-        """The entries of all chunks; None: there is no shard."""
+    def read_index(self, source: ByteSource) -> ShardIndex | None:
+        """Where the chunks are; None: there is no shard."""
         found = source.read((self.index_range,))
         return None if found is None else self.parse_index(found[0])
 
-    def parse_index(self, data: Buffer) -> list[Entry | None]:
-        """The entries, each checked as far as it can be without the rest of the shard."""
+    def parse_index(self, data: Buffer, end: int = ABSENT) -> ShardIndex:
+        """The index from its stored form; `end` is where chunks must end, if that is known."""
         if len(data) != self.index_size:
             raise ShardError(f"the index has {self.index_size} bytes, the shard only {len(data)}")
         try:
             table = self.index_pipeline.read(Held(data), everything(self.index_pipeline.spec.shape))
         except DataError as error:
             raise type(error)(f"in the shard index: {error.message}", codec=error.codec) from error
-        pairs: list[list[int]] = np.asarray(table).reshape(-1, 2).tolist()
         lowest = self.index_size if self.at_start else 0
-        entries: list[Entry | None] = []
-        for i, (offset, length) in enumerate(pairs):
-            if offset == ABSENT and length == ABSENT:
-                entries.append(None)
-                continue
-            if offset == ABSENT or length == ABSENT:
-                raise ShardError(f"index entry {i} is half empty: offset {offset}, length {length}")
-            if offset < lowest:
-                raise ShardError(f"index entry {i} starts at {offset}, within the index")
-            if not self.chunk_limit.per_byte and length > self.chunk_limit.fixed:
-                raise ShardError(f"index entry {i} has {length} bytes, a chunk has at most {self.chunk_limit.fixed}")
-            entries.append((offset, length))
-        return entries
+        longest = ABSENT if self.chunk_limit.per_byte else self.chunk_limit.fixed
+        return ShardIndex(np.asarray(table).reshape(-1, 2), lowest, end, longest)
 
     def read_chunks(self, source: ByteSource, wanted: Sequence[Entry]) -> list[Buffer] | None:
         """The bytes of these entries, in one request."""
@@ -93,11 +105,9 @@ class ShardFormat:
     def split(self, shard: Buffer) -> list[Buffer | None]:
         """The chunks of a whole shard."""
         view = memoryview(shard)
-        entries = self.parse_index(self.index_range.of(view))
         end = len(view) - (0 if self.at_start else self.index_size)
-        for i, entry in enumerate(entries):
-            if entry is not None and sum(entry) > end:
-                raise ShardError(f"index entry {i} ends at {sum(entry)}, the chunks end at {end}")
+        index = self.parse_index(self.index_range.of(view), end)
+        entries = (index.entry(i) for i in range(self.count))
         return [None if entry is None else view[entry[0] : sum(entry)] for entry in entries]
 
     def join(self, chunks: Iterable[Buffer | None]) -> Buffer | None:

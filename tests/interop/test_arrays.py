@@ -137,13 +137,16 @@ TYPES = {
         ("zarr",),
         (codec("vlen-utf8"),),
     ),
-    "bytes": Type(
-        "variable_length_bytes",
-        np.array([b"", b"a", b"\0\xff", b"a" * 300], object),
-        [("", b""), ("AP8=", b"\0\xff")],
-        ("zarr",),
-        (codec("vlen-bytes"),),
-    ),
+    **{
+        name: Type(
+            name,
+            np.array([b"", b"a", b"\0\xff", b"a" * 300], object),
+            [("", b""), ("AP8=", b"\0\xff")],
+            ("zarr",),
+            (codec("vlen-bytes"),),
+        )
+        for name in ("bytes", "variable_length_bytes")
+    },
     "utf32": fixed("fixed_length_utf32", 12, "U3", ["", "a", "ü🦓x"], [("", ""), ("🦓", "🦓")], *BOTH),
     "null-terminated": fixed(
         "null_terminated_bytes", 3, "S3", [b"", b"a", b"\xff\0b"], [("", b""), ("/w==", b"\xff")], *NO_ENDIAN
@@ -262,7 +265,7 @@ CHAINS: dict[str, tuple[list[Any], tuple[str, ...], tuple[str, ...]]] = {
     "shard-transposed": ([FLIP, sharding([8, 8], [LITTLE])], SOME, ALL),
     # zarr-python holds the inner chunks against the shard as it is before it is transposed
     "shard-transposed-oblong": ([FLIP, sharding([3, 16], [LITTLE])], SOME, ("tensorstore", "zarrs_core")),
-    # tensorstore: "Sharding codec is not compatible with subsequent bytes -> bytes codecs"
+    # tensorstore: "is not compatible with subsequent bytes -> bytes codecs [...] that apply to the entire shard"
     "shard-crc32c": ([sharding([8, 8], [LITTLE]), CRC], SOME, ("zarr", "zarrs")),
     "shard-gzip": ([sharding([8, 8], [LITTLE], at="start"), GZIP], SOME, ("zarr", "zarrs")),
     "shard-vlen": ([sharding([8, 8], [codec("vlen-utf8"), GZIP])], ("string",), ("zarr",)),

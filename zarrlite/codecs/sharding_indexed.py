@@ -17,9 +17,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Codec, Serializer
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
 from zarrlite.config import Config, Faults, Json
 from zarrlite.errors import DataError, MetadataError
+from zarrlite.extension import Ignored
 from zarrlite.pipeline import Pipeline, parse_chain
 from zarrlite.ranges import Buffer
 from zarrlite.registry import codecs as registry
@@ -29,7 +30,7 @@ from zarrlite.shards import ABSENT, Entry, ShardFormat
 from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
 
 Array = np.ndarray[Any, Any]
-Job = tuple[Shape, Entry, Selection, Selection]  # coordinates, entry, what is read of it, where that goes
+Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
 
 
 @register
@@ -46,7 +47,7 @@ class ShardingIndexed(ArrayBytesCodec):
     def __post_init__(self) -> None:
         object.__setattr__(self, "chunk_shape", tuple(self.chunk_shape))
         for name in ("codecs", "index_codecs"):
-            chain = tuple(c if isinstance(c, Codec) else registry.coerce(c) for c in getattr(self, name))
+            chain = tuple(c if isinstance(c, Ignored) else registry.coerce(c) for c in getattr(self, name))
             object.__setattr__(self, name, chain)
 
     @classmethod
@@ -178,18 +179,16 @@ class _Shard(ArraySource):
 
     def read(self, selection: Selection) -> Array | None:
         bound = self.serializer
-        entries = bound.format.read_index(self.source)
-        if entries is None:
+        find = self._chunks if not self.source.partial or selection.spans_all(bound.spec.shape) else self._entries
+        jobs = list(selection.project(bound.codec.chunk_shape))
+        sources = find(jobs)
+        if sources is None:
             return None
         out = np.empty(selection.shape, bound.spec.dtype)
-        jobs: list[Job] = []
-        for coords, inside, outside in selection.project(bound.codec.chunk_shape):
-            entry = entries[bound.number(coords)]
-            if entry is None:
+        for (coords, inside, outside), source in zip(jobs, sources, strict=True):
+            if source is None:
                 outside.put(out, bound.spec.fill)
-            else:
-                jobs.append((coords, entry, inside, outside))
-        for (coords, _, inside, outside), source in zip(jobs, self._sources(jobs), strict=True):
+                continue
             try:
                 part = bound.inner.read(source, inside)
             except DataError as error:
@@ -199,17 +198,32 @@ class _Shard(ArraySource):
             outside.put(out, part)
         return out
 
-    def _sources(self, jobs: list[Job]) -> list[ByteSource]:
-        """Where each inner chunk is read from: one, or a shard again, by its own ranges; the others by one request."""
-        deep = self.source.partial and (len(jobs) == 1 or isinstance(self.serializer.inner.serializer, ShardSerializer))
-        shape = self.serializer.codec.chunk_shape
-        apart = [deep and not inside.spans_all(shape) for _, _, inside, _ in jobs]
-        together = [entry for (_, entry, _, _), alone in zip(jobs, apart, strict=True) if not alone]
-        chunks = self.serializer.format.read_chunks(self.source, together)
-        if chunks is None:
-            return [Held(None)] * len(jobs)
-        held = iter(chunks)
-        return [
-            Slice(self.source, *entry) if alone else Held(next(held))
-            for (_, entry, _, _), alone in zip(jobs, apart, strict=True)
-        ]
+    def _chunks(self, jobs: list[Job]) -> list[ByteSource | None] | None:
+        """The inner chunks out of the whole shard, for a source that is read whole anyway."""
+        shard = self.source.read_all()
+        if shard is None:
+            return None
+        chunks = self.serializer.format.split(shard)
+        found = (chunks[self.serializer.number(coords)] for coords, _, _ in jobs)
+        return [None if chunk is None else Held(chunk) for chunk in found]
+
+    def _entries(self, jobs: list[Job]) -> list[ByteSource | None] | None:
+        """The inner chunks by their entries: one, or a shard again, by its own ranges; the others by one request."""
+        index = self.serializer.format.read_index(self.source)
+        if index is None:
+            return None
+        sources: list[ByteSource | None] = [None] * len(jobs)
+        together: list[tuple[int, Entry]] = []
+        alone = len(jobs) == 1 or isinstance(self.serializer.inner.serializer, ShardSerializer)
+        for i, (coords, inside, _) in enumerate(jobs):
+            entry = index.entry(self.serializer.number(coords))
+            if entry is None:
+                continue
+            if alone and not inside.spans_all(self.serializer.codec.chunk_shape):
+                sources[i] = Slice(self.source, *entry)
+            else:
+                together.append((i, entry))
+        chunks = self.serializer.format.read_chunks(self.source, [entry for _, entry in together])
+        for n, (i, _) in enumerate(together):
+            sources[i] = Held(None if chunks is None else chunks[n])
+        return sources

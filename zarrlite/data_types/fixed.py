@@ -86,7 +86,7 @@ class FixedLengthUtf32(FixedLength):
         return np.array(text, self.dtype)[()]  # numpy leaves out the padding, which JSON must not show either
 
     def check(self, array: np.ndarray[Any, Any]) -> str | None:
-        codes = np.ascontiguousarray(array).view(np.uint32)
+        codes = np.ascontiguousarray(array).view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
         bad = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))]
         return f"0x{bad[0]:x} is not a Unicode character" if bad.size else None
 

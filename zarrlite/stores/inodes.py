@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import warnings
+from typing import cast
 
 from zarrlite.stores.locks import Held, KeyLocks
 
@@ -38,9 +39,7 @@ _inodes = _Inodes()
 
 def hold(fd: int) -> Held:
     """Wait for the inode behind a descriptor."""
-    held = _hold(fd, wait=True)
-    assert held is not None
-    return held
+    return cast("Held", _hold(fd, wait=True))  # who waits, gets it
 
 
 def try_hold(fd: int) -> Held | None:

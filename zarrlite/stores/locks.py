@@ -13,7 +13,7 @@ import os
 import threading
 import weakref
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, cast
 
 
 class Held:
@@ -80,8 +80,7 @@ class KeyLocks:
     @contextlib.contextmanager
     def __call__(self, key: Hashable) -> Iterator[Held]:
         """Hold the lock of a key while the context lasts."""
-        held = self.acquire(key)
-        assert held is not None  # we waited
+        held = cast("Held", self.acquire(key))  # who waits, gets it
         try:
             yield held
         finally:

@@ -1,0 +1,296 @@
+"""Strict JSON, typed getters, and the pointer on every fault."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from zarrlite.config import (
+    MAX_DOCUMENT_DEPTH,
+    MAX_LENGTH,
+    Config,
+    Context,
+    Faults,
+    decode_base64,
+    dump_json,
+    escape,
+    load_json,
+    show,
+)
+from zarrlite.errors import ArgumentError, MetadataError, MetadataWarning
+
+
+def config(**members: Any) -> Config:
+    return Config(members, "/at", Context(document="doc"))
+
+
+Get = Callable[[Config], Any]
+
+VALUES: list[tuple[str, dict[str, Any], Get, Any]] = [
+    ("raw", {"k": None}, lambda c: c.raw("k"), None),
+    ("raw default", {}, lambda c: c.raw("k", 5), 5),
+    ("integer", {"k": 5}, lambda c: c.integer("k"), 5),
+    ("integer of zero", {"k": 0}, lambda c: c.integer("k"), 0),
+    ("largest integer", {"k": MAX_LENGTH}, lambda c: c.integer("k"), 2**63 - 1),
+    ("integer at both bounds", {"k": -3}, lambda c: c.integer("k", -3, -3), -3),
+    ("integer default", {}, lambda c: c.integer("k", default=7), 7),
+    ("integer default outside of the bounds", {}, lambda c: c.integer("k", 1, 2, default=None), None),
+    ("boolean", {"k": False}, lambda c: c.boolean("k"), False),
+    ("boolean default", {}, lambda c: c.boolean("k", default=True), True),
+    ("string", {"k": ""}, lambda c: c.string("k"), ""),
+    ("string of choices", {"k": "b"}, lambda c: c.string("k", ("a", "b")), "b"),
+    ("string default", {}, lambda c: c.string("k", ("a",), default=None), None),
+    ("list", {"k": [1, "a"]}, lambda c: c.list("k"), [1, "a"]),
+    ("list default", {}, lambda c: c.list("k", default=None), None),
+    ("integers", {"k": [0, 3]}, lambda c: c.integers("k"), (0, 3)),
+    ("no integers", {"k": []}, lambda c: c.integers("k"), ()),
+    ("object", {"k": {"a": 1}}, lambda c: c.object("k").data, {"a": 1}),
+    ("object default", {}, lambda c: c.object("k", default={}).data, {}),
+    ("base64", {"k": "AAEC"}, lambda c: c.base64("k"), b"\0\1\2"),
+    ("base64 of nothing", {"k": ""}, lambda c: c.base64("k"), b""),
+    ("base64 default", {}, lambda c: c.base64("k", default=None), None),
+]
+
+
+@pytest.mark.parametrize(("members", "get", "value"), [row[1:] for row in VALUES], ids=[row[0] for row in VALUES])
+def test_getters_give_what_is_there(members: dict[str, Any], get: Get, value: Any) -> None:
+    found = get(config(**members))
+    assert found == value
+    assert type(found) is type(value)
+
+
+REFUSED: list[tuple[dict[str, Any], Get, str, str]] = [
+    ({}, lambda c: c.raw("k"), "missing", "/at/k: is required and missing"),
+    ({}, lambda c: c.integer("k"), "missing", "/at/k: is required and missing"),
+    ({}, lambda c: c.integers("k"), "missing", "/at/k: is required and missing"),
+    ({}, lambda c: c.base64("k"), "missing", "/at/k: is required and missing"),
+    ({"k": True}, lambda c: c.integer("k"), "type", "/at/k: must be an integer, not true"),
+    ({"k": 4.0}, lambda c: c.integer("k"), "type", "/at/k: must be an integer, not 4.0"),
+    ({"k": "4"}, lambda c: c.integer("k"), "type", '/at/k: must be an integer, not "4"'),
+    ({"k": None}, lambda c: c.integer("k", default=None), "type", "/at/k: must be an integer, not null"),
+    ({"k": -1}, lambda c: c.integer("k", 0, 9), "value", "/at/k: must be an integer from 0 to 9, not -1"),
+    ({"k": 10}, lambda c: c.integer("k", 0, 9), "value", "/at/k: must be an integer from 0 to 9, not 10"),
+    ({"k": 0}, lambda c: c.boolean("k"), "type", "/at/k: must be true or false, not 0"),
+    ({"k": "true"}, lambda c: c.boolean("k"), "type", '/at/k: must be true or false, not "true"'),
+    ({"k": 1}, lambda c: c.string("k"), "type", "/at/k: must be a string, not 1"),
+    ({"k": "c"}, lambda c: c.string("k", ("a", "b")), "value", '/at/k: must be "a" or "b", not "c"'),
+    ({"k": {}}, lambda c: c.list("k"), "type", "/at/k: must be an array, not {}"),
+    ({"k": None}, lambda c: c.list("k", default=None), "type", "/at/k: must be an array, not null"),
+    ({"k": [0, True]}, lambda c: c.integers("k"), "type", "/at/k/1: must be an integer, not true"),
+    ({"k": [0, 5]}, lambda c: c.integers("k", 1, 9), "value", "/at/k/0: must be an integer from 1 to 9, not 0"),
+    ({"k": []}, lambda c: c.object("k"), "type", "/at/k: must be an object, not []"),
+    ({"k": {"a": 1}}, lambda c: c.object("k").string("a"), "type", "/at/k/a: must be a string, not 1"),
+    ({"k": 1}, lambda c: c.base64("k"), "type", "/at/k: must be a string, not 1"),
+    ({"k": "A"}, lambda c: c.base64("k"), "value", '/at/k: must be base64 (RFC 4648 section 4), not "A"'),
+    ({"a/b~": 1}, lambda c: c.string("a/b~"), "type", "/at/a~1b~0: must be a string, not 1"),
+    ({"": 1}, lambda c: c.string(""), "type", "/at/: must be a string, not 1"),
+]
+
+
+@pytest.mark.parametrize(("members", "get", "kind", "message"), REFUSED, ids=[row[3][:60] for row in REFUSED])
+def test_getters_refuse_with_a_pointer(members: dict[str, Any], get: Get, kind: str, message: str) -> None:
+    with pytest.raises(MetadataError) as error:
+        get(config(**members))
+    assert str(error.value) == f"doc#{message}"
+    assert error.value.kind == kind
+    assert str(error.value).startswith(f"doc#{error.value.pointer}: ")
+
+
+@pytest.mark.parametrize("value", [10**4400, -(10**4400), 10**4000], ids=["4401 digits", "negative", "4001 digits"])
+def test_an_integer_of_thousands_of_digits_is_refused_in_a_short_message(value: int) -> None:
+    with pytest.raises(MetadataError) as error:
+        config(k=value).integer("k")
+    assert error.value.pointer == "/at/k"
+    assert len(str(error.value)) < 200
+
+
+def test_finish_refuses_the_first_member_that_nobody_asked_for() -> None:
+    c = config(a=1, z=2, b=3)
+    c.integer("a")
+    c.string("x", default="")
+    with pytest.raises(MetadataError, match="is not a member known here") as error:
+        c.finish()
+    assert str(error.value) == "doc#/at/z: is not a member known here (known: a, x)"
+    assert error.value.kind == "unknown-member"
+
+
+def test_finish_says_when_nothing_is_known() -> None:
+    with pytest.raises(MetadataError) as error:
+        config(a=1).finish()
+    assert str(error.value) == "doc#/at/a: is not a member known here (known: none)"
+
+
+def test_finish_is_silent_when_all_were_asked_for() -> None:
+    c = config(a=1)
+    c.raw("a")
+    c.finish()
+    assert "a" in c
+    assert "b" not in c
+
+
+def test_an_object_as_a_whole_has_its_own_pointer() -> None:
+    assert str(config().error("is wrong")) == "doc#/at: is wrong"
+
+
+# JSON
+
+REFUSED_TEXTS: list[tuple[bytes, str, str]] = [
+    (b"", "json", "zarr.json#: is not JSON: Expecting value at line 1, column 1"),
+    (b"{", "json", "zarr.json#: is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+    (b'{"a": 1}\n]', "json", "zarr.json#: is not JSON: Extra data at line 2, column 1"),
+    (b"\xef\xbb\xbf{}", "json", "zarr.json#: begins with a byte order mark; JSON has none"),
+    (b'{"a": "\xff"}', "json", "zarr.json#: is not UTF-8: invalid start byte at byte 7"),
+    (b'{"a": NaN}', "json", 'zarr.json#: NaN is not JSON (a fill value is written as a string: "NaN")'),
+    (b'{"a": -Infinity}', "json", 'zarr.json#: -Infinity is not JSON (a fill value is written as a string: "-Infinity")'),
+    (b'{"a": 1e999}', "json", "zarr.json#: the number 1e999 is beyond double precision"),
+    (b'{"a": -1e999}', "json", "zarr.json#: the number -1e999 is beyond double precision"),
+    (b"[]", "type", "zarr.json#: must be an object, not []"),
+    (b"null", "type", "zarr.json#: must be an object, not null"),
+    (b'{"a": 1, "a": 1}', "json", 'zarr.json#/a: the member "a" stands twice'),
+    (b'[{"a": 1, "a": 1}]', "type", 'zarr.json#: must be an object, not [{"a": 1}]'),
+    (b'{"x": [{"y/": {"~": 1, "~": 2}}]}', "json", 'zarr.json#/x/0/y~1/~0: the member "~" stands twice'),
+    (b'{"a": ' + b"[" * 128 + b"]" * 128 + b"}", "limit", "zarr.json#: is nested more than 128 deep"),
+    (b'{"a": ' * 100_000, "limit", "zarr.json#: is nested more than 128 deep"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), REFUSED_TEXTS, ids=[row[2][:70] for row in REFUSED_TEXTS])
+def test_json_is_refused_with_a_reason(text: bytes, kind: str, message: str) -> None:
+    with pytest.raises(MetadataError) as error:
+        load_json(text)
+    assert (str(error.value), error.value.kind) == (message, kind)
+
+
+def test_an_integer_of_too_many_digits_is_beyond_a_limit() -> None:
+    with pytest.raises(MetadataError) as error:
+        load_json(b'{"a": ' + b"1" * 5000 + b"}")
+    assert error.value.kind == "limit"
+
+
+def test_a_document_of_too_many_bytes_is_refused_unread() -> None:
+    with pytest.raises(MetadataError) as error:
+        load_json(bytes(64 * 2**20 + 1))
+    assert error.value.message == "the document has 67108865 bytes; at most 67108864 are read"
+    assert error.value.kind == "limit"
+
+
+def test_the_name_of_the_document_is_in_the_message() -> None:
+    with pytest.raises(MetadataError, match=r"^a/zarr\.json#: is not JSON"):
+        load_json(b"x", "a/zarr.json")
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_buffer_is_read(kind: Callable[[bytes], Any]) -> None:
+    assert load_json(kind(b' {"a": [1, 1.5, "\\u00e4", true, null]} \n')) == {"a": [1, 1.5, "ä", True, None]}
+
+
+def test_the_deepest_document_is_read() -> None:
+    depth = MAX_DOCUMENT_DEPTH - 1
+    assert load_json(b'{"a": ' + b"[" * depth + b"]" * depth + b"}")["a"]
+
+
+def test_brackets_in_text_are_not_depth() -> None:
+    assert load_json(b'{"a": "' + b"[" * 1000 + b'"}') == {"a": "[" * 1000}
+
+
+def test_many_brackets_side_by_side_are_not_depth() -> None:
+    assert len(load_json(b'{"a": [' + b"[]," * 1000 + b"[]]}")["a"]) == 1001
+
+
+def test_equal_names_in_different_objects_are_fine() -> None:
+    assert load_json(b'{"a": {"a": {"a": 1}}, "b": {"a": 1}}') == {"a": {"a": {"a": 1}}, "b": {"a": 1}}
+
+
+@pytest.mark.parametrize("value", [{"a": {1, 2}}, {"a": float("nan")}, {"a": float("inf")}, {"a": b"x"}])
+def test_what_is_not_json_is_not_written(value: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match=r"^cannot be written as JSON: "):
+        dump_json(value)
+
+
+def test_a_document_that_holds_itself_is_not_written() -> None:
+    loop: dict[str, Any] = {}
+    loop["a"] = loop
+    with pytest.raises(ArgumentError):
+        dump_json(loop)
+
+
+def test_what_is_written_is_read_back() -> None:
+    document = {"a": [1, 2.5, "ä\ud800/~", None, True, {"": {}}], "b": 10**30}
+    assert load_json(dump_json(document)) == document
+
+
+# small things
+
+
+@pytest.mark.parametrize(
+    ("key", "token"), [("", ""), ("a", "a"), ("a/b", "a~1b"), ("a~b", "a~0b"), ("~1", "~01"), ("/~", "~1~0"), ("0", "0")]
+)
+def test_reference_tokens_are_escaped(key: str, token: str) -> None:
+    assert escape(key) == token
+    assert token.replace("~1", "/").replace("~0", "~") == key
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        ("a", '"a"'),
+        ([1, True], "[1, true]"),
+        ("x" * 58, '"' + "x" * 58 + '"'),
+        ("x" * 59, '"' + "x" * 56 + "..."),
+        ({1}, "a value of type set"),
+        pytest.param(10**5000, "a value of type int", id="5001 digits"),
+        ("\ud800", '"\\ud800"'),
+    ],
+)
+def test_values_are_shown_as_json_and_cut_short(value: Any, text: str) -> None:
+    assert show(value) == text
+
+
+@pytest.mark.parametrize(("text", "data"), [("", b""), ("AA==", b"\0"), ("AAE=", b"\0\1"), ("+/+/", b"\xfb\xff\xbf")])
+def test_base64_is_decoded(text: str, data: bytes) -> None:
+    assert decode_base64(text) == data
+
+
+@pytest.mark.parametrize("text", ["A", "AA", "AA=", "AB==", "AAF=", "-_-_", "AA ==", "AA==\n", " AA==", "AA===", "ÄÄ==", "AA==AA=="])
+def test_base64_is_strict(text: str) -> None:
+    with pytest.raises(ValueError, match="RFC 4648 section 4"):
+        decode_base64(text)
+
+
+def test_faults_are_collected_and_raised_together() -> None:
+    faults = Faults()
+    for key in ("a", "b"):
+        with faults.collecting():
+            config().raw(key)
+    with faults.collecting():
+        pass
+    with pytest.raises(MetadataError) as error:
+        faults.raise_any()
+    assert [fault.pointer for fault in error.value.problems] == ["/at/a", "/at/b"]
+    assert str(error.value) == "doc#/at/a: is required and missing (and 1 more)"
+    assert str(error.value.under("/up", "other")) == "other#/up/at/a: is required and missing (and 1 more)"
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+def test_no_faults_raise_nothing() -> None:
+    Faults().raise_any()
+
+
+def test_options_are_taken_once_and_all_of_them() -> None:
+    context = Context(options={"/codecs/0": {"a": 1}, "/codecs/9": {}})
+    assert context.runtime_options("/codecs/0") == {"a": 1}
+    assert context.runtime_options("/codecs/0") == {}
+    with pytest.raises(ArgumentError) as error:
+        context.refuse_unused_options()
+    assert str(error.value) == "options: no extension stands at '/codecs/9' in zarr.json"
+
+
+def test_a_warning_has_its_pointer() -> None:
+    with pytest.warns(MetadataWarning) as caught:
+        Context().warn("is odd", "/a/b")
+    assert caught[0].message.pointer == "/a/b"
+    assert str(caught[0].message) == "zarr.json#/a/b: is odd"
