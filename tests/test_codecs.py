@@ -340,7 +340,14 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         TruncatedError,
         "codec bytes: has 1 bytes, a chunk of shape (2,) has 2",
     ),
-    ("gzip, nothing", [LITTLE, Gzip()], ((9,), "u1"), b"", TruncatedError, "codec gzip: the gzip stream ends too early"),
+    (
+        "gzip, nothing",
+        [LITTLE, Gzip()],
+        ((9,), "u1"),
+        b"",
+        TruncatedError,
+        "codec gzip: the gzip stream ends too early",
+    ),
     (
         "gzip, cut off",
         [LITTLE, Gzip()],
@@ -555,7 +562,9 @@ def test_damage_is_an_error_that_says_what_is_wrong(
 
 def test_the_error_of_an_array_names_the_key() -> None:
     store = zarrlite.MemoryStore()
-    array = zarrlite.create_array(store, name="a/b", shape=(2, 2), dtype="u1", chunks=(2, 1), codecs=["bytes", "crc32c"])
+    array = zarrlite.create_array(
+        store, name="a/b", shape=(2, 2), dtype="u1", chunks=(2, 1), codecs=["bytes", "crc32c"]
+    )
     array[...] = 1
     store.set("a/b/c/0/1", b"\1\2\3\4\5\6")
     with pytest.raises(ChecksumError) as caught:
@@ -578,7 +587,9 @@ def test_the_error_of_an_array_names_the_key() -> None:
         ((8,), slice(None), 9, "chunk c/0, codec bytes: has 9 bytes, a chunk of shape (8,) has 8"),
     ],
 )
-def test_a_short_chunk_is_noticed_when_a_part_of_it_is_read(shape: Any, selection: Any, size: int, message: str) -> None:
+def test_a_short_chunk_is_noticed_when_a_part_of_it_is_read(
+    shape: Any, selection: Any, size: int, message: str
+) -> None:
     store = zarrlite.MemoryStore()
     array = zarrlite.create_array(store, shape=shape, dtype="u1", chunks=shape, codecs=["bytes"])
     store.set("c/0", bytes(size))
@@ -740,9 +751,7 @@ SHARDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("location", "data", "rows"), [row[1:] for row in SHARDS], ids=[row[0] for row in SHARDS]
-)
+@pytest.mark.parametrize(("location", "data", "rows"), [row[1:] for row in SHARDS], ids=[row[0] for row in SHARDS])
 def test_shards_of_any_order_are_read(location: str, data: bytes, rows: list[bytes]) -> None:
     assert [bytes(row) for row in np.asarray(decode(sharding(location), data))] == rows
     store = zarrlite.MemoryStore({"c/0/0": data})

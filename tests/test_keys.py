@@ -108,7 +108,14 @@ def test_what_is_not_exactly_a_key_is_refused_by_every_encoding(key: str, fault:
 
 @pytest.mark.parametrize(
     ("encoding", "key"),
-    [(DefaultKeys(), "c/0"), (DefaultKeys(), "0"), (DefaultKeys(), ""), (V2Keys(), ""), (V2Keys(), "1"), (V2Keys(), "c")],
+    [
+        (DefaultKeys(), "c/0"),
+        (DefaultKeys(), "0"),
+        (DefaultKeys(), ""),
+        (V2Keys(), ""),
+        (V2Keys(), "1"),
+        (V2Keys(), "c"),
+    ],
 )
 def test_an_array_of_no_dimensions_has_one_key(encoding: ChunkKeyEncoding, key: str) -> None:
     assert encoding.decode(key, 0) is None

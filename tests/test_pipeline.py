@@ -124,9 +124,11 @@ def values_of(draw: Any, shape: Any, dtype: Any) -> np.ndarray:
         return array.reshape(shape)
     numpy_dtype = from_dtype(dtype).dtype
     if dtype == "U2":
-        return np.array(draw(st.lists(st.sampled_from(["", "a", "éz"]), min_size=size, max_size=size))).astype(
-            numpy_dtype
-        ).reshape(shape)
+        return (
+            np.array(draw(st.lists(st.sampled_from(["", "a", "éz"]), min_size=size, max_size=size)))
+            .astype(numpy_dtype)
+            .reshape(shape)
+        )
     raw = draw(st.binary(min_size=numpy_dtype.itemsize, max_size=numpy_dtype.itemsize))
     pool = np.frombuffer(raw + bytes(numpy_dtype.itemsize), "u1" if dtype == "bool" else numpy_dtype)
     if dtype == "bool":
@@ -137,7 +139,9 @@ def values_of(draw: Any, shape: Any, dtype: Any) -> np.ndarray:
 def equal(found: Any, expected: Any) -> bool:
     """Bit for bit, whatever the byte order."""
     expected = np.asarray(expected)
-    found = np.asarray(found, expected.dtype) if expected.dtype.kind in "OT" else np.asarray(found).astype(expected.dtype)
+    found = (
+        np.asarray(found, expected.dtype) if expected.dtype.kind in "OT" else np.asarray(found).astype(expected.dtype)
+    )
     if expected.dtype.kind in "OT":
         return found.shape == expected.shape and found.tolist() == expected.tolist()
     return found.shape == expected.shape and found.tobytes() == expected.tobytes()
@@ -181,7 +185,11 @@ def test_any_chain_reads_parts_and_updates_parts_as_numpy_does(data: Any) -> Non
     assert len(encoded) <= bound.limit.of(len(encoded))
     store = zarrlite.MemoryStore({"k": encoded})
     whole = everything(shape)
-    for source in (Held(encoded), Stored(store, "k"), Window(Stored(zarrlite.MemoryStore({"k": b"12" + encoded}), "k"), 2)):
+    for source in (
+        Held(encoded),
+        Stored(store, "k"),
+        Window(Stored(zarrlite.MemoryStore({"k": b"12" + encoded}), "k"), 2),
+    ):
         assert equal(bound.read(source, whole), array)
 
     selection = basic(data.draw(parts(shape)), shape).selection
@@ -248,7 +256,10 @@ def test_an_array_of_no_dimensions_holds_a_byte_string(chain: list[Any]) -> None
 
 # Requests: the exact bytes that a read costs
 
-def shards(inner: tuple[int, ...], chain: Any = (Bytes(),), location: str = "end", index: Any = None) -> ShardingIndexed:
+
+def shards(
+    inner: tuple[int, ...], chain: Any = (Bytes(),), location: str = "end", index: Any = None
+) -> ShardingIndexed:
     return ShardingIndexed(inner, tuple(chain), index or (Bytes("little"), Crc32c()), location)
 
 
@@ -508,7 +519,9 @@ def test_codecs_with_nothing_but_encode_and_decode_read_and_write_parts(minimal:
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=0, max_size=2)))
     chunks = tuple(data.draw(st.integers(1, 3)) for _ in shape)
     chain = data.draw(
-        st.sampled_from([[Negated(), Bytes()], [Text()], [Negated(), Transpose(tuple(range(len(shape)))[::-1]), Text(), Gzip()]])
+        st.sampled_from(
+            [[Negated(), Bytes()], [Text()], [Negated(), Transpose(tuple(range(len(shape)))[::-1]), Text(), Gzip()]]
+        )
     )
     copy = zarrlite.create_array(shape=shape, dtype="i4", chunks=chunks, codecs=chain)
     array = np.zeros(shape, "i4")

@@ -483,7 +483,11 @@ WRONG_INDICES = [
     ("", True, "True is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
     ("", {1}, "{1} is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
     ("", [0.5], "[0.5] is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
-    ("", [[1], [2, 3]], "[[1], [2, 3]] is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
+    (
+        "",
+        [[1], [2, 3]],
+        "[[1], [2, 3]] is not an index: integers, slices, ..., None, or arrays of integers or booleans",
+    ),
     ("", ([0, 1], [0, 1, 2]), "index arrays of shapes (2,), (3,) do not broadcast together"),
     ("", [True, False], "a mask of shape (2,) does not fit dimensions (4,)"),
     ("", np.ones((4, 5), bool), "a mask of shape (4, 5) does not fit dimensions (4, 6)"),

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from zarrlite.array import Array, ArrayOptions
 from zarrlite.config import Json
-from zarrlite.errors import ArgumentError, NodeExistsError
-from zarrlite.group import Group, create_array_at, create_group_at
+from zarrlite.creation import CREATE_KEYWORDS, check_format, create_array_at
+from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError
+from zarrlite.group import Group, create_group_at
 from zarrlite.metadata import ArrayMetadata, Metadata, Options
-from zarrlite.node import DOCUMENT, Node, key_prefix, load, normalize_path, not_found, write_new
+from zarrlite.node import DOCUMENT, is_version_2, key_prefix, load, make_room, normalize_path, not_found
 from zarrlite.stores import ReadOnlyStore, Store, open_store
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
@@ -39,6 +40,10 @@ def open(  # noqa: A001
     >>> a[0, 1:]
     array([7, 7], dtype=int16)
     """
+    unknown = create.keys() - CREATE_KEYWORDS
+    if unknown:
+        raise ArgumentError(f"open() takes no {', '.join(sorted(unknown))}")
+    check_format(create.get("zarr_format"))
     place, where, existing = _locate(store, path, mode, strict, options)
     behaviour = ArrayOptions(missing_chunks, write_empty_chunks)
     if existing is not None:
@@ -46,6 +51,7 @@ def open(  # noqa: A001
     if create.get("shape") is not None or create.get("data") is not None:
         return create_array_at(place, where, overwrite=mode == "w", default_options=behaviour, **create)
     attributes = create.pop("attributes", None)
+    create.pop("zarr_format", None)
     if create:
         raise ArgumentError(f"a group takes no {', '.join(create)}; an array needs shape= or data=")
     return create_group_at(place, where, attributes, overwrite=mode == "w", options=behaviour)
@@ -58,7 +64,11 @@ def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, 
         if mode in ("w", "w-"):
             raise ArgumentError("an array needs shape= and dtype=, or data=")
         mode = "r+" if mode == "a" else mode  # nothing to create it from
-    node = open(place, mode=mode, path=path, **kwargs)
+        kwargs = {name: value for name, value in kwargs.items() if value is not None}
+    try:
+        node = open(place, mode=mode, path=path, **kwargs)
+    except NodeNotFoundError as error:
+        raise NodeNotFoundError(f"{error.message}; to create an array, give shape= and dtype=, or data=") from None
     if not isinstance(node, Array):
         raise NodeExistsError(f"{node.path!r} in {place!r} is a group, not an array", path=node.path)
     return node
@@ -91,7 +101,7 @@ def _locate(
             raise NodeExistsError(f"there is a node at {where!r} in {place!r} already", path=where)
         return place, where, None
     found = load(place, where, strict=strict, options=options)
-    if found is None and mode in ("r", "r+"):
+    if found is None and (mode in ("r", "r+") or is_version_2(place, where)):
         raise not_found(place, where)
     return place, where, found
 
@@ -105,9 +115,7 @@ def _node(
         raise ArgumentError(f"the group at {path!r} has no consolidated metadata")
     if use_consolidated and not store.read_only:
         raise ArgumentError("consolidated metadata is used with mode='r' only: it would go stale under a writer")
-    if use_consolidated is False:
-        metadata = metadata.without_consolidated()
-    return Group(store, path, metadata, options=options, strict=strict)
+    return Group(store, path, metadata, options=options, strict=strict, use_consolidated=use_consolidated is not False)
 
 
 def create_array(
@@ -137,9 +145,15 @@ def create_array(
 
 
 def create_group(
-    store: Any = None, *, path: str | None = None, attributes: Mapping[str, Json] | None = None, overwrite: bool = False
+    store: Any = None,
+    *,
+    path: str | None = None,
+    attributes: Mapping[str, Json] | None = None,
+    overwrite: bool = False,
+    zarr_format: int | None = 3,
 ) -> Group:
     """Create a group."""
+    check_format(zarr_format)
     return create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
 
 
@@ -151,30 +165,21 @@ def consolidate_metadata(store: Any, path: str | None = None) -> Group:
 def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
     """Copy a node, with everything below it, to another place, byte for byte."""
     target, where = open_store(store), normalize_path(path)
-    if _same_place(source, target, where):
-        raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
-    write_new(target, where, source.metadata, overwrite=overwrite)
     origin, prefix = key_prefix(source.path), key_prefix(where)
-    documents = []
-    for key in source.store.list_prefix(origin):
-        relative = key[len(origin) :]
-        if relative == DOCUMENT:
-            continue
-        if relative.endswith("/" + DOCUMENT):
-            documents.append(relative)  # last: a node appears when its chunks are there
-            continue
-        _copy_value(source.store, key, target, prefix + relative)
-    for relative in documents:
-        _copy_value(source.store, origin + relative, target, prefix + relative)
+    (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
+    if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):
+        raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
+    make_room(target, where, overwrite=overwrite)
+    nodes = [("", source), *(source.members(None) if isinstance(source, Group) else ())]
+    for below, node in nodes:
+        if isinstance(node, Array):
+            Array(target, prefix + below if below else where, node.metadata)._erase_leftovers()
+    # chunks first and documents from the leaves up: what can be opened is complete
+    keys = list(source.store.list_prefix(origin))
+    documents = [key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")]
+    documents.sort(key=lambda key: -key.count("/"))
+    for key in [*(key for key in keys if key not in set(documents)), *documents]:
+        value = source.store.get(key)
+        if value is not None:
+            target.set(prefix + key[len(origin) :], value)
     return open(target, mode="r+", path=where)
-
-
-def _copy_value(source: Store, key: str, target: Store, to: str) -> None:
-    value = source.get(key)
-    if value is not None:
-        target.set(to, value)
-
-
-def _same_place(source: Node, target: Store, path: str) -> bool:
-    base = source.store.store if isinstance(source.store, ReadOnlyStore) else source.store
-    return base == target and (path + "/").startswith(key_prefix(source.path) or "/")

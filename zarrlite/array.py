@@ -9,7 +9,6 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
@@ -18,7 +17,6 @@ import numpy as np
 
 from zarrlite import indexing, parallel
 from zarrlite.codecs.base import ArrayBytesCodec
-from zarrlite.creation import normalize_shape
 from zarrlite.errors import (
     ArgumentError,
     DataError,
@@ -35,7 +33,7 @@ from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape, Span
 from zarrlite.source import Held, Stored
 from zarrlite.stores import Store
-from zarrlite.values import allocate, cast
+from zarrlite.values import allocate, cast, normalize_shape
 
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]
@@ -112,15 +110,17 @@ class Array(Node):
     @property
     def chunks(self) -> Shape:
         """The shape of the smallest unit that is read: of a chunk, or of an inner chunk of a shard."""
-        for codec in self.metadata.codecs:
-            if isinstance(codec, ArrayBytesCodec) and codec.inner_chunk_shape:
-                return codec.inner_chunk_shape
-        return self._grid_chunk_shape
+        return self._inner_chunk_shape or self._grid_chunk_shape
 
     @property
     def shards(self) -> Shape | None:
         """The shape of a shard, if the array has any."""
-        return None if self.chunks == self._grid_chunk_shape else self._grid_chunk_shape
+        return self._grid_chunk_shape if self._inner_chunk_shape else None
+
+    @property
+    def _inner_chunk_shape(self) -> Shape | None:
+        serializers = (codec for codec in self.metadata.codecs if isinstance(codec, ArrayBytesCodec))
+        return next(serializers).inner_chunk_shape
 
     @property
     def cdata_shape(self) -> Shape:
@@ -284,24 +284,38 @@ class Array(Node):
 
     def _erase_leftovers(self) -> None:
         """Remove chunks that an array once here left behind: they would show up as data of this one."""
-        with contextlib.suppress(StoreError):  # a store that cannot be listed cannot be searched
-            self._chunks.erase_values([key for _, key in self._stored_chunks()])
+        try:
+            leftovers = [key for _, key in self._stored_chunks()]
+        except StoreError:
+            return  # a store that cannot be listed cannot be searched
+        self._chunks.erase_values(leftovers)
 
     # changing the shape
 
     def resize(self, shape: Any) -> None:
         """Change the shape; what lies outside of the new one is removed, what is new has the fill value."""
-        self._check_writable()
         new = normalize_shape(shape)
         if len(new) != self.ndim:
             raise ArgumentError(f"the array has {self.ndim} dimensions; {len(new)} lengths were given")
-        old = self.shape
-        self._change_metadata(lambda metadata: metadata.with_shape(new))
-        # the document first: an interrupted removal leaves chunks that nobody sees, never a shape without its data
-        self.metadata = self.metadata.with_shape(new)
+        old = self._reshape(lambda stored: new)
         if any(n < o for n, o in zip(new, old, strict=True)):
             for coords, key in list(self._stored_chunks()):
                 self._trim(coords, key, old)
+
+    def _reshape(self, change: Callable[[Shape], Shape]) -> Shape:
+        """Change the stored shape, which another handle may have changed before; returns the old one.
+
+        Chunks come after: an interrupted removal leaves chunks that nobody sees, never a shape without its data.
+        """
+        old = self.shape
+
+        def reshaped(stored: ArrayMetadata) -> ArrayMetadata:
+            nonlocal old
+            old = stored.shape
+            return stored.with_shape(change(old))
+
+        self.metadata = self.metadata.with_shape(self._change_metadata(reshaped).shape)
+        return old
 
     def _trim(self, coords: Shape, key: str, old: Shape) -> None:
         """Remove a chunk outside of the array; fill what a chunk at the edge has outside of it."""
@@ -322,19 +336,22 @@ class Array(Node):
                 self._chunks.update(key, cut)
 
     def append(self, data: Any, axis: int = 0) -> Shape:
-        """Add data behind the end of one dimension; returns the new shape."""
+        """Add data behind the end of one dimension, wherever that is by now; returns the new shape."""
         data = cast(data, self.dtype)
         if not -self.ndim <= axis < self.ndim:
             raise SelectionError(f"axis {axis} is out of bounds for an array of {self.ndim} dimensions")
         axis %= self.ndim
-        others = [n for i, n in enumerate(self.shape) if i != axis]
-        if data.ndim != self.ndim or [n for i, n in enumerate(data.shape) if i != axis] != others:
-            raise ArgumentError(
-                f"data of shape {data.shape} cannot be appended to shape {self.shape} along axis {axis}"
-            )
-        start = self.shape[axis]
-        self.resize([start + data.shape[axis] if i == axis else n for i, n in enumerate(self.shape)])
-        self[tuple(slice(start, None) if i == axis else slice(None) for i in range(self.ndim))] = data
+
+        def grown(old: Shape) -> Shape:
+            if data.ndim != len(old) or any(
+                n != o for i, (n, o) in enumerate(zip(data.shape, old, strict=False)) if i != axis
+            ):
+                raise ArgumentError(f"data of shape {data.shape} cannot be appended to shape {old} along axis {axis}")
+            return tuple(o + n if i == axis else o for i, (o, n) in enumerate(zip(old, data.shape, strict=True)))
+
+        start = self._reshape(grown)[axis]
+        end = start + data.shape[axis]
+        self[tuple(slice(start, end) if i == axis else slice(None) for i in range(self.ndim))] = data
         return self.shape
 
 

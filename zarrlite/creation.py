@@ -1,4 +1,8 @@
-"""From the arguments of `create_array` to metadata: zarr-python's keywords, and sensible defaults."""
+"""From the arguments of `create_array` to metadata and to an array: zarr-python's keywords, and sensible defaults.
+
+Rules
+- Everything is checked, and data is cast, before anything is stored or removed.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,16 @@ from typing import Any
 import numpy as np
 
 from zarrlite import registry
+from zarrlite.array import Array, ArrayOptions
 from zarrlite.chunk_grids import Regular
 from zarrlite.codecs.base import ArrayArrayCodec, BytesBytesCodec
 from zarrlite.config import Json, dump_json, load_json
 from zarrlite.data_types import DataType, from_dtype
 from zarrlite.errors import ArgumentError, MetadataError
-from zarrlite.metadata import MAX_NDIM, ArrayMetadata
+from zarrlite.metadata import ArrayMetadata
+from zarrlite.node import write_new
+from zarrlite.stores import Store
+from zarrlite.values import cast, is_number, normalize_shape
 
 CHUNK_BYTES = 2**20  # what a chunk has, decoded, if nobody says otherwise
 DEFAULT = object()
@@ -45,6 +53,8 @@ def array_metadata(
         chain = _chain(data_type, filters, serializer, compressors)
     elif (filters, serializer, compressors, shards) != ("auto", "auto", "auto", None):
         raise ArgumentError("codecs= is the whole chain; filters, serializer, compressors and shards go without it")
+    elif isinstance(codecs, (str, dict)):
+        raise ArgumentError(f"codecs= takes a list of codecs, not {codecs!r}")
     else:
         chain = [_coerce(registry.codecs, codec) for codec in codecs]
     if shards is not None:
@@ -56,7 +66,7 @@ def array_metadata(
         shape=shape,
         data_type=data_type,
         chunk_grid=Regular(chunk_shape),
-        chunk_key_encoding=_coerce(registry.chunk_key_encodings, chunk_key_encoding or "default"),
+        chunk_key_encoding=_key_encoding(chunk_key_encoding),
         fill_value=_fill_value(data_type, fill_value),
         codecs=tuple(chain),
         attributes=load_json(dump_json(dict(attributes or {})), "attributes"),
@@ -80,17 +90,6 @@ def _coerce(kind: registry.Registry[Any], value: Any) -> Any:
     return kind.coerce(value)
 
 
-def normalize_shape(shape: Any) -> tuple[int, ...]:
-    """A tuple of lengths from a number or a sequence of numbers."""
-    try:
-        lengths = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"shape must be a number or a sequence of numbers, not {shape!r}") from None
-    if len(lengths) > MAX_NDIM or any(not 0 <= n < 2**63 for n in lengths):
-        raise ArgumentError(f"shape must have at most {MAX_NDIM} lengths from 0 to 2**63 - 1, not {shape!r}")
-    return lengths
-
-
 def guess_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Chunks of about a mebibyte: the longest dimension is halved until they are small enough.
 
@@ -98,32 +97,43 @@ def guess_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     (625, 625)
     """
     chunks = [max(1, n) for n in shape]
-    while math.prod(chunks) * itemsize > CHUNK_BYTES and max(chunks) > 1:
+    while math.prod(chunks) * itemsize > CHUNK_BYTES and max(chunks, default=1) > 1:
         longest = chunks.index(max(chunks))
         chunks[longest] = -(-chunks[longest] // 2)
     return tuple(chunks)
 
 
 def _chunk_shape(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
-    if (isinstance(chunks, str) and chunks == "auto") or chunks is None:
-        if shards is not None and shards != "auto":
-            return normalize_shape(shards)
-        return guess_chunks(shape, data_type.itemsize or 64)
-    lengths = normalize_shape(chunks)
-    if len(lengths) == 1 and len(shape) > 1 and isinstance(chunks, (int, np.integer)):
-        lengths *= len(shape)
-    if len(lengths) != len(shape) or 0 in lengths:
-        raise ArgumentError(f"chunks must have {len(shape)} lengths from 1, not {chunks!r}")
-    return lengths
+    if chunks is not None and not _is_auto(chunks):
+        return _lengths("chunks", chunks, len(shape))
+    if shards is not None and not _is_auto(shards):
+        return _lengths("shards", shards, len(shape))
+    return guess_chunks(shape, data_type.itemsize or 64)
 
 
 def _shard_shape(shards: Any, chunks: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    if isinstance(shards, str) and shards == "auto":
+    if _is_auto(shards):
         return tuple(c * min(8, max(1, -(-n // c))) for c, n in zip(chunks, shape, strict=True))
-    lengths = normalize_shape(shards)
-    if len(lengths) != len(chunks) or 0 in lengths:
-        raise ArgumentError(f"shards must have {len(chunks)} lengths from 1, not {shards!r}")
+    return _lengths("shards", shards, len(chunks))
+
+
+def _lengths(argument: str, value: Any, ndim: int) -> tuple[int, ...]:
+    """A positive length for each dimension; a single number stands for all."""
+    try:
+        lengths = normalize_shape(value)
+    except ArgumentError:
+        lengths = ()
+    if is_number(value):
+        lengths *= ndim
+    if len(lengths) != ndim or 0 in lengths:
+        raise ArgumentError(f"{argument} must have {ndim} lengths from 1, not {value!r}")
     return lengths
+
+
+def _key_encoding(value: Any) -> Any:
+    if isinstance(value, dict) and "separator" in value:  # zarr-python's own spelling
+        value = {"name": value.get("name"), "configuration": {k: v for k, v in value.items() if k != "name"}}
+    return _coerce(registry.chunk_key_encodings, value or "default")
 
 
 def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any) -> list[Any]:
@@ -168,3 +178,89 @@ def _fill_value(data_type: DataType, value: Any) -> Any:
             with contextlib.suppress(MetadataError):
                 return data_type.parse_fill_value(value)
         raise ArgumentError(f"fill_value {value!r} does not fit {data_type.name}: {error}") from None
+
+
+def create_array_at(
+    store: Store,
+    path: str,
+    *,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    overwrite: bool = False,
+    write_data: bool = True,
+    write_empty_chunks: bool | None = None,
+    missing_chunks: Any = None,
+    config: Mapping[str, Any] | None = None,
+    order: str | None = None,
+    zarr_format: int | None = 3,
+    storage_options: None = None,
+    default_options: ArrayOptions = ArrayOptions(),
+    **kwargs: Any,
+) -> Array:
+    """Create an array at a path of a store, and fill it from `data`."""
+    check_format(zarr_format)
+    if storage_options is not None or order not in (None, "C"):
+        raise ArgumentError("storage_options= and an order= other than 'C' mean nothing here")
+    if data is not None:
+        data, shape, dtype = _data(data, shape, dtype)
+    if shape is None or dtype is None:
+        raise ArgumentError("an array needs shape= and dtype=, or data=")
+    options = _options(default_options, write_empty_chunks, missing_chunks, config)
+    metadata = array_metadata(shape, dtype, **kwargs)
+    array = Array(store, path, metadata, options)
+    write_new(store, path, metadata, overwrite=overwrite)
+    array._erase_leftovers()
+    if data is not None and write_data:
+        array[...] = data
+    return array
+
+
+CREATE_KEYWORDS = {*(array_metadata.__kwdefaults__ or ()), *(create_array_at.__kwdefaults__ or ())} - {
+    "default_options"
+}
+
+
+def check_format(zarr_format: int | None) -> None:
+    """zarr-python's keyword: only version 3 is there."""
+    if zarr_format not in (None, 3):
+        raise ArgumentError(f"zarrlite reads and writes Zarr version 3, not {zarr_format!r}")
+
+
+def _data(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    """The data as an array in memory, with its shape and data type."""
+    if dtype is None and isinstance(data, Array):
+        dtype = data.metadata.data_type
+    if dtype is not None:
+        dtype = from_dtype(dtype)
+        values = cast(data, dtype.dtype)
+    else:
+        values = _guess(data)
+        dtype = values.dtype
+    if shape is not None and values.shape != normalize_shape(shape):
+        raise ArgumentError(f"shape {shape} is not that of the data, {values.shape}")
+    return values, values.shape, dtype
+
+
+def _guess(data: Any) -> Any:
+    """A numpy array from what the caller gave; text becomes strings of any length."""
+    try:
+        array = np.asarray(data)
+        if array.dtype.kind == "U" and not isinstance(data, np.ndarray):
+            array = array.astype(np.dtypes.StringDType())
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"data cannot be made an array: {error}") from None
+    return array
+
+
+def _options(
+    default: ArrayOptions, write_empty: bool | None, missing: Any, config: Mapping[str, Any] | None
+) -> ArrayOptions:
+    """Runtime options from keywords, and from zarr-python's `config`."""
+    config = dict(config or {})
+    order = config.pop("order", "C")
+    configured = config.pop("write_empty_chunks", default.write_empty_chunks)
+    write_empty = configured if write_empty is None else write_empty
+    if config or order != "C":
+        raise ArgumentError(f"config takes write_empty_chunks, and order 'C'; not {config or order!r}")
+    return ArrayOptions(missing or default.missing_chunks, bool(write_empty))

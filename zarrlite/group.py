@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from zarrlite.array import Array, ArrayOptions
 from zarrlite.config import Config, Context, Json
-from zarrlite.creation import array_metadata
+from zarrlite.creation import array_metadata, create_array_at
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.info import GroupInfo, Tree, tree
 from zarrlite.metadata import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
@@ -35,14 +33,17 @@ class Group(Node):
         *,
         options: ArrayOptions = ArrayOptions(),
         strict: bool = True,
+        use_consolidated: bool = True,
     ) -> None:
         super().__init__(store, path)
         self.metadata = metadata
         self.options = options  # of the arrays opened through this group
         self._strict = strict
+        self._use_consolidated = use_consolidated
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _group, (self.store, self.path, self.metadata, self.options, self._strict)
+        keywords = {"options": self.options, "strict": self._strict, "use_consolidated": self._use_consolidated}
+        return _rebuild, (self.store, self.path, self.metadata, keywords)
 
     def __repr__(self) -> str:
         return f"<Group {self.name}>"
@@ -62,11 +63,18 @@ class Group(Node):
     def _node(self, path: str, metadata: Metadata) -> Array | Group:
         if isinstance(metadata, ArrayMetadata):
             return Array(self.store, path, metadata, self.options)
-        return Group(self.store, path, metadata, options=self.options, strict=self._strict)
+        return Group(
+            self.store,
+            path,
+            metadata,
+            options=self.options,
+            strict=self._strict,
+            use_consolidated=self._use_consolidated,
+        )
 
     @property
     def _is_consolidated(self) -> bool:
-        return self.metadata.consolidated is not None and self.read_only
+        return self._use_consolidated and self.read_only and self.metadata.consolidated is not None
 
     def _consolidated(self, path: str) -> Metadata | None:
         """The metadata of a node below, from the document of this group; a group gets its own part of it."""
@@ -90,9 +98,9 @@ class Group(Node):
             yield from sorted(path for path in self.metadata.consolidated or () if "/" not in path)
             return
         _, prefixes = self._base.list_dir("")
-        for prefix in prefixes:
-            if not prefix.startswith("__") and self._base.size(prefix + DOCUMENT) is not None:
-                yield prefix[:-1]
+        for name in sorted(prefix[:-1] for prefix in prefixes):
+            if not name.startswith("__") and self._base.size(f"{name}/{DOCUMENT}") is not None:
+                yield name
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
@@ -172,30 +180,30 @@ class Group(Node):
         self.create_array(path, data=value, overwrite=True)
 
     def create_group(
-        self, path: str, *, attributes: Mapping[str, Json] | None = None, overwrite: bool = False
+        self, name: str, *, attributes: Mapping[str, Json] | None = None, overwrite: bool = False
     ) -> Group:
         """A new group below this one."""
-        full = self._below(path)
+        full = self._below(name)
         return create_group_at(self.store, full, attributes, overwrite=overwrite, options=self.options)
 
-    def require_group(self, path: str) -> Group:
+    def require_group(self, name: str) -> Group:
         """The group at this path, made if there is none."""
-        node = self.get(path)
+        node = self.get(name)
         if node is None:
-            return self.create_group(path)
+            return self.create_group(name)
         if not isinstance(node, Group):
             raise NodeExistsError(f"{node.path!r} is an array, not a group", path=node.path)
         return node
 
-    def create_array(self, path: str, **kwargs: Any) -> Array:
+    def create_array(self, name: str, **kwargs: Any) -> Array:
         """A new array below this group; takes what `zarrlite.create_array` takes."""
-        return create_array_at(self.store, self._below(path), default_options=self.options, **kwargs)
+        return create_array_at(self.store, self._below(name), default_options=self.options, **kwargs)
 
-    def require_array(self, path: str, *, shape: Any, dtype: Any, **kwargs: Any) -> Array:
+    def require_array(self, name: str, *, shape: Any, dtype: Any, **kwargs: Any) -> Array:
         """The array at this path, made if there is none; one that is there must have this shape and data type."""
-        node = self.get(path)
+        node = self.get(name)
         if node is None:
-            return self.create_array(path, shape=shape, dtype=dtype, **kwargs)
+            return self.create_array(name, shape=shape, dtype=dtype, **kwargs)
         wanted = array_metadata(shape, dtype)
         if not isinstance(node, Array) or (node.shape, node.dtype) != (wanted.shape, wanted.data_type.dtype):
             raise NodeExistsError(
@@ -212,7 +220,7 @@ class Group(Node):
 
     def consolidate_metadata(self) -> Group:
         """Copy the documents of everything below into the document of this group, anew."""
-        plain = Group(self.store, self.path, GroupMetadata(), strict=self._strict)
+        plain = Group(self.store, self.path, GroupMetadata(), strict=self._strict, use_consolidated=False)
         documents = {path: _without_consolidated(node.metadata) for path, node in plain.members(None)}
 
         def consolidated(metadata: GroupMetadata) -> GroupMetadata:
@@ -228,8 +236,8 @@ def _without_consolidated(metadata: Metadata) -> Json:
     return metadata.to_json()
 
 
-def _group(store: Store, path: str, metadata: GroupMetadata, options: ArrayOptions, strict: bool) -> Group:
-    return Group(store, path, metadata, options=options, strict=strict)
+def _rebuild(store: Store, path: str, metadata: GroupMetadata, keywords: dict[str, Any]) -> Group:
+    return Group(store, path, metadata, **keywords)
 
 
 def create_group_at(
@@ -245,62 +253,3 @@ def create_group_at(
     serialize(metadata)
     write_new(store, path, metadata, overwrite=overwrite)
     return Group(store, path, metadata, options=options)
-
-
-def create_array_at(
-    store: Store,
-    path: str,
-    *,
-    shape: Any = None,
-    dtype: Any = None,
-    data: Any = None,
-    overwrite: bool = False,
-    write_empty_chunks: bool | None = None,
-    missing_chunks: Any = None,
-    config: Mapping[str, Any] | None = None,
-    default_options: ArrayOptions = ArrayOptions(),
-    **kwargs: Any,
-) -> Array:
-    """Create an array at a path of a store, and fill it from `data`."""
-    if data is not None:
-        if not isinstance(data, Array):
-            data = _as_data(data)
-        if shape is not None and tuple(data.shape) != array_metadata(shape, "uint8").shape:
-            raise ArgumentError(f"shape {shape} is not that of the data, {data.shape}")
-        shape = data.shape
-        if dtype is None:
-            dtype = data.metadata.data_type if isinstance(data, Array) else data.dtype
-    if shape is None or dtype is None:
-        raise ArgumentError("an array needs shape= and dtype=, or data=")
-    options = _options(default_options, write_empty_chunks, missing_chunks, config)
-    metadata = array_metadata(shape, dtype, **kwargs)
-    array = Array(store, path, metadata, options)
-    write_new(store, path, metadata, overwrite=overwrite)
-    array._erase_leftovers()
-    if data is not None:
-        array[...] = data
-    return array
-
-
-def _as_data(data: Any) -> Any:
-    """A numpy array from what the caller gave; text becomes strings of any length."""
-    try:
-        array = np.asarray(data)
-        if array.dtype.kind == "U" and not isinstance(data, np.ndarray):
-            array = array.astype(np.dtypes.StringDType())
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"data cannot be made an array: {error}") from None
-    return array
-
-
-def _options(
-    default: ArrayOptions, write_empty: bool | None, missing: Any, config: Mapping[str, Any] | None
-) -> ArrayOptions:
-    """Runtime options from keywords, and from zarr-python's `config`."""
-    config = dict(config or {})
-    order = config.pop("order", "C")
-    if write_empty is None:
-        write_empty = config.pop("write_empty_chunks", default.write_empty_chunks)
-    if config or order != "C":
-        raise ArgumentError(f"config takes write_empty_chunks, and order 'C'; not {config or order!r}")
-    return ArrayOptions(missing or default.missing_chunks, bool(write_empty))

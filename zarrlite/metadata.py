@@ -24,8 +24,8 @@ from zarrlite.errors import FaultKind, MetadataError
 from zarrlite.extension import Ignored
 from zarrlite.pipeline import Pipeline, parse_chain
 from zarrlite.storage_transformers.base import StorageTransformer
+from zarrlite.values import MAX_NDIM
 
-MAX_NDIM = 64  # numpy's limit
 Options = Mapping[str, Mapping[str, Any]]
 
 

@@ -66,20 +66,30 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
     return None if data is None else parse_node(data, document=key, strict=strict, options=options)
 
 
+def is_version_2(store: Store, path: str) -> bool:
+    """Whether a path has the documents of Zarr version 2."""
+    return any(store.size(key_prefix(path) + name) is not None for name in (".zarray", ".zgroup"))
+
+
 def not_found(store: Store, path: str) -> NodeNotFoundError:
     """The error for a path without a node, with what is there instead."""
-    prefix = key_prefix(path)
     where = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
-    for name in (".zarray", ".zgroup"):
-        if store.size(prefix + name) is not None:
-            return NodeNotFoundError(f"{where}: what is there is Zarr version 2, and zarrlite reads version 3")
-    return NodeNotFoundError(f"{where}: there is no {prefix}{DOCUMENT}", path=path)
+    why = f"there is no {key_prefix(path)}{DOCUMENT}"
+    if is_version_2(store, path):
+        why = "what is there is Zarr version 2, and zarrlite reads version 3"
+    return NodeNotFoundError(f"{where}: {why}", path=path)
 
 
 def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool) -> None:
     """Create a node, and groups above it where there are none; nothing is touched before all of that is known to do."""
-    prefix = key_prefix(path)
     document = serialize(metadata)
+    make_room(store, path, overwrite=overwrite)
+    store.set(key_prefix(path) + DOCUMENT, document)
+
+
+def make_room(store: Store, path: str, *, overwrite: bool) -> None:
+    """Remove the node that is there, if that is wanted, and create the groups above."""
+    prefix = key_prefix(path)
     exists = store.size(prefix + DOCUMENT) is not None
     if exists and not overwrite:
         raise NodeExistsError(
@@ -90,7 +100,6 @@ def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool) -
         store.erase_prefix(prefix)
     for ancestor in missing:
         store.set(key_prefix(ancestor) + DOCUMENT, serialize(GroupMetadata(attributes={})))
-    store.set(prefix + DOCUMENT, document)
 
 
 def _missing_ancestors(store: Store, path: str) -> list[str]:

@@ -8,13 +8,15 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 J = TypeVar("J")
 
@@ -51,19 +53,18 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
         for job in jobs:
             do(job)
         return
-    queue = _Queue(iter(jobs))
-    first = next(queue, None)
-    second = next(queue, None)
-    if first is None or second is None:
-        if first is not None:
-            do(first[0])
+    jobs = iter(jobs)
+    first = list(itertools.islice(jobs, 2))
+    if len(first) < 2:
+        for job in first:
+            do(job)
         return
-    others = [_get_pool().submit(_work, do, queue, [second] if i == 0 else []) for i in range(workers - 1)]
+    queue = _Queue(itertools.chain(first, jobs))
+    others: list[Future[None]] = []
+    with contextlib.suppress(RuntimeError):  # while the interpreter shuts down there are no new threads
+        others += (_get_pool().submit(_work, do, queue) for _ in range(workers - 1))
     try:
-        _work(do, queue, [first])
-    except BaseException:
-        queue.stop()
-        raise
+        _work(do, queue)
     finally:
         errors = [other.exception() for other in others]  # waits for all of them
     for error in errors:
@@ -71,30 +72,28 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
             raise error
 
 
-class _Queue(Iterator[tuple[J]]):
-    """An iterator that several threads may pull from; each job comes wrapped, so that None can be a job."""
+class _Queue(Iterator[J]):
+    """An iterator that several threads may pull from, and any of them may end."""
 
     def __init__(self, jobs: Iterator[J]) -> None:
-        self._jobs: Iterator[J] = jobs
+        self._jobs = jobs
         self._lock = threading.Lock()
         self._stopped = False
 
-    def __next__(self) -> tuple[J]:
+    def __next__(self) -> J:
         with self._lock:
             if self._stopped:
                 raise StopIteration
-            return (next(self._jobs),)
+            return next(self._jobs)
 
     def stop(self) -> None:
         self._stopped = True
 
 
-def _work(do: Callable[[J], object], queue: _Queue[J], mine: list[tuple[J]]) -> None:
+def _work(do: Callable[[J], object], queue: _Queue[J]) -> None:
     _inside.yes = True
     try:
-        for (job,) in mine:
-            do(job)
-        for (job,) in queue:
+        for job in queue:
             do(job)
     except BaseException:
         queue.stop()

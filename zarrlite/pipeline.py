@@ -16,7 +16,7 @@ import numpy as np
 from zarrlite import registry
 from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
 from zarrlite.config import Context, Json
-from zarrlite.errors import MetadataError
+from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, everything
@@ -112,8 +112,12 @@ class Pipeline:
         return self._compress(self.serializer.encode(array))
 
     def _compress(self, data: Buffer) -> Buffer:
-        for codec, _ in self.compressors:
-            data = codec.encode(data)
+        for codec, limit in self.compressors:
+            encoded = codec.encode(data)
+            if len(data) > limit.of(len(encoded)):
+                message = f"{len(data)} bytes that {codec.name} makes {len(encoded)} of could not be read again"
+                raise ArgumentError(f"{message}; use smaller chunks")
+            data = encoded
         return data
 
     def write(self, array: Array) -> Buffer | None:

@@ -1,8 +1,9 @@
-"""numpy values on their way in and out: memory for results, casting as numpy assigns."""
+"""Values on their way in and out: shapes, memory for results, casting as numpy assigns."""
 
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,23 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selection import Shape
 
 NDArray = np.ndarray[Any, Any]
+MAX_NDIM = 64  # numpy's limit
+
+
+def normalize_shape(shape: Any) -> Shape:
+    """A tuple of lengths from a number or a sequence of numbers."""
+    try:
+        lengths = tuple(operator.index(n) for n in ((shape,) if is_number(shape) else shape))
+    except TypeError:
+        raise ArgumentError(f"shape must be a number or a sequence of numbers, not {shape!r}") from None
+    if len(lengths) > MAX_NDIM or any(not 0 <= n < 2**63 for n in lengths):
+        raise ArgumentError(f"shape must have at most {MAX_NDIM} lengths from 0 to 2**63 - 1, not {shape!r}")
+    return lengths
+
+
+def is_number(value: Any) -> bool:
+    """Whether one length is given, not a sequence of them."""
+    return isinstance(value, (int, np.integer))
 
 
 def allocate(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
@@ -23,13 +41,19 @@ def allocate(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
 
 
 def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
-    """Values as numpy would assign them."""
+    """Values as numpy would assign them; elements of variable length are bytes, nothing else."""
     try:
         if hasattr(value, "__array__"):
-            return np.asarray(value).astype(dtype, copy=False)
-        return np.asarray(value, dtype) if not isinstance(value, bytes) else scalar_array(value, dtype)
+            array = np.asarray(value).astype(dtype, copy=False)
+        else:
+            array = scalar_array(value, dtype) if isinstance(value, bytes) else np.asarray(value, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"the values cannot be stored as {dtype}: {error}") from None
+    if dtype.kind == "O":
+        for item in array.flat:
+            if not isinstance(item, bytes):
+                raise ArgumentError(f"an element must be bytes, not {type(item).__name__}")
+    return array
 
 
 def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:

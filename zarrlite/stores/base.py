@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
@@ -84,6 +84,10 @@ class Store(ABC):
             head, slash, _ = key[len(prefix) :].partition("/")
             (prefixes if slash else keys).add(prefix + head + slash)
         return sorted(keys), sorted(prefixes)
+
+    def location(self, prefix: str = "") -> tuple[Hashable, str]:
+        """Where a prefix of this store really is: two stores that hold the same values say the same."""
+        return id(self), prefix
 
     def size(self, key: str) -> int | None:
         """Bytes of a value; None: no such key."""

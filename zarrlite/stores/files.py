@@ -21,7 +21,7 @@ READ: Final = os.O_RDONLY | _CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # nonblocki
 NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
 SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of one
-MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR}) | SYMLINK  # a path that leads nowhere
+MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
 TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
 
 _count = itertools.count()

@@ -15,7 +15,7 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.ranges import ALL, Buffer, ByteRange
@@ -68,6 +68,9 @@ class LocalStore(Store):
         for key, group in itertools.groupby(key_ranges, key=lambda item: item[0]):
             parts += self._read(key, [byte_range for _, byte_range in group])
         return parts
+
+    def location(self, prefix: str = "") -> tuple[Hashable, str]:
+        return "file", os.path.join(os.path.realpath(os.path.join(self.root, prefix)), "")
 
     def size(self, key: str) -> int | None:
         with _failures("read", key):

@@ -7,7 +7,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,6 +16,7 @@ from zarrlite.stores.base import Store, check_key, check_prefix, flat
 from zarrlite.stores.locks import KeyLocks
 
 _WHOLE = ""  # the name under which the mapping as a whole is locked; it is no key
+_locks = KeyLocks()  # of all mappings: two stores over one mapping exclude each other
 
 
 class MappingStore(Store):
@@ -29,7 +30,6 @@ class MappingStore(Store):
 
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping
-        self._locks = KeyLocks()
 
     def __repr__(self) -> str:
         count = len(self._mapping)
@@ -41,17 +41,20 @@ class MappingStore(Store):
             return value if value is None else byte_range.of(value)
         return bytes(byte_range.of(flat(value)))  # somebody else's buffer, which may change
 
+    def location(self, prefix: str = "") -> tuple[Hashable, str]:
+        return id(self._mapping), prefix
+
     def size(self, key: str) -> int | None:
         value = self._mapping.get(check_key(key))
         return None if value is None else memoryview(value).nbytes
 
     def set(self, key: str, value: Buffer) -> None:
         frozen = value if type(value) is bytes else bytes(flat(value))
-        with self.lock(key), self._locks(_WHOLE):
+        with self.lock(key), _locks((id(self._mapping), _WHOLE)):
             self._mapping[key] = frozen
 
     def erase(self, key: str) -> None:
-        with self.lock(key), self._locks(_WHOLE):
+        with self.lock(key), _locks((id(self._mapping), _WHOLE)):
             self._mapping.pop(key, None)
 
     def list(self) -> Iterator[str]:
@@ -63,10 +66,10 @@ class MappingStore(Store):
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude the other threads; the store is known to this process only."""
-        return self._locks(check_key(key))
+        return _locks((id(self._mapping), check_key(key)))
 
     def _snapshot(self) -> dict[str, Any]:
-        with self._locks(_WHOLE):
+        with _locks((id(self._mapping), _WHOLE)):
             return dict(self._mapping)
 
 

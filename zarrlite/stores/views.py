@@ -7,7 +7,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
@@ -76,6 +76,9 @@ class PrefixStore(Store):
         start = len(self.prefix)
         return [key[start:] for key in keys], [name[start:] for name in prefixes]
 
+    def location(self, prefix: str = "") -> tuple[Hashable, str]:
+        return self.store.location(self.prefix + prefix)
+
     def size(self, key: str) -> int | None:
         return self.store.size(self.prefix + check_key(key))
 
@@ -117,6 +120,9 @@ class ReadOnlyStore(Store):
 
     def list_dir(self, prefix: str) -> Listing:
         return self.store.list_dir(prefix)
+
+    def location(self, prefix: str = "") -> tuple[Hashable, str]:
+        return self.store.location(prefix)
 
     def size(self, key: str) -> int | None:
         return self.store.size(key)

@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -146,7 +147,7 @@ class BytesBytesLaws(CodecLaws):
     def test_a_view_makes_no_more_than_its_limit(self) -> None:
         for value in self.values:
             encoded = bytes(self.codec.encode(value))
-            for limit in (0, len(value) // 2, len(value) - 1):
+            for limit in {0, len(value) // 2, max(0, len(value) - 1)}:
                 found = _read(self.codec.view(Held(encoded), Limit(limit)))
                 assert found is None or len(found) <= max(limit, len(encoded)), f"{len(found)} bytes of {limit}"
 
@@ -191,8 +192,7 @@ class ArrayArrayLaws(CodecLaws):
         for array in self.arrays:
             spec = self.make_spec(array)
             for selection in selections(array.shape):
-                changed, values = array.copy(), selection.take(array)[..., ...].copy()
-                values = np.asarray(values[::-1] if values.ndim else values)
+                changed, values = array.copy(), _reversed(selection.take(array))
                 selection.put(changed, values)
                 update = self.codec.encode_update(selection, values)
                 if update is None:
@@ -247,9 +247,7 @@ class ArrayBytesLaws(CodecLaws):
         for serializer, array, encoded in self.bound():
             before = np.array(serializer.decode(encoded), array.dtype)
             for selection in selections(array.shape):
-                changed = before.copy()
-                values = np.asarray(selection.take(before))
-                values = np.array(values[::-1] if values.ndim else values)
+                changed, values = before.copy(), _reversed(selection.take(before))
                 selection.put(changed, values)
                 updated = serializer.update(encoded, selection, values)
                 if updated is None:
@@ -260,16 +258,18 @@ class ArrayBytesLaws(CodecLaws):
     def test_damage_raises_nothing_but_errors_of_zarrlite(self) -> None:
         for serializer, array, encoded in self.bound():
             for data in damaged(encoded):
-                for source in _sources(data):
-                    for selection in selections(array.shape):
-                        try:
+                for selection in selections(array.shape):
+                    for source in _sources(data):
+                        with contextlib.suppress(ZarrliteError):
                             serializer.view(source).read(selection)
-                        except ZarrliteError:
-                            pass
-                try:
-                    serializer.update(data, next(selections(array.shape)), array)
-                except ZarrliteError:
-                    pass
+                    with contextlib.suppress(ZarrliteError):
+                        serializer.update(data, selection, np.asarray(selection.take(array)))
+
+
+def _reversed(values: Any) -> Array:
+    """Other values of the same shape: the same, from last to first."""
+    array = np.array(values)
+    return array.reshape(-1)[::-1].reshape(array.shape)
 
 
 class _Elements(ArraySource):

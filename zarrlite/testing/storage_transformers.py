@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class StorageTransformerLaws:
     def test_a_missing_chunk_is_none(self) -> None:
         store = self.wrap(self.make_store())
         for key in self.keys():
-            assert store.get(key) is store.get(key, ByteRange(1, 2)) is store.size(key) is None
+            assert (store.get(key), store.get(key, ByteRange(1, 2)), store.size(key)) == (None, None, None)
         assert list(store.list()) == []
 
     def test_ranges_are_slices(self) -> None:
@@ -171,7 +172,8 @@ class StorageTransformerLaws:
         array = Array(below, "", metadata)
         expected = np.zeros(metadata.shape, array.dtype)
         assert np.array_equal(array[...], expected)
-        for i, index in enumerate((..., np.s_[1:3], np.s_[..., 1], np.s_[-1:, ::2])):
+        indices: list[Any] = [..., np.s_[1:3], np.s_[..., 1], np.s_[-1:, ::2]]
+        for i, index in enumerate(indices):
             array[index] = i + 1
             expected[index] = i + 1
             assert np.array_equal(array[...], expected)
