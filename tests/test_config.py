@@ -144,7 +144,11 @@ REFUSED_TEXTS: list[tuple[bytes, str, str]] = [
     (b"\xef\xbb\xbf{}", "json", "zarr.json#: begins with a byte order mark; JSON has none"),
     (b'{"a": "\xff"}', "json", "zarr.json#: is not UTF-8: invalid start byte at byte 7"),
     (b'{"a": NaN}', "json", 'zarr.json#: NaN is not JSON (a fill value is written as a string: "NaN")'),
-    (b'{"a": -Infinity}', "json", 'zarr.json#: -Infinity is not JSON (a fill value is written as a string: "-Infinity")'),
+    (
+        b'{"a": -Infinity}',
+        "json",
+        'zarr.json#: -Infinity is not JSON (a fill value is written as a string: "-Infinity")',
+    ),
     (b'{"a": 1e999}', "json", "zarr.json#: the number 1e999 is beyond double precision"),
     (b'{"a": -1e999}', "json", "zarr.json#: the number -1e999 is beyond double precision"),
     (b"[]", "type", "zarr.json#: must be an object, not []"),
@@ -226,7 +230,8 @@ def test_what_is_written_is_read_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "token"), [("", ""), ("a", "a"), ("a/b", "a~1b"), ("a~b", "a~0b"), ("~1", "~01"), ("/~", "~1~0"), ("0", "0")]
+    ("key", "token"),
+    [("", ""), ("a", "a"), ("a/b", "a~1b"), ("a~b", "a~0b"), ("~1", "~01"), ("/~", "~1~0"), ("0", "0")],
 )
 def test_reference_tokens_are_escaped(key: str, token: str) -> None:
     assert escape(key) == token
@@ -255,7 +260,9 @@ def test_base64_is_decoded(text: str, data: bytes) -> None:
     assert decode_base64(text) == data
 
 
-@pytest.mark.parametrize("text", ["A", "AA", "AA=", "AB==", "AAF=", "-_-_", "AA ==", "AA==\n", " AA==", "AA===", "ÄÄ==", "AA==AA=="])
+@pytest.mark.parametrize(
+    "text", ["A", "AA", "AA=", "AB==", "AAF=", "-_-_", "AA ==", "AA==\n", " AA==", "AA===", "ÄÄ==", "AA==AA=="]
+)
 def test_base64_is_strict(text: str) -> None:
     with pytest.raises(ValueError, match="RFC 4648 section 4"):
         decode_base64(text)

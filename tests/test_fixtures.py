@@ -213,9 +213,10 @@ def matches(value: Any, schema: dict[str, Any]) -> bool:
         return False
     if "type" in schema and not any(_is_type(value, name) for name in np.atleast_1d(schema["type"]).tolist()):
         return False
-    if isinstance(value, str):
-        if len(value) < schema.get("minLength", 0) or not re.search(schema.get("pattern", ""), value):
-            return False
+    if isinstance(value, str) and len(value) < schema.get("minLength", 0):
+        return False
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        return False
     if isinstance(value, list):
         if len(value) < schema.get("minItems", 0):
             return False
@@ -229,9 +230,7 @@ def matches(value: Any, schema: dict[str, Any]) -> bool:
             rule = properties.get(name, schema.get("additionalProperties", True))
             if rule is False or (isinstance(rule, dict) and not matches(member, rule)):
                 return False
-    if "oneOf" in schema and sum(matches(value, option) for option in schema["oneOf"]) != 1:
-        return False
-    return True
+    return "oneOf" not in schema or sum(matches(value, option) for option in schema["oneOf"]) == 1
 
 
 def _is_type(value: Any, name: str) -> bool:

@@ -158,8 +158,8 @@ def test_the_separator_has_a_default_and_is_always_written(
     ],
 )
 def test_configurations_that_are_refused(name: str, configuration: Json, where: str, kind: str, message: str) -> None:
+    value = {"name": name, "configuration": configuration}
     with pytest.raises(MetadataError) as caught:
-        value = {"name": name, "configuration": configuration}
         registry.chunk_key_encodings.parse(value, "/chunk_key_encoding", Context())
     pointer = "/chunk_key_encoding/configuration" + where
     assert (caught.value.pointer, caught.value.kind) == (pointer, kind)

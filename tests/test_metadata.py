@@ -81,7 +81,9 @@ KEPT = {
     "ignored storage transformers": array(storage_transformers=[IGNORED, {**IGNORED, "name": "other"}]),
     "must_understand of a known codec": array(codecs=[BYTES, {**GZIP, "must_understand": False}]),
     "must_understand of a known serializer": array(codecs=[{**BYTES, "must_understand": False}]),
-    "must_understand of a known inner codec": array(codecs=[sharding(1, 3, codecs=[{**BYTES, "must_understand": False}])]),
+    "must_understand of a known inner codec": array(
+        codecs=[sharding(1, 3, codecs=[{**BYTES, "must_understand": False}])]
+    ),
     "a NaN with a payload": array(data_type="float32", fill_value="0x7fc00001"),
     "a group": group(),
     "a group with attributes": group(attributes={"a": {"b": [1.5, None]}}),
@@ -218,7 +220,10 @@ SEVERAL: dict[str, tuple[dict[str, Json], list[str]]] = {
     "several unknown members": (array(a=1, b=2), ["/a unknown-member", "/b unknown-member"]),
     "several fields of a struct": (
         array(
-            data_type={"name": "struct", "configuration": {"fields": [{"name": ""}, {"name": "a", "data_type": "string"}]}}
+            data_type={
+                "name": "struct",
+                "configuration": {"fields": [{"name": ""}, {"name": "a", "data_type": "string"}]},
+            }
         ),
         ["/data_type/configuration/fields/0/name value", "/data_type/configuration/fields/1/data_type value"],
     ),
@@ -240,7 +245,7 @@ def test_the_first_fault_is_raised_and_carries_the_others() -> None:
     assert str(error.value) == "zarr.json#/shape: must be an array, not 1 (and 2 more)"
     assert [str(problem) for problem in error.value.problems[1:]] == [
         "zarr.json#/codecs: must be an array, not 2",
-        "zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with \"must_understand\": false",
+        'zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false',
     ]
 
 
@@ -308,7 +313,8 @@ MESSAGES: dict[str, dict[str, Json]] = {
     "/fill_value/1: must be an integer from 0 to 255, not 256": array(data_type="r16", fill_value=[0, 256]),
     "/fill_value: must have 2 bytes, not 3": array(data_type="r16", fill_value=[0, 1, 2]),
     (
-        '/codecs: has no array -> bytes codec; add one, such as {"name": "bytes", "configuration": {"endian": "little"}}, '
+        "/codecs: has no array -> bytes codec; add one, such as "
+        '{"name": "bytes", "configuration": {"endian": "little"}}, '
         "before the bytes -> bytes codecs"
     ): array(codecs=[GZIP]),
     (
@@ -341,10 +347,10 @@ MESSAGES: dict[str, dict[str, Json]] = {
     "/attributes: must be an object, not []": array(attributes=[]),
     "/dimension_names: must have 2 items, as shape has, not 1": array(dimension_names=["x"]),
     "/dimension_names/1: must be a string or null, not 1": array(dimension_names=["x", 1]),
-    "/a~1b: is not a member of Zarr v3; it can be ignored only as an object with \"must_understand\": false": array(
+    '/a~1b: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false': array(
         **{"a/b": 1}
     ),
-    "/consolidated_metadata/kind: must be \"inline\", not \"x\"": group(
+    '/consolidated_metadata/kind: must be "inline", not "x"': group(
         consolidated_metadata={"kind": "x", "must_understand": False, "metadata": {}}
     ),
     "/consolidated_metadata/must_understand: must be false": group(
@@ -438,7 +444,9 @@ def test_the_lenient_mode_is_silent_about_what_is_right() -> None:
     assert lenient(array()) == (array(), [])
 
 
-@pytest.mark.parametrize("document", [array(shape=GONE), array(x=1), array(codecs=[GZIP, BYTES]), array(fill_value=None)])
+@pytest.mark.parametrize(
+    "document", [array(shape=GONE), array(x=1), array(codecs=[GZIP, BYTES]), array(fill_value=None)]
+)
 def test_the_lenient_mode_repairs_nothing_else(document: dict[str, Json]) -> None:
     with pytest.raises(MetadataError):
         parse_node(text(document), strict=False)
@@ -494,7 +502,13 @@ HUGE: dict[str, dict[str, Json]] = {
             BYTES,
             {
                 "name": "blosc",
-                "configuration": {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 2**62, "blocksize": 2**30},
+                "configuration": {
+                    "cname": "lz4",
+                    "clevel": 1,
+                    "shuffle": "shuffle",
+                    "typesize": 2**62,
+                    "blocksize": 2**30,
+                },
             },
         ]
     ),

@@ -157,13 +157,13 @@ def test_a_value_shorter_than_its_padding_is_never_data(
         with pytest.raises(TruncatedError) as caught:
             whole()
         assert str(caught.value) == message
+    found = refused = None
     try:
         found = window.read([r])
     except TruncatedError as error:
-        assert str(error) == message
-    else:  # a range that needs no size: whoever asked misses every byte of it
-        assert found == [b""]
-        assert not in_memory
+        refused = str(error)
+    # a range that needs no size is not refused: whoever asked misses every byte of it
+    assert refused == message or (found == [b""] and not in_memory)
 
 
 @pytest.mark.parametrize(

@@ -476,8 +476,10 @@ WRONG_INDICES = [
     (
         "",
         slice(0.5),
-        "slice(None, 0.5, None) is not a slice of integers: slice indices must be integers or None or have an "
-        "__index__ method",
+        (
+            "slice(None, 0.5, None) is not a slice of integers: slice indices must be integers or None or have an "
+            "__index__ method"
+        ),
     ),
     ("", 1.0, "1.0 is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
     ("", True, "True is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
@@ -553,8 +555,10 @@ WRONG_VALUES = [
     (
         0,
         [[1], [2, 3]],
-        "the values cannot be stored as int32: setting an array element with a sequence. The requested array has an "
-        "inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part.",
+        (
+            "the values cannot be stored as int32: setting an array element with a sequence. The requested array has "
+            "an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part."
+        ),
     ),
 ]
 

@@ -71,10 +71,6 @@ class TestCrc32c(BytesBytesLaws):
 class TestBlosc(BytesBytesLaws):
     codec = Blosc("lz4", 5, "shuffle", 4)
 
-    @pytest.fixture(autouse=True)
-    def _needs_numcodecs(self) -> None:
-        pytest.importorskip("numcodecs.blosc")
-
 
 class TestTranspose(ArrayArrayLaws):
     codec = Transpose((1, 2, 0))

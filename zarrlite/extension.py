@@ -77,6 +77,8 @@ class Extension(ABC):
 class Ignored(Extension):
     """An unknown extension that its document allows to ignore; kept so that it is written back."""
 
+    kind = "ignored"
+
     def __init__(self, value: dict[str, Json]) -> None:
         self.value = value
         self.name = value["name"]  # type: ignore[misc]

@@ -78,6 +78,8 @@ def _slice(value: slice, length: int) -> _Axis:
     count = len(range(start, stop, step))
     if not count:
         return _Axis(Span(0, 0))
+    if count == 1:
+        step = 1
     if step < 0:
         return _Axis(Span(start + (count - 1) * step, count, -step), backwards=True)
     return _Axis(Span(start, count, step))

@@ -35,6 +35,8 @@ class Registry(Generic[E]):
     def add(self, cls: type[E]) -> None:
         """Register a class under its name, aliases and pattern; the last one wins."""
         for name in (cls.name, *cls.aliases):
+            if name in self._classes and self._modules.get(name) == cls.__module__:
+                continue
             self._classes[name] = cls
         if cls.pattern:
             self._patterns.append((re.compile(cls.pattern), cls))
@@ -46,7 +48,7 @@ class Registry(Generic[E]):
         if name in self._modules:
             importlib.import_module(self._modules[name])
             return self._classes[name]
-        for pattern, cls in self._patterns:
+        for pattern, cls in reversed(self._patterns):
             if pattern.fullmatch(name):
                 return cls
         return self._find_entry_point(name)

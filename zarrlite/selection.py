@@ -112,14 +112,14 @@ class Selection:
     def take(self, array: Array) -> Array:
         """The selected elements, one axis for each part."""
         index, order = self._index()
-        taken: Array = array[index] if order is None else array.transpose(order)[index]
+        taken: Array = array[(*index, ...)] if order is None else array.transpose(order)[index]
         return taken
 
     def put(self, array: Array, values: Array) -> None:
         """Assign values (of this shape, or one) to the selected elements."""
         index, order = self._index()
         if order is None:
-            array[index] = values
+            array[(*index, ...)] = values
         else:
             array.transpose(order)[index] = values
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from zarrlite.codecs.base import BytesBytesCodec
 from zarrlite.config import Config
 from zarrlite.errors import DataError, DependencyError, TruncatedError
@@ -17,6 +19,7 @@ from zarrlite.ranges import Buffer
 from zarrlite.registry import register
 
 _HEADER = 16
+_FORMATS = {1: "lz4", 2: "snappy", 3: "zlib", 4: "zstd"}  # the upper three bits of byte 2; 0 is blosclz
 
 
 @register
@@ -49,29 +52,28 @@ class Blosc(BytesBytesCodec):
         )
 
     def encode(self, data: Buffer) -> Buffer:
-        blosc = _library()
+        blosc = _library(self.cname)
         # the typesize is taken from the buffer, so the buffer gets items of that size
         typesize = self.typesize or 1
         if self.shuffle == "noshuffle" or len(data) % typesize:
             typesize = 1
-        import numpy as np
-
         items = np.frombuffer(data, f"V{typesize}" if typesize > 1 else "u1")
-        encoded: Buffer = blosc.compress(
-            items, self.cname.encode(), self.clevel, self.shuffles.index(self.shuffle), self.blocksize
-        )
+        shuffle = self.shuffles.index(self.shuffle)
+        encoded: Buffer = blosc.compress(items, self.cname.encode(), self.clevel, shuffle, self.blocksize)
         return encoded
 
     def decode(self, data: Buffer, limit: int) -> Buffer:
-        blosc = _library()
         data = bytes(data)
         if len(data) < _HEADER:
             raise TruncatedError(f"has {len(data)} bytes, a blosc header alone has {_HEADER}")
+        blosc = _library(_FORMATS.get(data[2] >> 5, "blosclz"))
         size, encoded_size = int.from_bytes(data[4:8], "little"), int.from_bytes(data[12:16], "little")
         if encoded_size != len(data):
             raise TruncatedError(f"has {len(data)} bytes, its header says {encoded_size}")
         if size > limit:
             raise TruncatedError(f"claims {size} bytes, at most {limit} fit here")
+        if size == 0:
+            return b""
         decoded: Buffer = blosc.decompress(data)
         if len(decoded) != size:
             raise DataError(f"decompresses to {len(decoded)} bytes, its header says {size}")
@@ -81,9 +83,12 @@ class Blosc(BytesBytesCodec):
         return size + _HEADER
 
 
-def _library() -> Any:
+def _library(cname: str) -> Any:
+    """Numcodecs' blosc, if it is there and can do this."""
     try:
         from numcodecs import blosc
     except ImportError as error:
         raise DependencyError("the blosc codec needs numcodecs: pip install 'zarrlite[blosc]'") from error
+    if cname not in blosc.list_compressors():
+        raise DependencyError(f"the blosc of the installed numcodecs was built without {cname}")
     return blosc

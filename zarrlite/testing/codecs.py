@@ -219,6 +219,7 @@ class ArrayBytesLaws(CodecLaws):
             for stored in (encoded, bytearray(encoded), memoryview(encoded)):
                 assert self.same(serializer.decode(stored), array)
                 assert self.same(self.codec.decode(stored, serializer.spec), array)
+            assert bytes(self.codec.encode(array, serializer.spec)) == encoded
 
     def test_encoding_takes_what_is_strided_or_of_another_byte_order(self) -> None:
         for serializer, array, encoded in self.bound():
