@@ -365,7 +365,7 @@ def test_fill_values(dtype: Any, fill: Any, written: Any) -> None:
         (np.arange(20, dtype="u1")[::3], "uint8", (7,)),
         (np.zeros((2, 2), [("x", "i4")]), "struct", (2, 2)),
         (np.array(["2020-01-01"], "M8[D]"), "numpy.datetime64", (1,)),
-        (memoryview(b"abc"), "uint8", (3,)),
+        (np.frombuffer(b"abc", "u1"), "uint8", (3,)),
     ],
     ids=str,
 )

@@ -278,7 +278,7 @@ def test_validate_of_consolidated_documents_knows_the_lenient_mode() -> None:
 
 MESSAGES: dict[str, dict[str, Json]] = {
     "/zarr_format: must be 3, not 2": array(zarr_format=2),
-    "/zarr_format: must be an integer, not 3.0": array(zarr_format=3.0),
+    "/zarr_format: must be the integer 3, not 3.0": array(zarr_format=3.0),
     '/node_type: must be "array" or "group", not "table"': array(node_type="table"),
     "/node_type: is required and missing": array(node_type=GONE),
     "/shape: is required and missing": array(shape=GONE),
@@ -356,7 +356,8 @@ MESSAGES: dict[str, dict[str, Json]] = {
     "/consolidated_metadata/must_understand: must be false": group(
         consolidated_metadata={"kind": "inline", "must_understand": True, "metadata": {}}
     ),
-    "/consolidated_metadata/metadata/..: is not the path of a node below this group": consolidated(**{"..": group()}),
+    "/consolidated_metadata/metadata/..: is not the path of a node below this group: "
+    "a name is not made of periods alone": consolidated(**{"..": group()}),
 }
 
 
@@ -527,7 +528,7 @@ def test_no_number_in_a_document_makes_anything_be_allocated(document: dict[str,
     finally:
         tracemalloc.stop()
     assert peak < 2**20
-    assert len(found) <= 1
+    assert len(found) <= 2
 
 
 def test_an_array_of_huge_chunks_opens_and_shows_its_fill_value() -> None:

@@ -15,7 +15,8 @@ from zarrlite.creation import CREATE_KEYWORDS, check_format, create_array_at
 from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError
 from zarrlite.group import Group, create_group_at
 from zarrlite.metadata import ArrayMetadata, Metadata, Options
-from zarrlite.node import DOCUMENT, is_version_2, key_prefix, load, make_room, normalize_path, not_found
+from zarrlite.names import DOCUMENT, key_prefix, normalize_path
+from zarrlite.node import is_version_2, load, make_room, not_found
 from zarrlite.stores import ReadOnlyStore, Store, open_store
 
 Mode = Literal["r", "r+", "a", "w", "w-"]

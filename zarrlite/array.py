@@ -28,7 +28,8 @@ from zarrlite.errors import (
 from zarrlite.extension import Ignored
 from zarrlite.info import ArrayInfo
 from zarrlite.metadata import ArrayMetadata
-from zarrlite.node import Node, key_prefix
+from zarrlite.names import key_prefix
+from zarrlite.node import Node
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape, Span
 from zarrlite.source import Held, Stored
@@ -246,7 +247,7 @@ class Array(Node):
                 self._chunks.update(key, lambda old: self._pipeline(coords).update(old, inside, part))
         except DataError as error:
             raise error.at(key=key_prefix(self.path) + key) from error.__cause__
-        except ZarrliteError:
+        except (ZarrliteError, OSError):
             raise
         except Exception as error:
             raise ArgumentError(f"chunk {key_prefix(self.path)}{key} cannot be encoded: {error}") from error

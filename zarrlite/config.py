@@ -126,7 +126,7 @@ class Config:
     def integer(self, key: str, low: int = 0, high: int = MAX_LENGTH, default: Json = _REQUIRED) -> int:
         value: int = self._typed(key, default, is_integer, "an integer")
         if key in self.data and not low <= value <= high:
-            raise self.error(f"must be an integer from {low} to {high}, not {value}", key, "value")
+            raise self.error(f"must be an integer from {low} to {high}, not {show(value)}", key, "value")
         return value
 
     def boolean(self, key: str, default: Json = _REQUIRED) -> bool:

@@ -16,7 +16,8 @@ from zarrlite.creation import array_metadata, create_array_at
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.info import GroupInfo, Tree, tree
 from zarrlite.metadata import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
-from zarrlite.node import DOCUMENT, Node, key_prefix, load, normalize_path, not_found, write_new
+from zarrlite.names import DOCUMENT, key_prefix, normalize_path
+from zarrlite.node import Node, load, not_found, write_new
 from zarrlite.stores import Store
 
 

@@ -146,6 +146,8 @@ def _expand(index: Index, ndim: int) -> list[Any]:
 
 def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
     """A boolean array as index arrays, one for each dimension it stands for."""
+    if mask.shape == (0,):
+        return [np.empty(0, np.intp)]  # as numpy has it: no index at all, whatever the length
     if mask.shape != shape[dim : dim + mask.ndim]:
         raise SelectionError(f"a mask of shape {mask.shape} does not fit dimensions {shape[dim : dim + mask.ndim]}")
     return list(np.nonzero(mask))

@@ -18,10 +18,11 @@ from zarrlite import registry
 from zarrlite.chunk_grids.base import ChunkGrid
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Codec
-from zarrlite.config import Config, Context, Faults, Json, dump_json, load_json, show
+from zarrlite.config import Config, Context, Faults, Json, dump_json, is_integer, load_json, show
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import FaultKind, MetadataError
 from zarrlite.extension import Ignored
+from zarrlite.names import name_fault
 from zarrlite.pipeline import Pipeline, parse_chain
 from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.values import MAX_NDIM
@@ -235,10 +236,10 @@ class _ArrayParser:
         if "fill_value" not in self.top and not self.context.strict and data_type is not None:
             self.context.warn("is missing; the zero of the data type is used", "/fill_value")
             return data_type.default_fill_value
-        advice = f" (add {show(data_type.fill_value_json(data_type.default_fill_value))})" if data_type else ""
-        value = self.top.raw("fill_value", default=_fill_missing)
-        if value is _fill_missing:
-            raise self.top.error(f"is required and missing{advice}", "fill_value", "missing")
+        if "fill_value" not in self.top and data_type is not None:
+            advice = show(data_type.fill_value_json(data_type.default_fill_value))
+            raise self.top.error(f"is required and missing (add {advice})", "fill_value", "missing")
+        value = self.top.raw("fill_value")
         if data_type is None:
             return None
         codecs = self.found.get("codecs", ())
@@ -252,13 +253,17 @@ class _ArrayParser:
         return MetadataError(message, pointer=pointer, kind=kind, document=self.context.document)
 
 
-_fill_missing = object()
+def _check_format(top: Config) -> None:
+    value = top.raw("zarr_format")
+    if not is_integer(value):
+        raise top.error(f"must be the integer 3, not {show(value)}", "zarr_format", "type")
+    if value != 3:
+        raise top.error(f"must be 3, not {show(value)}", "zarr_format")
 
 
 def _parse_header(top: Config, node_type: str, faults: Faults) -> None:
     with faults.collecting():
-        if top.integer("zarr_format", -(2**63)) != 3:
-            raise top.error(f"must be 3, not {top.data['zarr_format']}", "zarr_format")
+        _check_format(top)
     with faults.collecting():
         top.string("node_type", (node_type,))
 
@@ -279,8 +284,9 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
     config.finish()
     for path in documents.data:
         documents.object(path)
-        if not path or any(segment in ("", ".", "..") for segment in path.split("/")):
-            raise documents.error("is not the path of a node below this group", path)
+        faults = [fault for name in path.split("/") if (fault := name_fault(name))]
+        if faults:
+            raise documents.error(f"is not the path of a node below this group: {faults[0]}", path)
     return documents.data
 
 
@@ -309,20 +315,19 @@ def parse_node(
     """Array or group metadata from a document, whichever it is."""
     content = data if isinstance(data, Mapping) else load_json(data, document)
     context = Context(document=document, strict=strict, options=options)
+    if content.get("node_type") == "array":
+        return ArrayMetadata.from_json(content, context)
     if content.get("node_type") == "group":
-        metadata: Metadata = GroupMetadata.from_json(content, context)
+        metadata = GroupMetadata.from_json(content, context)
         context.refuse_unused_options()
         return metadata
-    if "node_type" not in content or content["node_type"] != "array":
-        top = Config(content, "", context)
-        faults = Faults()
-        with faults.collecting():
-            top.string("node_type", ("array", "group"))
-        with faults.collecting():
-            if top.integer("zarr_format", -(2**63)) != 3:
-                raise top.error(f"must be 3, not {content['zarr_format']}", "zarr_format")
-        faults.raise_any()
-    return ArrayMetadata.from_json(content, context)
+    top, faults = Config(content, "", context), Faults()
+    with faults.collecting():
+        top.string("node_type", ("array", "group"))
+    with faults.collecting():
+        _check_format(top)
+    faults.raise_any()
+    raise top.error("must be array or group", "node_type")
 
 
 def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True) -> list[MetadataError]:

@@ -1,7 +1,6 @@
 """What arrays and groups share: a place in a store, a document, attributes.
 
 Rules
-- A path has no leading or trailing `/`; the root is the empty path. Node names follow the core spec (Node names).
 - The document is changed under the lock of its key, so that two writers of attributes do not lose each other's.
 """
 
@@ -12,51 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, TypeVar
 
 from zarrlite.config import Json, dump_json, load_json
-from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError, ReadOnlyError
+from zarrlite.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError
 from zarrlite.metadata import GroupMetadata, Metadata, Options, parse_node, serialize
+from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.ranges import Buffer
 from zarrlite.stores import PrefixStore, Store
 
-DOCUMENT = "zarr.json"
 M = TypeVar("M", bound=Metadata)
-
-
-def normalize_path(path: str | None) -> str:
-    """A path without outer slashes, each of its names allowed.
-
-    >>> normalize_path("/foo/bar/")
-    'foo/bar'
-    """
-    if path is None:
-        return ""
-    if not isinstance(path, str):
-        raise ArgumentError(f"a path is text, not {type(path).__name__}")
-    path = path.strip("/")
-    for name in path.split("/") if path else ():
-        fault = _name_fault(name)
-        if fault:
-            raise ArgumentError(f"{name!r} cannot be the name of a node: {fault}")
-    return path
-
-
-def _name_fault(name: str) -> str | None:
-    """Core spec, Node names; NUL and backslash are refused by every store."""
-    if not name:
-        return "a name is not empty"
-    if not name.strip("."):
-        return "a name is not made of periods alone"
-    if name.startswith("__"):
-        return "names that start with '__' are reserved"
-    if name == DOCUMENT:
-        return "that is the name of the metadata document"
-    if "\0" in name or "\\" in name:
-        return "a name has no NUL and no backslash"
-    return None
-
-
-def key_prefix(path: str) -> str:
-    """The prefix of a node's keys."""
-    return f"{path}/" if path else ""
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:

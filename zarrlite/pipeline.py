@@ -20,7 +20,7 @@ from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, everything
-from zarrlite.source import ByteSource, Held, Limit
+from zarrlite.source import Budget, ByteSource, Held, Limit
 
 Array = np.ndarray[Any, Any]
 _REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -96,10 +96,12 @@ class Pipeline:
                 self.encoded_size = codec.encoded_size(self.encoded_size)
         return spec
 
-    def read(self, source: ByteSource, selection: Selection) -> Array | None:
+    def read(self, source: ByteSource, selection: Selection, budget: Budget | None = None) -> Array | None:
         """The selected elements; None: the chunk is missing."""
         for codec, limit in reversed(self.compressors):
             source = codec.view(source, limit)
+        if budget is not None:
+            budget.spend(source.size() or 0)
         elements = self.serializer.view(source)
         for filter_, spec in reversed(self.filters):
             elements = filter_.view(elements, spec)
@@ -112,12 +114,16 @@ class Pipeline:
         return self._compress(self.serializer.encode(array))
 
     def _compress(self, data: Buffer) -> Buffer:
-        for codec, limit in self.compressors:
-            encoded = codec.encode(data)
-            if len(data) > limit.of(len(encoded)):
-                message = f"{len(data)} bytes that {codec.name} makes {len(encoded)} of could not be read again"
+        decoded = []
+        for codec, _ in self.compressors:
+            decoded.append(len(data))
+            data = codec.encode(data)
+        for size, (_, limit) in zip(decoded, self.compressors, strict=True):
+            if size > limit.of(len(data)):
+                message = (
+                    f"{size} bytes of elements that vary in length became {len(data)}, which no reader could trust"
+                )
                 raise ArgumentError(f"{message}; use smaller chunks")
-            data = encoded
         return data
 
     def write(self, array: Array) -> Buffer | None:

@@ -30,6 +30,7 @@ class Registry(Generic[E]):
         self.ignorable = ignorable
         self._modules = dict(modules)  # name -> module of this library that registers it
         self._classes: dict[str, type[E]] = {}
+        self._unknown: set[str] = set()  # names that no installed package offers
         self._patterns: list[tuple[re.Pattern[str], type[E]]] = []
 
     def add(self, cls: type[E]) -> None:
@@ -56,12 +57,15 @@ class Registry(Generic[E]):
     def _find_entry_point(self, name: str) -> type[E] | None:
         from importlib.metadata import entry_points
 
+        if name in self._unknown:
+            return None
         for entry in entry_points(group=f"zarrlite.{self.kind}", name=name):
             cls = entry.load()
             if not (isinstance(cls, type) and issubclass(cls, Extension) and cls.kind == self.kind):
                 raise ArgumentError(f"entry point {entry.value} for {name!r} is not a {self.kind} of zarrlite")
             self._classes[name] = cls  # type: ignore[assignment]
             return cls  # type: ignore[return-value]
+        self._unknown.add(name)
         return None
 
     def names(self) -> list[str]:

@@ -24,6 +24,7 @@ class ByteSource(ABC):
     """A value that can be read in parts."""
 
     partial: bool = True  # whether reading a part costs less than reading all
+    stored_size: int | None = None  # of the stored value behind this one, once that was decoded
 
     @abstractmethod
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
@@ -112,6 +113,10 @@ class Window(ByteSource):
         size = self.source.size()
         return None if size is None else self._end(size) - self.head
 
+    @property
+    def stored_size(self) -> int | None:  # type: ignore[override]
+        return self.source.stored_size
+
     def _end(self, size: int) -> int:
         if size < self.head + self.tail:
             raise TruncatedError(f"the stored value has {size} bytes, its padding alone has {self.head + self.tail}")
@@ -153,13 +158,26 @@ class Slice(ByteSource):
 
 
 class Limit(NamedTuple):
-    """How many bytes a value may have once it is decoded: fixed, or in proportion to its encoded size."""
+    """How many bytes a value may have once it is decoded: fixed, or in proportion to its stored size."""
 
     fixed: int
     per_byte: int = 0
 
-    def of(self, encoded: int) -> int:
-        return max(self.fixed, self.per_byte * encoded)
+    def of(self, stored: int) -> int:
+        return max(self.fixed, self.per_byte * stored)
+
+
+class Budget:
+    """How many bytes several values may have together."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.spent = 0
+
+    def spend(self, size: int) -> None:
+        self.spent += size
+        if self.spent > self.limit:
+            raise TruncatedError(f"decodes to more than the {self.limit} bytes that fit here")
 
 
 class Decoder(Protocol):
@@ -194,7 +212,9 @@ class Decoded(ByteSource):
         return None if value is None else [r.of(value) for r in ranges]
 
     def _decode(self, data: Buffer) -> Buffer:
-        limit = self.limit.of(len(data))
+        # in proportion to what is stored: limits must not multiply from codec to codec
+        self.stored_size = self.source.stored_size or len(data)
+        limit = self.limit.of(self.stored_size)
         try:
             value = self.codec.decode(data, limit)
         except DataError as error:

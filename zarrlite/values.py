@@ -60,6 +60,8 @@ def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
     """A scalar as an array of no dimensions, every bit kept."""
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return value
+    if isinstance(value, np.generic) and value.dtype == dtype and len(value.tobytes()) == dtype.itemsize:
+        return np.frombuffer(value.tobytes(), dtype).reshape(())
     array = np.empty((), dtype)
     array[()] = value
     return array

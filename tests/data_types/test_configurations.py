@@ -15,7 +15,7 @@ UNITS = " or ".join(
     for unit in ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", r"\u03bcs", "ns", "ps", "fs", "as", "generic"]
 )
 HUGE = "r" + "9" * 5000
-BIG = {"name": "raw_bytes", "configuration": {"length_bytes": 2**30}}
+BIG = {"name": "raw_bytes", "configuration": {"length_bytes": 2**20}}
 
 
 def configured(name: str, **configuration) -> dict:
@@ -35,10 +35,10 @@ REFUSED = [
     (configured("float32", x=1), "unknown-member", "/configuration/x", "is not a member known here (known: none)"),
     ("r12", "value", "", 'must have a multiple of 8 bits, not "r12"'),
     ({"name": "r12"}, "value", "", 'must have a multiple of 8 bits, not "r12"'),
-    ("r17179869184", "limit", "", 'must have at most 17179869176 bits, not "r17179869184"'),
-    (HUGE, "limit", "", f'must have at most 17179869176 bits, not "{HUGE[:56]}...'),
+    ("r8388616", "limit", "", 'must have at most 8388608 bits, not "r8388616"'),
+    (HUGE, "limit", "", f'must have at most 8388608 bits, not "{HUGE[:56]}...'),
     *((configured(name, length_bytes=0), "value", "/configuration/length_bytes",
-       "must be an integer from 1 to 2147483647, not 0")
+       "must be an integer from 1 to 9223372036854775807, not 0")
       for name in ("fixed_length_utf32", "null_terminated_bytes", "raw_bytes")),
     (configured("fixed_length_utf32", length_bytes=6), "value", "/configuration/length_bytes",
      "must be a multiple of 4, not 6"),
@@ -68,7 +68,7 @@ REFUSED = [
      "/configuration/fields/0/data_type/configuration/fields/0/data_type",
      'must have a multiple of 8 bits, not "r9"'),
     (struct(field("x", BIG), field("y", BIG)), "limit", "/configuration/fields",
-     "must have at most 2147483647 bytes in all"),
+     "must have at most 1048576 bytes in all"),
     (configured("structured", fields=[["x"]]), "value", "/configuration/fields/0",
      'must be a name and a data type, not ["x"]'),
     (configured("structured", fields=["x"]), "type", "/configuration/fields/0",
@@ -107,8 +107,8 @@ def test_structured_is_written_back_in_its_own_form():
 
 
 def test_the_largest_sizes_are_accepted():
-    assert from_dtype("r17179869176").itemsize == 2**31 - 1
-    assert from_dtype(configured("fixed_length_utf32", length_bytes=2**31 - 4)).itemsize == 2**31 - 4
+    assert from_dtype("r8388608").itemsize == 2**20
+    assert from_dtype(configured("fixed_length_utf32", length_bytes=2**20)).itemsize == 2**20
 
 
 @pytest.mark.parametrize(

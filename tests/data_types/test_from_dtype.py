@@ -160,7 +160,7 @@ def test_an_extension_of_another_kind_is_refused():
     class Codec(Extension):
         kind = "codec"
 
-    with pytest.raises(ArgumentError, match="^a data_type is needed, not "):
+    with pytest.raises(ArgumentError, match=r"^a data_type is needed, not "):
         from_dtype(Codec())
 
 
@@ -181,7 +181,7 @@ def test_an_alien_numpy_type_is_asked_of_the_registry(monkeypatch):
     assert from_dtype(np.longdouble) == Doubles()
     assert from_dtype(np.longdouble).cast_scalar(1) == np.longdouble(1)
     monkeypatch.setitem(registry.data_types._classes, "float128", Nothing)
-    with pytest.raises(ArgumentError, match="^Zarr has no data type for float128"):
+    with pytest.raises(ArgumentError, match=r"^Zarr has no data type for float128"):
         from_dtype(np.longdouble)
 
 

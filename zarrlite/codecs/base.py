@@ -153,7 +153,7 @@ class Serializer:
         Where elements vary in length nothing fixed can be said. Real text compresses well below 256 to 1, short equal
         strings do not: hence the allowance for each element.
         """
-        return Limit(2**26 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
+        return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
 
     def encode(self, array: Array) -> Buffer:
         return self.codec.encode(array, self.spec)

@@ -119,7 +119,7 @@ class _RawElements(ArraySource):
         spans = [
             (p, bound.strides[d]) for p, (d,) in zip(selection.parts, selection.dims, strict=True) if type(p) is Span
         ]
-        strides = [span.step * stride for span, stride in spans]
+        strides = [span.step * stride if span.length > 1 else 0 for span, stride in spans]
         first = sum(span.start * stride for span, stride in spans)
         extents = [(n - 1) * s for n, s in zip(selection.shape, strides, strict=True)]
         outer = max(range(len(strides)), key=lambda i: extents[i])

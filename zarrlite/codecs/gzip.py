@@ -18,6 +18,7 @@ from zarrlite.ranges import Buffer
 from zarrlite.registry import register
 
 _GZIP = 16 + zlib.MAX_WBITS
+_STEP = 2**14  # bytes at a time behind the first member, since zlib copies what it does not use
 
 
 @register
@@ -37,16 +38,19 @@ class Gzip(BytesBytesCodec):
         return compressor.compress(data) + compressor.flush()
 
     def decode(self, data: Buffer, limit: int) -> bytes:
+        view = memoryview(data)
         pieces: list[bytes] = []
-        room = limit + 1  # zlib reads 0 as "no limit", so there is always one byte more
-        while data or not pieces:
+        room, position, step = limit + 1, 0, len(view)  # zlib reads 0 as "no limit": there is always one byte more
+        while position < len(view) or not pieces:
             member = zlib.decompressobj(_GZIP)
-            piece = member.decompress(data, room)
-            pieces.append(piece)
-            room -= len(piece)
-            if room <= 0:
-                raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
-            if not member.eof:
-                raise TruncatedError("the gzip stream ends too early")
-            data = member.unused_data
+            while not member.eof:
+                some = view[position : position + step]
+                if not some:
+                    raise TruncatedError("the gzip stream ends too early")
+                pieces.append(member.decompress(some, room))
+                position += len(some) - len(member.unused_data)
+                room -= len(pieces[-1])
+                if room <= 0:
+                    raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
+            step = _STEP
         return b"".join(pieces)

@@ -19,7 +19,7 @@ import numpy as np
 
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
 from zarrlite.config import Config, Faults, Json
-from zarrlite.errors import DataError, MetadataError
+from zarrlite.errors import ArgumentError, DataError, MetadataError
 from zarrlite.extension import Ignored
 from zarrlite.pipeline import Pipeline, parse_chain
 from zarrlite.ranges import Buffer
@@ -27,10 +27,13 @@ from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
 from zarrlite.shards import ABSENT, Entry, ShardFormat
-from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
+from zarrlite.source import ArraySource, Budget, ByteSource, Held, Limit, Slice
+from zarrlite.values import MAX_NDIM
 
 Array = np.ndarray[Any, Any]
+MAX_CHUNKS = 2**24  # of a shard that is written
 Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
+Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
 
 
 @register
@@ -108,6 +111,9 @@ class ShardSerializer(Serializer):
 
     def _grid(self, shape: Shape) -> Shape:
         inner = self.codec.chunk_shape
+        if len(shape) >= MAX_NDIM:
+            message = f"a shard has at most {MAX_NDIM - 1} dimensions, since its index has one more"
+            raise MetadataError(message, kind="limit")
         if len(inner) != len(shape):
             message = f"must have {len(shape)} dimensions, as the shard has, not {len(inner)}"
             raise MetadataError(message, pointer="/configuration/chunk_shape", kind="conflict")
@@ -127,7 +133,9 @@ class ShardSerializer(Serializer):
     def limit(self) -> Limit:
         """Unused space is allowed in a shard, so its size has no bound but a sane one: twice what full chunks need."""
         chunk = self.inner.limit
-        return Limit(2 * self.format.count * chunk.fixed + self.format.index_size + 2**16, chunk.per_byte)
+        if chunk.per_byte:
+            return Limit(super().limit.fixed + self.format.index_size, chunk.per_byte)
+        return Limit(2 * self.format.count * chunk.fixed + self.format.index_size + 2**16)
 
     def number(self, coords: Shape) -> int:
         """The place of an inner chunk in the index."""
@@ -144,21 +152,24 @@ class ShardSerializer(Serializer):
         return self.spec.filled() if array is None else array
 
     def encode(self, array: Array) -> Buffer:
-        chunks: list[Buffer | None] = [None] * self.format.count
+        chunks = self._no_chunks()
         for coords, inside, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
             del inside
             chunks[self.number(coords)] = self.inner.write(outside.take(array))
         shard = self.format.join(chunks)
         return self._empty() if shard is None else shard
 
+    def _no_chunks(self) -> list[Buffer | None]:
+        if self.format.count > MAX_CHUNKS:
+            raise ArgumentError(f"a shard of {self.format.count} inner chunks cannot be written; use larger ones")
+        return [None] * self.format.count
+
     def _empty(self) -> Buffer:
         """A shard without chunks, for when one must be stored."""
         return self.format.encode_index(np.full((self.format.count, 2), ABSENT, np.uint64))
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
-        chunks: list[Buffer | None] = [None] * self.format.count
-        if old is not None:
-            chunks = self.format.split(old)
+        chunks = self._no_chunks() if old is None else self.format.split(old)
         for coords, inside, outside in selection.project(self.codec.chunk_shape):
             n = self.number(coords)
             part = outside.take(values) if values.ndim else values
@@ -181,16 +192,19 @@ class _Shard(ArraySource):
         bound = self.serializer
         find = self._chunks if not self.source.partial or selection.spans_all(bound.spec.shape) else self._entries
         jobs = list(selection.project(bound.codec.chunk_shape))
-        sources = find(jobs)
-        if sources is None:
+        found = find(jobs)
+        if found is None:
             return None
+        sources, stored = found
         out = np.empty(selection.shape, bound.spec.dtype)
+        # where elements vary in length, many entries that point at the same bytes could be a bomb
+        budget = Budget(bound.limit.of(stored)) if bound.limit.per_byte else None
         for (coords, inside, outside), source in zip(jobs, sources, strict=True):
             if source is None:
                 outside.put(out, bound.spec.fill)
                 continue
             try:
-                part = bound.inner.read(source, inside)
+                part = bound.inner.read(source, inside, budget)
             except DataError as error:
                 raise type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec) from error.__cause__
             if part is None:
@@ -198,27 +212,29 @@ class _Shard(ArraySource):
             outside.put(out, part)
         return out
 
-    def _chunks(self, jobs: list[Job]) -> list[ByteSource | None] | None:
+    def _chunks(self, jobs: list[Job]) -> Found | None:
         """The inner chunks out of the whole shard, for a source that is read whole anyway."""
         shard = self.source.read_all()
         if shard is None:
             return None
         chunks = self.serializer.format.split(shard)
         found = (chunks[self.serializer.number(coords)] for coords, _, _ in jobs)
-        return [None if chunk is None else Held(chunk) for chunk in found]
+        return [None if chunk is None else Held(chunk) for chunk in found], len(shard)
 
-    def _entries(self, jobs: list[Job]) -> list[ByteSource | None] | None:
+    def _entries(self, jobs: list[Job]) -> Found | None:
         """The inner chunks by their entries: one, or a shard again, by its own ranges; the others by one request."""
         index = self.serializer.format.read_index(self.source)
         if index is None:
             return None
         sources: list[ByteSource | None] = [None] * len(jobs)
         together: list[tuple[int, Entry]] = []
+        entries: set[Entry] = set()
         alone = len(jobs) == 1 or isinstance(self.serializer.inner.serializer, ShardSerializer)
         for i, (coords, inside, _) in enumerate(jobs):
             entry = index.entry(self.serializer.number(coords))
             if entry is None:
                 continue
+            entries.add(entry)
             if alone and not inside.spans_all(self.serializer.codec.chunk_shape):
                 sources[i] = Slice(self.source, *entry)
             else:
@@ -226,4 +242,4 @@ class _Shard(ArraySource):
         chunks = self.serializer.format.read_chunks(self.source, [entry for _, entry in together])
         for n, (i, _) in enumerate(together):
             sources[i] = Held(None if chunks is None else chunks[n])
-        return sources
+        return sources, sum(length for _, length in entries)

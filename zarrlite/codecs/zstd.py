@@ -21,8 +21,9 @@ from zarrlite.ranges import Buffer
 from zarrlite.registry import register
 
 _local = threading.local()
-# A block makes at most 128 KiB out of 4 bytes, so each slice of unknown content makes at most 8 MiB.
-_SLICE = 256
+# A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
+_STEP = 256
+_GROWTH = 2**15
 
 
 @register
@@ -72,7 +73,7 @@ def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, l
     while position < len(data):
         frame = decompressor.decompressobj()
         while not frame.eof:
-            step = data[position : position + _SLICE]
+            step = data[position : position + max(_STEP, room // _GROWTH)]
             if not step:
                 raise TruncatedError("the zstd frame ends too early")
             pieces.append(frame.decompress(step))

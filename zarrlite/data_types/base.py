@@ -18,7 +18,7 @@ from zarrlite.config import Config, Json, show
 from zarrlite.errors import FaultKind, MetadataError
 from zarrlite.extension import Extension
 
-MAX_ITEMSIZE: Final = 2**31 - 1  # of a numpy dtype
+MAX_ITEMSIZE: Final = 2**20  # bytes; a fill value is an element, so elements are what a document makes us hold
 
 
 class DataType(Extension, ABC):

@@ -38,7 +38,9 @@ class FixedLength(DataType):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        length = config.integer("length_bytes", 1, MAX_ITEMSIZE)
+        length = config.integer("length_bytes", 1)
+        if length > MAX_ITEMSIZE:
+            raise config.error(f"must be at most {MAX_ITEMSIZE}, not {length}", "length_bytes", "limit")
         if length % cls.unit:
             raise config.error(f"must be a multiple of {cls.unit}, not {length}", "length_bytes")
         return cls(length)

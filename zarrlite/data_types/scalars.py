@@ -30,7 +30,7 @@ def parse_bytes(value: Json) -> bytes:
         if not is_integer(item):
             raise wrong_type("an integer", item).under(f"/{i}")
         if not 0 <= item <= 255:
-            raise refuse(f"must be an integer from 0 to 255, not {item}", f"/{i}")
+            raise refuse(f"must be an integer from 0 to 255, not {show(item)}", f"/{i}")
     return bytes(value)
 
 

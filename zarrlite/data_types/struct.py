@@ -84,9 +84,10 @@ class Struct(DataType):
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> np.void:
         if not isinstance(value, dict):
             raise wrong_type("an object with a value for each field", value)
+        names = dict(self.fields)
         for name in value:
-            if name not in dict(self.fields):
-                known = ", ".join(name for name, _ in self.fields)
+            if name not in names:
+                known = ", ".join(names)
                 raise refuse(f"is not a field (fields: {known})", f"/{escape(name)}", "unknown-member")
         return self._pack([_parse_field(name, data_type, value, byte_order) for name, data_type in self.fields])
 
