@@ -120,10 +120,8 @@ class Pipeline:
             data = codec.encode(data)
         for size, (_, limit) in zip(decoded, self.compressors, strict=True):
             if size > limit.of(len(data)):
-                message = (
-                    f"{size} bytes of elements that vary in length became {len(data)}, which no reader could trust"
-                )
-                raise ArgumentError(f"{message}; use smaller chunks")
+                message = f"{size} bytes that became {len(data)} could not be read again; use smaller chunks"
+                raise ArgumentError(message)
         return data
 
     def write(self, array: Array) -> Buffer | None:
