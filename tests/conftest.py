@@ -9,7 +9,12 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("zarrlite", deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile(
+    "zarrlite",
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=not os.environ.get("ZARRLITE_RANDOM"),  # the same examples on every run, unless others are asked for
+)
 settings.load_profile("zarrlite")
 
 

@@ -60,7 +60,7 @@ def coordinates(n: int, shape: Any) -> st.SearchStrategy[Any]:
         return st.just(np.zeros(0, "i8"))
     arrays = npst.arrays(st.sampled_from(["i8", "i2", "u1"]), shape, elements=st.integers(0, n - 1))
     signed = npst.arrays("i8", shape, elements=st.integers(-n, n - 1))
-    return arrays | signed | signed.map(np.ndarray.tolist)
+    return arrays | signed | signed.map(lambda array: array.tolist() if array.size else array)  # [] has no shape
 
 
 def broadcastable(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
