@@ -124,7 +124,7 @@ class Xor(BytesBytesCodec):
     name = "test.xor"
     aliases = ("https://example.org/xor",)
     mask: int = 1
-    seen: Any = runtime(None)  # noqa: RUF009
+    seen: Any = runtime(None)
 
     @classmethod
     def from_config(cls, config: Config) -> Any:
@@ -501,7 +501,7 @@ def test_by_default_the_configuration_is_every_field_that_is_set() -> None:
         numbers: tuple[int, ...] = (1, 2)
         absent: int | None = None
         zero: int = 0
-        option: Any = runtime(None)  # noqa: RUF009
+        option: Any = runtime(None)
 
     fields = Fields(option="secret")
     assert fields.to_json() == {"name": "fields", "configuration": {"numbers": [1, 2], "zero": 0}}

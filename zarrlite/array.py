@@ -30,6 +30,7 @@ from zarrlite.info import ArrayInfo
 from zarrlite.metadata import ArrayMetadata
 from zarrlite.names import key_prefix
 from zarrlite.node import Node
+from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape, Span
 from zarrlite.source import Held, Stored
@@ -219,7 +220,7 @@ class Array(Node):
             raise error.at(key=key_prefix(self.path) + key) from error.__cause__
         outside.put(out, pipeline.spec.fill if part is None else part)
 
-    def _pipeline(self, coords: Shape) -> Any:
+    def _pipeline(self, coords: Shape) -> Pipeline:
         shape = self.metadata.chunk_grid.chunk_shape(coords)
         return self.metadata.pipeline(shape, write_empty=self.options.write_empty_chunks)
 
@@ -242,7 +243,7 @@ class Array(Node):
             if fields is not None:
                 self._chunks.update(key, lambda old: self._update_fields(coords, old, inside, part, fields))
             elif inside.spans_all(self._shape_inside(coords)):
-                self._put(key, self._whole(coords, inside, part))
+                self._replace(key, coords, inside, part)
             else:
                 self._chunks.update(key, lambda old: self._pipeline(coords).update(old, inside, part))
         except DataError as error:
@@ -258,19 +259,17 @@ class Array(Node):
         bounds = zip(grid.chunk_shape(coords), grid.origin(coords), self.shape, strict=True)
         return tuple(min(length, n - start) for length, start, n in bounds)
 
-    def _whole(self, coords: Shape, inside: Selection, part: NDArray) -> Buffer | None:
-        """The stored form of a chunk of which nothing old remains."""
+    def _replace(self, key: str, coords: Shape, inside: Selection, part: NDArray) -> None:
+        """Store a chunk of which nothing old remains."""
         pipeline = self._pipeline(coords)
         if part.ndim and inside.covers(pipeline.spec.shape):
-            stored: Buffer | None = pipeline.write(part)
-            return stored
-        array = pipeline.spec.filled()
-        inside.put(array, part)
-        written: Buffer | None = pipeline.write(array)
-        return written
-
-    def _put(self, key: str, data: Buffer | None) -> None:
-        if data is None:
+            array = part
+        else:
+            array = pipeline.spec.filled()
+            inside.put(array, part)
+        if pipeline.needs_old:
+            self._chunks.update(key, lambda old: pipeline.write(array, old))
+        elif (data := pipeline.write(array)) is None:
             self._chunks.erase(key)
         else:
             self._chunks.set(key, data)

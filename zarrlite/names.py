@@ -47,3 +47,19 @@ def name_fault(name: str) -> str | None:
 def key_prefix(path: str) -> str:
     """The prefix of a node's keys."""
     return f"{path}/" if path else ""
+
+
+def key_text_fault(text: str) -> str | None:
+    """What makes text unfit to stand behind a key, if it comes from a file nobody has checked."""
+    if text.startswith("/") or text.endswith("/") or "//" in text:
+        return "it has no '/' at its ends and no '//'"
+    if "\\" in text or any(c < " " or "\x7f" <= c <= "\x9f" for c in text):
+        return "it has no backslash and no control characters"
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        return "it is Unicode text"
+    segments = text.split("/")
+    if "." in segments or ".." in segments:
+        return "no segment of it is '.' or '..'"
+    if any(segment == DOCUMENT or segment.startswith("__") for segment in segments[1:]):
+        return f"no segment of it is {DOCUMENT} or starts with '__'"
+    return None

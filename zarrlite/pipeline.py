@@ -20,7 +20,7 @@ from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, everything
-from zarrlite.source import Budget, ByteSource, Held, Limit
+from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit
 
 Array = np.ndarray[Any, Any]
 _REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -107,28 +107,51 @@ class Pipeline:
             elements = filter_.view(elements, spec)
         return elements.read(selection)
 
-    def encode(self, array: Array) -> Buffer:
-        """The stored form of a whole chunk."""
+    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
+        """The stored form of a whole chunk, which takes the place of an old one."""
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
-        return self._compress(self.serializer.encode(array))
+        replaced = self._decompress(old) if self.serializer.needs_old else None
+        return self._compress(self.serializer.encode(array, replaced), old)
 
-    def _compress(self, data: Buffer) -> Buffer:
+    def _decompress(self, stored: Buffer | None) -> Buffer | None:
+        source: ByteSource = Held(stored)
+        for codec, limit in reversed(self.compressors):
+            source = codec.view(source, limit)
+        return source.read_all()
+
+    def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
+        """For each bytes -> bytes codec what it made of the old value, as far as any of them asks for it."""
+        found: list[Buffer | None] = [None] * len(self.compressors)
+        asking = [i for i, (codec, _) in enumerate(self.compressors) if codec.needs_old]
+        if old is not None and asking:
+            for i in range(len(found) - 1, asking[0] - 1, -1):
+                found[i] = old
+                codec, limit = self.compressors[i]
+                old = Decoded(codec, Held(old), limit).read_all() if i > asking[0] else None
+        return found
+
+    def _compress(self, data: Buffer, old: Buffer | None = None) -> Buffer:
         decoded = []
-        for codec, _ in self.compressors:
+        for (codec, _), replaced in zip(self.compressors, self._replaced(old), strict=True):
             decoded.append(len(data))
-            data = codec.encode(data)
+            data = codec.encode_over(data, replaced)
         for size, (_, limit) in zip(decoded, self.compressors, strict=True):
             if size > limit.of(len(data)):
                 message = f"{size} bytes that became {len(data)} could not be read again; use smaller chunks"
                 raise ArgumentError(message)
         return data
 
-    def write(self, array: Array) -> Buffer | None:
+    def write(self, array: Array, old: Buffer | None = None) -> Buffer | None:
         """The stored form of a whole chunk; None: it holds nothing but the fill value and need not be stored."""
         if not self.spec.write_empty and self.spec.is_fill(array):
             return None
-        return self.encode(array)
+        return self.encode(array, old)
+
+    @property
+    def needs_old(self) -> bool:
+        """Whether what is written depends on what is overwritten."""
+        return self.serializer.needs_old or any(codec.needs_old for codec, _ in self.compressors)
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
         """The stored form of a chunk of which a part is overwritten; None: nothing but the fill value is left."""
@@ -137,15 +160,9 @@ class Pipeline:
             inner = inner and codec.encode_update(*inner)
         if inner is None:
             return self._rewrite(old, selection, values)
-        if old is not None and not selection.spans_all(self.spec.shape):
-            source: ByteSource = Held(old)
-            for compressor, limit in reversed(self.compressors):
-                source = compressor.view(source, limit)
-            old = source.read_all()
-        else:
-            old = None
-        new = self.serializer.update(old, *inner)
-        return None if new is None else self._compress(new)
+        whole = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
+        new = self.serializer.update(None if whole else self._decompress(old), *inner)
+        return None if new is None else self._compress(new, old)
 
     def _rewrite(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
         """Update through codecs that know only whole chunks."""
@@ -153,4 +170,4 @@ class Pipeline:
         if old is not None:
             array[...] = self.read(Held(old), everything(self.spec.shape))
         selection.put(array, values)
-        return self.write(array)
+        return self.write(array, old)

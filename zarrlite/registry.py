@@ -160,7 +160,11 @@ chunk_grids: Registry[Any] = Registry(
 chunk_key_encodings: Registry[Any] = Registry(
     "chunk_key_encoding",
     ignorable=False,
-    modules={"default": "zarrlite.chunk_key_encodings.default", "v2": "zarrlite.chunk_key_encodings.v2"},
+    modules={
+        "default": "zarrlite.chunk_key_encodings.default",
+        "v2": "zarrlite.chunk_key_encodings.v2",
+        "suffix": "zarrlite.chunk_key_encodings.suffix",
+    },
 )
 codecs: Registry[Any] = Registry(
     "codec",
@@ -170,7 +174,9 @@ codecs: Registry[Any] = Registry(
         "bytes": "zarrlite.codecs.bytes",
         "crc32c": "zarrlite.codecs.crc32c",
         "gzip": "zarrlite.codecs.gzip",
+        "offset": "zarrlite.codecs.pad",
         "packbits": "zarrlite.codecs.packbits",
+        "pad": "zarrlite.codecs.pad",
         "sharding_indexed": "zarrlite.codecs.sharding_indexed",
         "transpose": "zarrlite.codecs.transpose",
         "vlen-bytes": "zarrlite.codecs.vlen",

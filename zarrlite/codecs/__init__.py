@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zarrlite.codecs.crc32c import Crc32c
     from zarrlite.codecs.gzip import Gzip
     from zarrlite.codecs.packbits import Packbits
+    from zarrlite.codecs.pad import Offset, Pad
     from zarrlite.codecs.sharding_indexed import ShardingIndexed
     from zarrlite.codecs.transpose import Transpose
     from zarrlite.codecs.vlen import VlenBytes, VlenUtf8
@@ -23,7 +24,9 @@ _CLASSES = {
     "Bytes": "bytes",
     "Crc32c": "crc32c",
     "Gzip": "gzip",
+    "Offset": "pad",
     "Packbits": "packbits",
+    "Pad": "pad",
     "ShardingIndexed": "sharding_indexed",
     "Transpose": "transpose",
     "VlenBytes": "vlen",
@@ -41,7 +44,9 @@ __all__ = [
     "Codec",
     "Crc32c",
     "Gzip",
+    "Offset",
     "Packbits",
+    "Pad",
     "ShardingIndexed",
     "Transpose",
     "VlenBytes",

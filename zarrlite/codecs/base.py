@@ -77,6 +77,12 @@ class BytesBytesCodec(Codec):
     def decode(self, data: Buffer, limit: int) -> Buffer:
         """The decoded form, which has at most `limit` bytes; more is an error, found before it is made."""
 
+    needs_old: bool = False  # whether `encode_over` looks at the value that is overwritten
+
+    def encode_over(self, data: Buffer, old: Buffer | None) -> Buffer:
+        """The encoded form that takes the place of an old one."""
+        return self.encode(data)
+
     def view(self, source: ByteSource, limit: Limit) -> ByteSource:
         """The decoded value as a source; override where parts can be read without the whole."""
         return Decoded(self, source, limit)
@@ -155,7 +161,10 @@ class Serializer:
         """
         return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
 
-    def encode(self, array: Array) -> Buffer:
+    needs_old: bool = False  # whether `encode` looks at the value that is overwritten
+
+    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
+        """The bytes of a chunk, which take the place of old ones."""
         return self.codec.encode(array, self.spec)
 
     def decode(self, data: Buffer) -> Array:

@@ -151,11 +151,15 @@ class ShardSerializer(Serializer):
         array = _Shard(self, Held(data)).read(everything(self.spec.shape))
         return self.spec.filled() if array is None else array
 
-    def encode(self, array: Array) -> Buffer:
-        chunks = self._no_chunks()
-        for coords, inside, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
-            del inside
-            chunks[self.number(coords)] = self.inner.write(outside.take(array))
+    @property
+    def needs_old(self) -> bool:  # type: ignore[override]
+        return self.inner.needs_old
+
+    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
+        chunks = self._no_chunks() if old is None else self.format.split(old)
+        for coords, _, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
+            n = self.number(coords)
+            chunks[n] = self.inner.write(outside.take(array), chunks[n])
         shard = self.format.join(chunks)
         return self._empty() if shard is None else shard
 
