@@ -157,6 +157,12 @@ class Config:
         value = self._typed(key, default, lambda v: isinstance(v, dict), "an object")
         return Config(value, self.at(key), self.context)
 
+    def objects(self, key: str) -> Sequence[Config]:
+        """An array of objects, each with getters of its own."""
+        values = self.list(key)
+        items = Config({str(i): value for i, value in enumerate(values)}, self.at(key), self.context)
+        return [items.object(i) for i in items.data]
+
     def base64(self, key: str, default: Json = _REQUIRED) -> bytes:
         """Bytes written as RFC 4648 section 4, strictly."""
         text = self.string(key, default=default)

@@ -184,7 +184,11 @@ codecs: Registry[Any] = Registry(
         "zstd": "zarrlite.codecs.zstd",
     },
 )
-storage_transformers: Registry[Any] = Registry("storage_transformer", ignorable=True, modules={})
+storage_transformers: Registry[Any] = Registry(
+    "storage_transformer",
+    ignorable=True,
+    modules={"concat-parts": "zarrlite.storage_transformers.concat_parts"},
+)
 
 REGISTRIES = {r.kind: r for r in (data_types, chunk_grids, chunk_key_encodings, codecs, storage_transformers)}
 

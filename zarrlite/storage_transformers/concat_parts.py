@@ -1,0 +1,248 @@
+"""The `concat-parts` storage transformer: a chunk made of several objects, one behind the other.
+
+Rules (proposal `concat-parts`, Description and Configuration)
+- "The key for each part is formed by appending the key_suffix to the base key of the chunk."
+- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
+- Writing splits by `size`, which "is required for all but at most one part"; what does not fit is refused before
+  anything is stored. The part without a size is written first and the others in order, so that an index comes last.
+- A range is served from the parts that hold it; a range at the end that lies in sized parts touches only those.
+- A `key_suffix` cannot make two parts meet on one key: no two are equal, none starts with a digit (which would carry
+  chunk 1 over to chunk 10), none leads anywhere (`names.key_text_fault`).
+- Chunk keys are listed, part keys never. Every key that is not a chunk's passes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from zarrlite.config import Config, Json
+from zarrlite.errors import ArgumentError, DataError, TruncatedError
+from zarrlite.metadata import ArrayMetadata
+from zarrlite.names import key_text_fault
+from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.registry import register
+from zarrlite.storage_transformers.base import StorageTransformer
+from zarrlite.stores.base import Listing, Store
+
+
+class Part(NamedTuple):
+    """One object of a chunk."""
+
+    key_suffix: str
+    size: int | None = None
+
+
+@register
+@dataclass(frozen=True)
+class ConcatParts(StorageTransformer):
+    """Chunks in parts."""
+
+    name = "concat-parts"
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(Part(*part) for part in self.parts))
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        parts: list[Part] = []
+        for item in config.objects("parts"):
+            parts.append(cls._part(item, {part.key_suffix for part in parts}))
+        if not parts:
+            raise config.error("must have at least one part", "parts")
+        return cls(tuple(parts))
+
+    @classmethod
+    def _part(cls, item: Config, taken: set[str]) -> Part:
+        suffix = item.string("key_suffix")
+        fault = key_text_fault(suffix)
+        if suffix[:1].isdigit():
+            fault = "it does not start with a digit"
+        if fault:
+            raise item.error(f"{fault}; {suffix!r} cannot be part of a key", "key_suffix")
+        if suffix in taken:
+            raise item.error(f"{suffix!r} is the suffix of an earlier part", "key_suffix", "conflict")
+        size = item.integer("size", default=None)
+        item.finish()
+        return Part(suffix, size)
+
+    def to_config(self) -> dict[str, Json]:
+        return {"parts": [{k: v for k, v in part._asdict().items() if v is not None} for part in self.parts]}
+
+    def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
+        return PartsStore(store, self.parts, metadata)
+
+
+class PartsStore(Store):
+    """A store whose chunks lie in parts in the next one."""
+
+    def __init__(self, store: Store, parts: Sequence[Part], metadata: ArrayMetadata) -> None:
+        self.store = store
+        self.parts = tuple(parts)
+        self.read_only = store.read_only
+        self._decode = metadata.chunk_key_encoding.decode
+        self._ndim = len(metadata.shape)
+
+    def __repr__(self) -> str:
+        return f"PartsStore({self.store!r}, {len(self.parts)} parts)"
+
+    def _is_chunk(self, key: str) -> bool:
+        return self._decode(key, self._ndim) is not None
+
+    def _keys(self, key: str) -> list[str]:
+        return [key + part.key_suffix for part in self.parts]
+
+    # reading
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        if not self._is_chunk(key):
+            return self.store.get(key, byte_range)
+        return self._whole(key) if byte_range == ALL else self._range(key, byte_range)
+
+    def _whole(self, key: str) -> Buffer | None:
+        found = self.store.get_partial_values([(part_key, ALL) for part_key in self._keys(key)])
+        if all(value is None for value in found):
+            return None
+        for part, value in zip(self.parts, found, strict=True):
+            self._check(key, part, None if value is None else len(value))
+        return b"".join(value for value in found if value is not None)
+
+    def _check(self, key: str, part: Part, size: int | None) -> None:
+        """Refuse a part that is missing while others are there, or is not as long as it must be."""
+        if size is None:
+            raise DataError(f"the part {key + part.key_suffix!r} is missing, others are there", key=key)
+        if part.size is not None and size != part.size:
+            raise TruncatedError(f"the part {key + part.key_suffix!r} has {size} bytes, not {part.size}", key=key)
+
+    def _range(self, key: str, r: ByteRange) -> Buffer | None:
+        sizes = [part.size for part in self.parts]
+        unsized = [i for i, size in enumerate(sizes) if size is None]
+        first, last = (unsized[0], unsized[-1]) if unsized else (len(sizes), -1)
+        head, tail = sum(s or 0 for s in sizes[:first]), sum(s or 0 for s in sizes[last + 1 :])
+        if r.start >= 0 and r.stop is not None and 0 <= r.stop <= head:
+            return self._read(key, 0, sizes[:first], r.start, r.stop)
+        if unsized and -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
+            return self._read(key, last + 1, sizes[last + 1 :], tail + r.start, tail + (r.stop or 0))
+        if len(unsized) == 1 and r.start >= head and r.stop is not None and r.stop > r.start:
+            # perhaps all of it lies in the part without a size: one request tells, unless that ends too early
+            value = self.store.get(key + self.parts[first].key_suffix, ByteRange(r.start - head, r.stop - head))
+            if value is not None and len(value) == r.stop - r.start:
+                return value
+        known = self._sizes(key)
+        if known is None:
+            return None
+        return self._read(key, 0, known, *r.resolve(sum(known)))
+
+    def _read(self, key: str, first: int, sizes: Sequence[int | None], start: int, stop: int) -> Buffer | None:
+        """Bytes of consecutive parts of known sizes, counted from the first of them."""
+        requests: list[tuple[str, ByteRange]] = []
+        wanted: list[tuple[int, int]] = []
+        for i, size in enumerate(sizes, first):
+            n = size or 0
+            low, high = max(start, 0), min(stop, n)
+            if low < high:
+                requests.append((key + self.parts[i].key_suffix, ALL if high - low == n else ByteRange(low, high)))
+                wanted.append((i, high - low))
+            start, stop = start - n, stop - n
+        found = self.store.get_partial_values(requests)
+        if any(value is None for value in found) or not requests:
+            known = self._sizes(key)  # raises if some parts are there
+            return None if known is None else b""
+        for (i, length), value in zip(wanted, found, strict=True):
+            if value is not None and len(value) != length:
+                self._sizes(key)  # says which part has which size
+                raise TruncatedError(f"the part {key + self.parts[i].key_suffix!r} has changed meanwhile", key=key)
+        return b"".join(value for value in found if value is not None)
+
+    def _sizes(self, key: str) -> list[int] | None:
+        """The sizes of all parts; None: all are missing."""
+        sizes = [self.store.size(part_key) for part_key in self._keys(key)]
+        if all(size is None for size in sizes):
+            return None
+        for part, size in zip(self.parts, sizes, strict=True):
+            self._check(key, part, size)
+        return [size or 0 for size in sizes]
+
+    def size(self, key: str) -> int | None:
+        if not self._is_chunk(key):
+            return self.store.size(key)
+        sizes = self._sizes(key)
+        return None if sizes is None else sum(sizes)
+
+    # writing
+
+    def set(self, key: str, value: Buffer) -> None:
+        if not self._is_chunk(key):
+            self.store.set(key, value)
+            return
+        pieces = self._split(value)
+        with self.lock(key):
+            self.store.set_many((key + suffix, piece) for suffix, piece in pieces)
+
+    def _split(self, value: Buffer) -> list[tuple[str, Buffer]]:
+        """The parts of a value, in the order in which they are written."""
+        sized = sum(part.size or 0 for part in self.parts)
+        unsized = [part.key_suffix for part in self.parts if part.size is None]
+        if len(unsized) > 1:
+            raise ArgumentError(
+                f"cannot be written: the parts {', '.join(map(repr, unsized))} have no size, one may have none"
+            )
+        rest = len(value) - sized
+        if rest < 0 or (rest and not unsized):
+            need = f"at least {sized}" if unsized else str(sized)
+            raise ArgumentError(f"a value of {len(value)} bytes does not fit parts of {need} bytes")
+        view, position, pieces = memoryview(value), 0, []
+        for part in self.parts:
+            end = position + (rest if part.size is None else part.size)
+            pieces.append((part, view[position:end]))
+            position = end
+        pieces.sort(key=lambda piece: piece[0].size is not None)
+        return [(part.key_suffix, piece) for part, piece in pieces]
+
+    def erase(self, key: str) -> None:
+        if not self._is_chunk(key):
+            self.store.erase(key)
+            return
+        with self.lock(key):
+            self.store.erase_values(self._keys(key))
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """A chunk is locked by its first part: whoever writes any of them holds that."""
+        return self.store.lock(self._keys(key)[0] if self._is_chunk(key) else key)
+
+    # listing
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return self._above(self.store.list_prefix(prefix), prefix)
+
+    def list_dir(self, prefix: str) -> Listing:
+        if any("/" in part.key_suffix for part in self.parts):
+            return super().list_dir(prefix)
+        keys, prefixes = self.store.list_dir(prefix)
+        return sorted(self._above(keys, prefix)), prefixes
+
+    def _above(self, keys: Iterable[str], prefix: str) -> Iterator[str]:
+        """The keys that are seen here: a chunk's for those of its parts, once."""
+        seen: set[str] = set()
+        for key in keys:
+            chunk = self._chunk_of(key)
+            if chunk is None:
+                if not self._is_chunk(key):
+                    yield key
+            elif chunk not in seen and chunk.startswith(prefix):
+                seen.add(chunk)
+                yield chunk
+
+    def _chunk_of(self, key: str) -> str | None:
+        """The chunk that a stored key is a part of."""
+        for part in self.parts:
+            chunk = key[: len(key) - len(part.key_suffix)]
+            if key.endswith(part.key_suffix) and self._is_chunk(chunk):
+                return chunk
+        return None
