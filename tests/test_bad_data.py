@@ -96,6 +96,8 @@ class Chain:
         return list(found.tolist())
 
 
+PAD = {"name": "pad", "configuration": {"location": "end", "nbytes": 4}}
+
 CHAINS = {
     "bytes": Chain(document([BYTES]), NUMBERS),
     "transpose": Chain(document([{"name": "transpose", "configuration": {"order": [0]}}, BYTES]), NUMBERS),
@@ -112,6 +114,9 @@ CHAINS = {
     "crc32c in gzip": Chain(document([BYTES, CRC, GZIP]), NUMBERS),
     "zstd in crc32c": Chain(document([BYTES, ZSTD, CRC]), NUMBERS),
     "blosc": Chain(document([BYTES, BLOSC]), NUMBERS),
+    "pad at both ends": Chain(document([BYTES, PAD, {"name": "offset", "configuration": {"offset": 3}}]), NUMBERS),
+    "pad in crc32c": Chain(document([BYTES, PAD, CRC]), NUMBERS),
+    "shard in pad": Chain(document([sharding(2), PAD]), NUMBERS),
     "vlen-utf8": Chain(strings(VLEN_UTF8), TEXTS),
     "vlen-utf8 in zstd": Chain(strings(VLEN_UTF8, ZSTD), TEXTS),
     "vlen-bytes": Chain(document([VLEN_BYTES], "bytes", fill="AA=="), BYTES_ITEMS),
