@@ -143,7 +143,7 @@ def test_a_chunk_of_which_parts_are_missing_is_an_error_where_they_are_touched(g
         return
     with pytest.raises(DataError) as caught:
         store.get("c/1", r)
-    assert str(caught.value) == f"chunk c/1: the part 'c/1{gone}' is missing, others are there"
+    assert str(caught.value) == f"the part 'c/1{gone}' is missing, others are there"
     with pytest.raises(DataError):
         store.size("c/1")
 
@@ -154,7 +154,7 @@ def test_a_part_of_another_size_is_an_error(length: int, byte_range: Any) -> Non
     below = zarrlite.MemoryStore({"c/1.h": b"012", "c/1": b"34567", "c/1.i": bytes(length)})
     with pytest.raises(TruncatedError) as caught:
         wrap(below, *HEADER).get("c/1", ByteRange(*byte_range))
-    assert str(caught.value) == f"chunk c/1: the part 'c/1.i' has {length} bytes, not 2"
+    assert str(caught.value) == f"the part 'c/1.i' has {length} bytes, not 2"
 
 
 def test_listings_show_chunks_and_what_is_not_a_part() -> None:

@@ -371,3 +371,58 @@ def test_what_killed_writers_left_on_disk_goes_with_the_node(tmp_path: Path) -> 
         killed_at(place, lambda: assign(array, 3, 8))
     array.delete()
     assert [p.name for p in tmp_path.rglob("*")] == ["zarr.json"]
+
+
+# Appending, and edge chunks that grow under a handle.
+
+
+def test_a_stale_handle_does_not_wipe_what_another_appended() -> None:
+    store = MemoryStore()
+    one = zarrlite.create_array(store, data=np.ones(3, "i4"), chunks=7, fill_value=-1)
+    other = zarrlite.open_array(store)
+    other.append([9, 9, 9])
+    one[:] = 1
+    one.append([5])
+    assert zarrlite.open_array(store)[...].tolist() == [1, 1, 1, 9, 9, 9, 5]
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one handle", "a handle each"])
+@pytest.mark.parametrize("chunks", [3, 7, 100])
+def test_threads_append_and_lose_nothing(tmp_path: Path, chunks: int, shared: bool) -> None:
+    first = zarrlite.create_array(tmp_path, shape=0, dtype="i4", chunks=chunks, fill_value=-1)
+
+    def add(n: int) -> None:
+        array = first if shared else zarrlite.open_array(tmp_path)
+        for _ in range(10):
+            array.append(np.full(3, n, "i4"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
+    found = zarrlite.open_array(tmp_path)[...]
+    assert np.bincount(found).tolist() == [30] * 4
+    assert all(len(set(triple)) == 1 for triple in found.reshape(-1, 3).tolist())
+
+
+# Reading while others write.
+
+
+@pytest.mark.parametrize("local", [True, False], ids=["local", "memory"])
+def test_a_reader_of_a_shard_sees_one_state_of_it(tmp_path: Path, local: bool) -> None:
+    """The index and the inner chunks come from two requests; the value may be replaced between them."""
+    store: Any = LocalStore(tmp_path) if local else MemoryStore()
+    array = zarrlite.create_array(store, data=np.arange(1, 9, dtype="u2"), chunks=2, shards=8, compressors=None)
+    stop = threading.Event()
+
+    def toggle() -> None:
+        while not stop.is_set():
+            array[0:2] = 0  # absent: the others move forward
+            array[0:2] = [1, 2]
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(toggle)
+        try:
+            for _ in range(400):
+                assert array[3] == 4
+        finally:
+            stop.set()
+        writer.result()

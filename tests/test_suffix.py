@@ -120,7 +120,7 @@ def test_chunks_and_shards_have_names_with_the_suffix(shards: Any) -> None:
     )
     names = ["c/0/0.bin"] if shards else ["c/0/0.bin", "c/0/1.bin", "c/1/0.bin", "c/1/1.bin"]
     assert [key for key in store.list() if key != "zarr.json"] == names
-    assert array.nchunks_initialized == len(names)
+    assert array.nchunks_initialized == 4
     array.resize((2, 2))
     assert zarrlite.open(store)[...].tolist() == [[0, 1], [4, 5]]
 

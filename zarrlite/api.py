@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from zarrlite.array import Array, ArrayOptions
 from zarrlite.config import Json
-from zarrlite.creation import CREATE_KEYWORDS, check_format, create_array_at
+from zarrlite.creation import check_format, check_keywords, create_array_at
 from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError
 from zarrlite.group import Group, create_group_at
 from zarrlite.metadata import ArrayMetadata, Metadata, Options
@@ -37,20 +37,24 @@ def open(  # noqa: A001
 ) -> Array | Group:
     """Open an array or a group, or create one: an array if `shape` or `data` is given, else a group.
 
+    `strict=False` repairs what documents often forget, with a warning. `options` are runtime options of extensions, by
+    JSON pointer: `{"/codecs/1": {...}}`. `missing_chunks="error"` refuses to take a missing chunk for the fill value.
+    `use_consolidated=False` reads every document itself. The other keywords are those of `create_array`.
+
     >>> a = open("memory://", mode="w", shape=(2, 3), dtype="int16", fill_value=7)
     >>> a[0, 1:]
     array([7, 7], dtype=int16)
     """
-    unknown = create.keys() - CREATE_KEYWORDS
-    if unknown:
-        raise ArgumentError(f"open() takes no {', '.join(sorted(unknown))}")
+    check_keywords(create)
     check_format(create.get("zarr_format"))
     place, where, existing = _locate(store, path, mode, strict, options)
     behaviour = ArrayOptions(missing_chunks, write_empty_chunks)
     if existing is not None:
         return _node(place, where, existing, behaviour, strict, use_consolidated)
     if create.get("shape") is not None or create.get("data") is not None:
-        return create_array_at(place, where, overwrite=mode == "w", default_options=behaviour, **create)
+        return create_array_at(
+            place, where, overwrite=mode == "w", default_options=behaviour, runtime_options=options, **create
+        )
     attributes = create.pop("attributes", None)
     create.pop("zarr_format", None)
     if create:
@@ -61,15 +65,18 @@ def open(  # noqa: A001
 def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Array:
     """Open an array, or create it if `mode` allows that and `shape` or `data` is given; else as `open`."""
     place = open_store(store)
+    creatable = False
     if kwargs.get("shape") is None and kwargs.get("data") is None:
         if mode in ("w", "w-"):
             raise ArgumentError("an array needs shape= and dtype=, or data=")
-        mode = "r+" if mode == "a" else mode  # nothing to create it from
+        creatable = mode == "a"
+        mode = "r+" if creatable else mode  # nothing to create it from
         kwargs = {name: value for name, value in kwargs.items() if value is not None}
     try:
         node = open(place, mode=mode, path=path, **kwargs)
     except NodeNotFoundError as error:
-        raise NodeNotFoundError(f"{error.message}; to create an array, give shape= and dtype=, or data=") from None
+        hint = "; to create an array, give shape= and dtype=, or data=" if creatable else ""
+        raise NodeNotFoundError(error.message + hint, path=normalize_path(path)) from None
     if not isinstance(node, Array):
         raise NodeExistsError(f"{node.path!r} in {place!r} is a group, not an array", path=node.path)
     return node
@@ -179,8 +186,9 @@ def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrit
     keys = list(source.store.list_prefix(origin))
     documents = [key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")]
     documents.sort(key=lambda key: -key.count("/"))
-    for key in [*(key for key in keys if key not in set(documents)), *documents]:
+    last = set(documents)
+    for key in [*(key for key in keys if key not in last), *documents]:
         value = source.store.get(key)
         if value is not None:
             target.set(prefix + key[len(origin) :], value)
-    return open(target, mode="r+", path=where)
+    return _node(target, where, source.metadata, source.options, strict=True, use_consolidated=None)

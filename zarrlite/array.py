@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from zarrlite import indexing, parallel
-from zarrlite.codecs.base import ArrayBytesCodec
 from zarrlite.errors import (
     ArgumentError,
     DataError,
@@ -33,7 +32,7 @@ from zarrlite.node import Node
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape, Span
-from zarrlite.source import Held, Stored
+from zarrlite.source import Held
 from zarrlite.stores import Store
 from zarrlite.values import allocate, cast, normalize_shape
 
@@ -62,11 +61,16 @@ class Array(Node):
         if options.missing_chunks not in ("fill", "error"):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
         self._encode_key = metadata.chunk_key_encoding.encode
-        self._chunks: Store = self._base
+        self._chunks = self._stack()
+
+    def _stack(self) -> Store:
+        """The store that chunks are kept in: the transformers, over the part of the store that is this array's."""
+        store = self._base
         # "Array -> first -> ... -> last -> Store": the last one of the list stands on the store itself
-        for transformer in reversed(metadata.storage_transformers or ()):
+        for transformer in reversed(self.metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
-                self._chunks = transformer.wrap(self._chunks, metadata)
+                store = transformer.wrap(store, self.metadata)
+        return store
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.store, self.path, self.metadata, self.options)
@@ -111,7 +115,7 @@ class Array(Node):
 
     @property
     def chunks(self) -> Shape:
-        """The shape of the smallest unit that is read: of a chunk, or of an inner chunk of a shard."""
+        """The shape of a chunk; of an inner chunk, if chunks are shards."""
         return self._inner_chunk_shape or self._grid_chunk_shape
 
     @property
@@ -121,24 +125,37 @@ class Array(Node):
 
     @property
     def _inner_chunk_shape(self) -> Shape | None:
-        serializers = (codec for codec in self.metadata.codecs if isinstance(codec, ArrayBytesCodec))
-        return next(serializers).inner_chunk_shape
+        pipeline = self._pipeline((0,) * self.ndim)
+        shape = pipeline.serializer.codec.inner_chunk_shape
+        for codec, _ in reversed(pipeline.filters):
+            shape = shape and codec.decoded_shape(shape)
+        return shape
 
     @property
     def cdata_shape(self) -> Shape:
-        """The number of stored chunks (or shards) along each dimension."""
-        return self.metadata.chunk_grid.grid_shape(self.shape)
+        """The number of chunks (inner ones, if there are shards) along each dimension."""
+        return self._count_chunks(self.shape)
+
+    def _count_chunks(self, shape: Shape) -> Shape:
+        if not self._inner_chunk_shape:
+            return self.metadata.chunk_grid.grid_shape(shape)
+        return tuple(-(-n // c) for n, c in zip(shape, self.chunks, strict=True))
 
     @property
     def nchunks(self) -> int:
-        """The number of stored chunks (or shards) if all were there."""
+        """The number of chunks (inner ones, if there are shards), stored or not."""
         return math.prod(self.cdata_shape)
 
     @property
     def nchunks_initialized(self) -> int:
-        """The number of stored chunks (or shards) that are there."""
-        grid = self.cdata_shape
-        return sum(all(c < n for c, n in zip(coords, grid, strict=True)) for coords, _ in self._stored_chunks())
+        """The number of chunks that are stored, or lie in shards that are."""
+        grid = self.metadata.chunk_grid.grid_shape(self.shape)
+        stored = [
+            coords for coords, _ in self._stored_chunks() if all(c < n for c, n in zip(coords, grid, strict=True))
+        ]
+        if not self._inner_chunk_shape:
+            return len(stored)
+        return sum(math.prod(self._count_chunks(self._shape_inside(coords))) for coords in stored)
 
     def nbytes_stored(self) -> int:
         """Bytes of everything that is stored for this array, its document among it."""
@@ -164,7 +181,7 @@ class Array(Node):
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("iteration over an array of no dimensions")
-        step = self._grid_chunk_shape[0]
+        step = self.chunks[0]
         for start in range(0, self.shape[0], step):
             yield from self[start : start + step]
 
@@ -212,13 +229,30 @@ class Array(Node):
         coords, inside, outside = job
         key = self._encode_key(coords)
         pipeline = self._pipeline(coords)
+        source = self._chunks.source(key)
+        source.max_size = pipeline.max_size
         try:
-            part = pipeline.read(Stored(self._chunks, key), inside)
+            part = pipeline.read(source, inside)
             if part is None and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
-        except DataError as error:
-            raise error.at(key=key_prefix(self.path) + key) from error.__cause__
+        except Exception as error:
+            self._failed(error, key, "decoded")
+        finally:
+            source.close()
         outside.put(out, pipeline.spec.fill if part is None else part)
+
+    def _failed(self, error: Exception, key: str, what: str) -> NoReturn:
+        """Raise an error that says which chunk it is about."""
+        chunk = key_prefix(self.path) + key
+        if isinstance(error, DataError):
+            raise error.at(key=chunk) from error.__cause__
+        if isinstance(error, MemoryError):
+            raise DataError(f"needs more memory than there is: {error}", key=chunk) from error
+        if isinstance(error, ArgumentError):
+            raise ArgumentError(f"chunk {chunk}: {error.message}") from error.__cause__
+        if isinstance(error, (ZarrliteError, OSError)):
+            raise error
+        raise ArgumentError(f"chunk {chunk} cannot be {what}: {error}") from error
 
     def _pipeline(self, coords: Shape) -> Pipeline:
         shape = self.metadata.chunk_grid.chunk_shape(coords)
@@ -242,16 +276,12 @@ class Array(Node):
         try:
             if fields is not None:
                 self._chunks.update(key, lambda old: self._update_fields(coords, old, inside, part, fields))
-            elif inside.spans_all(self._shape_inside(coords)):
+            elif inside.spans_all(self.metadata.chunk_grid.chunk_shape(coords)):
                 self._replace(key, coords, inside, part)
             else:
                 self._chunks.update(key, lambda old: self._pipeline(coords).update(old, inside, part))
-        except DataError as error:
-            raise error.at(key=key_prefix(self.path) + key) from error.__cause__
-        except (ZarrliteError, OSError):
-            raise
         except Exception as error:
-            raise ArgumentError(f"chunk {key_prefix(self.path)}{key} cannot be encoded: {error}") from error
+            self._failed(error, key, "encoded")
 
     def _shape_inside(self, coords: Shape) -> Shape:
         """The shape of the part of a chunk that lies inside of the array."""
@@ -262,9 +292,8 @@ class Array(Node):
     def _replace(self, key: str, coords: Shape, inside: Selection, part: NDArray) -> None:
         """Store a chunk of which nothing old remains."""
         pipeline = self._pipeline(coords)
-        if part.ndim and inside.covers(pipeline.spec.shape):
-            array = part
-        else:
+        array = part
+        if not (part.ndim and inside.plain):
             array = pipeline.spec.filled()
             inside.put(array, part)
         if pipeline.needs_old:
@@ -315,6 +344,7 @@ class Array(Node):
             return stored.with_shape(change(old))
 
         self.metadata = self.metadata.with_shape(self._change_metadata(reshaped).shape)
+        self._chunks = self._stack()
         return old
 
     def _trim(self, coords: Shape, key: str, old: Shape) -> None:
@@ -333,7 +363,10 @@ class Array(Node):
                 def cut(data: Buffer | None, outside: Selection = outside) -> Buffer | None:
                     return None if data is None else pipeline.update(data, outside, pipeline.spec.fill)
 
-                self._chunks.update(key, cut)
+                try:
+                    self._chunks.update(key, cut)
+                except Exception as error:
+                    self._failed(error, key, "cut")
 
     def append(self, data: Any, axis: int = 0) -> Shape:
         """Add data behind the end of one dimension, wherever that is by now; returns the new shape."""

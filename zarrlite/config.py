@@ -67,7 +67,7 @@ class Context:
     ) -> None:
         self.document = document
         self.strict = strict
-        self.options = dict(options or {})
+        self.options = _checked_options(options or {})
 
     def warn(self, message: str, pointer: str) -> None:
         """Report something that was repaired or tolerated."""
@@ -83,6 +83,13 @@ class Context:
             raise ArgumentError(
                 f"options: no extension stands at {', '.join(map(repr, self.options))} in {self.document}"
             )
+
+
+def _checked_options(options: Any) -> dict[str, Mapping[str, Any]]:
+    """Runtime options as a mapping from JSON pointers to mappings."""
+    if not isinstance(options, Mapping) or not all(isinstance(value, Mapping) for value in options.values()):
+        raise ArgumentError("options are given as {JSON pointer: {option: value}}")
+    return dict(options)
 
 
 class Config:

@@ -17,10 +17,10 @@ from zarrlite import registry
 from zarrlite.array import Array, ArrayOptions
 from zarrlite.chunk_grids import Regular
 from zarrlite.codecs.base import ArrayArrayCodec, BytesBytesCodec
-from zarrlite.config import Json, dump_json, load_json
+from zarrlite.config import Context, Json, dump_json, load_json
 from zarrlite.data_types import DataType, from_dtype
 from zarrlite.errors import ArgumentError, MetadataError
-from zarrlite.metadata import ArrayMetadata
+from zarrlite.metadata import ArrayMetadata, Options
 from zarrlite.node import write_new
 from zarrlite.stores import Store
 from zarrlite.values import cast, is_number, normalize_shape
@@ -44,6 +44,7 @@ def array_metadata(
     chunk_key_encoding: Any = None,
     dimension_names: Sequence[str | None] | None = None,
     storage_transformers: Sequence[Any] = (),
+    runtime_options: Options | None = None,
 ) -> ArrayMetadata:
     """The metadata of a new array."""
     shape = normalize_shape(shape)
@@ -73,17 +74,22 @@ def array_metadata(
         storage_transformers=transformers or None,
         dimension_names=names,
     )
-    return _checked(metadata)
+    return _checked(metadata, runtime_options)
 
 
-def _checked(metadata: ArrayMetadata) -> ArrayMetadata:
-    """The metadata as a reader will see it, or the reason why none would; runtime options are kept."""
+def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
+    """The metadata, if a reader would take it; runtime options come with the objects, or by pointer."""
+    document = metadata.to_json()
     try:
+        plain = ArrayMetadata.from_json(document, Context(document="new array"))
         metadata.check()
-        ArrayMetadata.from_json(metadata.to_json())
+        if not options:
+            return metadata
+        if (plain.codecs, plain.storage_transformers) != (metadata.codecs, metadata.storage_transformers):
+            raise ArgumentError("give runtime options with the extensions, or as options=, not both")
+        return ArrayMetadata.from_json(document, Context(document="new array", options=options))
     except MetadataError as error:
         raise error.under("", "new array") from None
-    return metadata
 
 
 def _coerce(kind: registry.Registry[Any], value: Any) -> Any:
@@ -104,6 +110,8 @@ def guess_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _chunk_shape(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
+    if isinstance(chunks, bool):
+        chunks = "auto" if chunks else tuple(max(1, n) for n in shape)
     if chunks is not None and not _is_auto(chunks):
         return _lengths("chunks", chunks, len(shape))
     if shards is not None and not _is_auto(shards):
@@ -199,6 +207,7 @@ def create_array_at(
     **kwargs: Any,
 ) -> Array:
     """Create an array at a path of a store, and fill it from `data`."""
+    check_keywords(kwargs)
     check_format(zarr_format)
     if storage_options is not None or order not in (None, "C"):
         raise ArgumentError("storage_options= and an order= other than 'C' mean nothing here")
@@ -212,13 +221,26 @@ def create_array_at(
     write_new(store, path, metadata, overwrite=overwrite)
     array._erase_leftovers()
     if data is not None and write_data:
-        array[...] = data
+        try:
+            array[...] = data
+        except BaseException:
+            with contextlib.suppress(Exception):  # half an array is none; what went wrong is said already
+                array.delete()
+            raise
     return array
 
 
-CREATE_KEYWORDS = {*(array_metadata.__kwdefaults__ or ()), *(create_array_at.__kwdefaults__ or ())} - {
-    "default_options"
-}
+CREATE_KEYWORDS = {*(array_metadata.__kwdefaults__ or ()), *(create_array_at.__kwdefaults__ or ())}
+
+
+def check_keywords(given: Mapping[str, Any]) -> None:
+    """Refuse keywords that nothing is made from."""
+    for name in given:
+        if name not in CREATE_KEYWORDS:
+            import difflib
+
+            near = difflib.get_close_matches(name, CREATE_KEYWORDS, 1)
+            raise ArgumentError(f"there is no keyword {name!r}" + (f"; {near[0]!r} is one" if near else ""))
 
 
 def check_format(zarr_format: int | None) -> None:

@@ -2,7 +2,8 @@
 
 Rules
 - Members are found by listing; only what is asked for is read and parsed.
-- Consolidated metadata is believed only where nothing can change under it: in groups opened for reading.
+- Consolidated metadata is believed by groups opened for reading. It is dropped from the groups above when a node is
+  created, changed or removed here; what others change meanwhile it does not know.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zarrlite.array import Array, ArrayOptions
-from zarrlite.config import Config, Context, Json
+from zarrlite.config import Json, escape
 from zarrlite.creation import array_metadata, create_array_at
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.info import GroupInfo, Tree, tree
 from zarrlite.metadata import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
-from zarrlite.names import DOCUMENT, key_prefix, normalize_path
+from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
 from zarrlite.node import Node, load, not_found, write_new
 from zarrlite.stores import Store
 
@@ -83,7 +84,7 @@ class Group(Node):
         if path not in documents:
             return None
         content = documents[path]
-        pointer = Config({}, "/consolidated_metadata/metadata", Context()).at(path)
+        pointer = f"/consolidated_metadata/metadata/{escape(path)}"
         try:
             metadata = parse_node(content, strict=self._strict)
         except MetadataError as error:
@@ -100,7 +101,7 @@ class Group(Node):
             return
         _, prefixes = self._base.list_dir("")
         for name in sorted(prefix[:-1] for prefix in prefixes):
-            if not name.startswith("__") and self._base.size(f"{name}/{DOCUMENT}") is not None:
+            if not name_fault(name) and self._base.size(f"{name}/{DOCUMENT}") is not None:
                 yield name
 
     def __contains__(self, path: object) -> bool:

@@ -17,8 +17,8 @@ from typing import Any, Self
 from zarrlite import registry
 from zarrlite.chunk_grids.base import ChunkGrid
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Codec
-from zarrlite.config import Config, Context, Faults, Json, dump_json, is_integer, load_json, show
+from zarrlite.codecs.base import ArraySpec, Codec, byte_order_of
+from zarrlite.config import Config, Context, Faults, Json, dump_json, escape, is_integer, load_json, show
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import FaultKind, MetadataError
 from zarrlite.extension import Ignored
@@ -61,7 +61,7 @@ class ArrayMetadata:
     @property
     def byte_order(self) -> str:
         """Of multi-byte elements as they are stored."""
-        return next((codec.byte_order for codec in self.codecs if isinstance(codec, ArrayBytesCodec)), "little")
+        return byte_order_of(self.codecs)
 
     def pipeline(self, chunk_shape: tuple[int, ...], *, write_empty: bool = False) -> Pipeline:
         """The codec chain bound to chunks of this shape."""
@@ -242,10 +242,8 @@ class _ArrayParser:
         value = self.top.raw("fill_value")
         if data_type is None:
             return None
-        codecs = self.found.get("codecs", ())
-        byte_order = next((codec.byte_order for codec in codecs if isinstance(codec, ArrayBytesCodec)), "little")
         try:
-            return data_type.parse_fill_value(value, byte_order)
+            return data_type.parse_fill_value(value, byte_order_of(self.found.get("codecs", ())))
         except MetadataError as error:
             raise error.under("/fill_value", self.context.document) from None
 
@@ -343,7 +341,7 @@ def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, stric
     found: list[MetadataError] = []
     if isinstance(metadata, GroupMetadata):
         for path, content in (metadata.consolidated or {}).items():
-            prefix = Config({}, "/consolidated_metadata/metadata", Context()).at(path)
+            prefix = f"/consolidated_metadata/metadata/{escape(path)}"
             found.extend(fault.under(prefix) for fault in validate(content, strict=strict))
     return found
 

@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, TypeVar
 
-from zarrlite.config import Json, dump_json, load_json
+from zarrlite.config import MAX_DOCUMENT_BYTES, Json, dump_json, load_json
 from zarrlite.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError
 from zarrlite.metadata import GroupMetadata, Metadata, Options, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.stores import PrefixStore, Store
 
 M = TypeVar("M", bound=Metadata)
@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Metadata)
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
     """Read the metadata of a node; None: there is none at this path."""
     key = key_prefix(path) + DOCUMENT
-    data = store.get(key)
+    data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
     return None if data is None else parse_node(data, document=key, strict=strict, options=options)
 
 
@@ -51,12 +51,13 @@ def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool) -
 def make_room(store: Store, path: str, *, overwrite: bool) -> None:
     """Remove the node that is there, if that is wanted, and create the groups above."""
     prefix = key_prefix(path)
-    exists = store.size(prefix + DOCUMENT) is not None
+    exists = store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)
     if exists and not overwrite:
         raise NodeExistsError(
             f"there is a node at {path!r} in {store!r} already; overwrite=True replaces it", path=path
         )
     missing = _missing_ancestors(store, path)
+    drop_copies(store, path)
     if exists:
         store.erase_prefix(prefix)
     for ancestor in missing:
@@ -74,6 +75,22 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
         elif metadata.node_type != "group":
             raise NodeExistsError(f"{ancestor!r} is an array; there can be no {path!r} below it", path=ancestor)
     return missing
+
+
+def drop_copies(store: Store, path: str) -> None:
+    """Remove the consolidated metadata of the groups above a node that changes: readers would believe it."""
+    names = path.split("/") if path else []
+    for ancestor in ("/".join(names[:i]) for i in range(len(names))):
+        key = key_prefix(ancestor) + DOCUMENT
+        if b'"consolidated_metadata"' in bytes(store.get(key) or b""):
+            store.update(key, _without_copies)
+
+
+def _without_copies(data: Buffer | None) -> Buffer | None:
+    document = {} if data is None else load_json(data)
+    if document.pop("consolidated_metadata", None) is None:
+        return data
+    return dump_json(document)
 
 
 class Node:
@@ -113,6 +130,7 @@ class Node:
     def delete(self) -> None:
         """Remove the node and everything below it."""
         self._check_writable()
+        drop_copies(self.store, self.path)
         # the document first: what is left of an interrupted removal is no node any more
         self._base.erase(DOCUMENT)
         self._base.erase_prefix("")
@@ -133,6 +151,7 @@ class Node:
             changed = change(parse_node(data, document=key_prefix(self.path) + DOCUMENT, strict=False))
             return serialize(changed)
 
+        drop_copies(self.store, self.path)
         self._base.update(DOCUMENT, rewrite)
         return changed
 

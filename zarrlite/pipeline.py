@@ -60,7 +60,7 @@ def parse_chain(values: Sequence[Json], pointer: str, context: Context) -> tuple
         if context.strict or error.kind != "missing":
             raise error.under(pointer, context.document) from None
         context.warn("has no array -> bytes codec; bytes, little endian, is put in", pointer)
-        at = sum(isinstance(codec, ArrayArrayCodec) for codec in codecs)
+        at = 1 + max((i for i, codec in enumerate(codecs) if isinstance(codec, ArrayArrayCodec)), default=-1)
         codecs = (*codecs[:at], registry.codecs.coerce(_REPAIR), *codecs[at:])
     return codecs
 
@@ -95,6 +95,11 @@ class Pipeline:
             if self.encoded_size is not None:
                 self.encoded_size = codec.encoded_size(self.encoded_size)
         return spec
+
+    @property
+    def max_size(self) -> int | None:
+        """The most bytes that a stored chunk can have; None: there is no telling."""
+        return None if self.limit.per_byte else self.limit.fixed
 
     def read(self, source: ByteSource, selection: Selection, budget: Budget | None = None) -> Array | None:
         """The selected elements; None: the chunk is missing."""

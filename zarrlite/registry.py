@@ -60,7 +60,10 @@ class Registry(Generic[E]):
         if name in self._unknown:
             return None
         for entry in entry_points(group=f"zarrlite.{self.kind}", name=name):
-            cls = entry.load()
+            try:
+                cls = entry.load()
+            except Exception as error:
+                raise ArgumentError(f"entry point {entry.value} for {name!r} cannot be loaded: {error}") from error
             if not (isinstance(cls, type) and issubclass(cls, Extension) and cls.kind == self.kind):
                 raise ArgumentError(f"entry point {entry.value} for {name!r} is not a {self.kind} of zarrlite")
             self._classes[name] = cls  # type: ignore[assignment]

@@ -110,8 +110,8 @@ class ShardFormat:
         entries = (index.entry(i) for i in range(self.count))
         return [None if entry is None else view[entry[0] : sum(entry)] for entry in entries]
 
-    def join(self, chunks: Iterable[Buffer | None]) -> Buffer | None:
-        """A shard of these chunks, row-major without gaps; None: all are absent."""
+    def join(self, chunks: Iterable[Buffer | None], old: Buffer | None = None) -> Buffer | None:
+        """A shard of these chunks, row-major without gaps, in place of an old one; None: all are absent."""
         table = np.full((self.count, 2), ABSENT, np.uint64)
         pieces: list[Buffer] = []
         position = self.index_size if self.at_start else 0
@@ -122,9 +122,9 @@ class ShardFormat:
                 pieces.append(chunk)
         if not pieces:
             return None
-        index = self.encode_index(table)
+        index = self.encode_index(table, None if old is None else self.index_range.of(memoryview(old)))
         return b"".join((index, *pieces) if self.at_start else (*pieces, index))
 
-    def encode_index(self, table: np.ndarray[Any, Any]) -> Buffer:
-        """The stored form of an index."""
-        return self.index_pipeline.encode(table.reshape(self.index_pipeline.spec.shape))
+    def encode_index(self, table: np.ndarray[Any, Any], old: Buffer | None = None) -> Buffer:
+        """The stored form of an index, in place of an old one."""
+        return self.index_pipeline.encode(table.reshape(self.index_pipeline.spec.shape), old)

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from zarrlite.errors import DataError, TruncatedError, ZarrliteError
 from zarrlite.ranges import ALL, Buffer, ByteRange
-from zarrlite.selection import Selection
-from zarrlite.stores.base import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from zarrlite.selection import Selection
+    from zarrlite.stores.base import Store
 
 
 class ByteSource(ABC):
@@ -25,6 +27,7 @@ class ByteSource(ABC):
 
     partial: bool = True  # whether reading a part costs less than reading all
     stored_size: int | None = None  # of the stored value behind this one, once that was decoded
+    max_size: int | None = None  # what is longer is refused before it is read, where that can be known
 
     @abstractmethod
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
@@ -40,6 +43,9 @@ class ByteSource(ABC):
         value = self.read_all()
         return None if value is None else len(value)
 
+    def close(self) -> None:  # noqa: B027 - most have nothing to let go of
+        """Let go of what was opened for reading."""
+
 
 class ArraySource(ABC):
     """An array that can be read in parts."""
@@ -47,6 +53,15 @@ class ArraySource(ABC):
     @abstractmethod
     def read(self, selection: Selection) -> np.ndarray[Any, Any] | None:
         """The selected elements, in any byte order, possibly read-only; None: there is no such chunk."""
+
+
+def decoding_failed(error: Exception, codec: str) -> NoReturn:
+    """Whatever a decoder raises is a DataError that names it."""
+    if isinstance(error, DataError):
+        raise error.at(codec=codec) from error.__cause__
+    if isinstance(error, ZarrliteError):
+        raise error
+    raise DataError(f"cannot be decoded: {error}", codec=codec) from error
 
 
 class Stored(ByteSource):
@@ -88,7 +103,8 @@ class Held(ByteSource):
 class Window(ByteSource):
     """A value without its first `head` and last `tail` bytes."""
 
-    def __init__(self, source: ByteSource, head: int = 0, tail: int = 0) -> None:
+    def __init__(self, source: ByteSource, head: int = 0, tail: int = 0, codec: str | None = None) -> None:
+        self.codec = codec  # whose padding it is
         self.source = source
         self.head = head
         self.tail = tail
@@ -119,7 +135,8 @@ class Window(ByteSource):
 
     def _end(self, size: int) -> int:
         if size < self.head + self.tail:
-            raise TruncatedError(f"the stored value has {size} bytes, its padding alone has {self.head + self.tail}")
+            message = f"the stored value has {size} bytes, its padding alone has {self.head + self.tail}"
+            raise TruncatedError(message, codec=self.codec)
         return size - self.tail
 
     def _needs_size(self, r: ByteRange) -> bool:
@@ -217,12 +234,8 @@ class Decoded(ByteSource):
         limit = self.limit.of(self.stored_size)
         try:
             value = self.codec.decode(data, limit)
-        except DataError as error:
-            raise error.at(codec=self.codec.name) from error.__cause__
-        except ZarrliteError:
-            raise
         except Exception as error:
-            raise DataError(f"cannot be decoded: {error}", codec=self.codec.name) from error
+            decoding_failed(error, self.codec.name)
         if len(value) > limit:
             raise TruncatedError(f"decodes to {len(value)} bytes, at most {limit} fit here", codec=self.codec.name)
         return value

@@ -55,6 +55,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name in _CLASSES:
         return getattr(importlib.import_module(f"zarrlite.codecs.{_CLASSES[name]}"), name)

@@ -9,16 +9,17 @@ Rules
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from zarrlite.data_types.base import DataType
-from zarrlite.errors import DataError, ZarrliteError
+from zarrlite.errors import DataError
 from zarrlite.extension import Extension
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, everything
-from zarrlite.source import ArraySource, ByteSource, Decoded, Limit
+from zarrlite.source import ArraySource, ByteSource, Decoded, Limit, decoding_failed
 from zarrlite.values import scalar_array
 
 Array = np.ndarray[Any, Any]
@@ -116,6 +117,10 @@ class ArrayArrayCodec(Codec):
         """The decoded array as a source; override where parts can be read without the whole."""
         return _Filtered(self, source, spec)
 
+    def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The shape of what encodes to a block of this shape; None: there is no such thing."""
+        return None
+
     def encode_update(self, selection: Selection, values: Array) -> tuple[Selection, Array] | None:
         """A partial write as the next codec sees it; None: only whole chunks can be encoded."""
         return None
@@ -169,17 +174,7 @@ class Serializer:
 
     def decode(self, data: Buffer) -> Array:
         """The whole chunk; whatever goes wrong is a DataError."""
-        try:
-            array = self.codec.decode(data, self.spec)
-        except DataError as error:
-            raise error.at(codec=self.codec.name) from error.__cause__
-        except ZarrliteError:
-            raise
-        except Exception as error:
-            raise DataError(f"cannot be decoded: {error}", codec=self.codec.name) from error
-        if array.shape != self.spec.shape:
-            raise DataError(f"decodes to shape {array.shape}, the chunk has {self.spec.shape}", codec=self.codec.name)
-        return array
+        return _decoded(self.codec, data, self.spec)
 
     def view(self, source: ByteSource) -> ArraySource:
         """The chunk as a source; override where parts can be read without the whole."""
@@ -219,4 +214,20 @@ class _Filtered(ArraySource):
 
     def read(self, selection: Selection) -> Array | None:
         array = self.source.read(everything(self.codec.encoded_spec(self.spec).shape))
-        return None if array is None else selection.take(self.codec.decode(array, self.spec))
+        return None if array is None else selection.take(_decoded(self.codec, array, self.spec))
+
+
+def _decoded(codec: ArrayArrayCodec | ArrayBytesCodec, encoded: Any, spec: ArraySpec) -> Array:
+    """What a codec makes of its input, which is an array of the shape that it must have, or a DataError."""
+    try:
+        array = codec.decode(encoded, spec)
+    except Exception as error:
+        decoding_failed(error, codec.name)
+    if array.shape != spec.shape:
+        raise DataError(f"decodes to shape {array.shape}, the chunk has {spec.shape}", codec=codec.name)
+    return array
+
+
+def byte_order_of(codecs: Sequence[Extension]) -> str:
+    """Of multi-byte elements as a chain stores them."""
+    return next((codec.byte_order for codec in codecs if isinstance(codec, ArrayBytesCodec)), "little")

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
-from zarrlite.config import Config
+from zarrlite.config import MAX_LENGTH, Config
 from zarrlite.errors import DataError, MetadataError, TruncatedError
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.registry import register
@@ -149,6 +149,8 @@ class _RawElements(ArraySource):
     def _read_points(self, selection: Selection) -> Array | None:
         """The range from the first element to the last, and the elements picked from it."""
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
+        if bound.codec.encoded_size(bound.spec) > MAX_LENGTH:
+            raise TruncatedError(f"no stored value has {bound.codec.encoded_size(bound.spec)} bytes", codec="bytes")
         flat = np.zeros(selection.shape, np.intp)
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
             for dim, coord in zip(dims, part.coordinates(), strict=True):

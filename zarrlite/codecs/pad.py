@@ -61,7 +61,7 @@ class Padding(BytesBytesCodec):
         return memoryview(data)[head : len(data) - tail]
 
     def view(self, source: ByteSource, limit: Limit) -> ByteSource:
-        return Window(source, self.plan.head, self.plan.tail)
+        return Window(source, self.plan.head, self.plan.tail, self.name)
 
     def encoded_size(self, size: int) -> int:
         return size + self.plan.head + self.plan.tail

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer, byte_order_of
 from zarrlite.config import Config, Faults, Json
 from zarrlite.errors import ArgumentError, DataError, MetadataError
 from zarrlite.extension import Ignored
@@ -81,7 +81,7 @@ class ShardingIndexed(ArrayBytesCodec):
 
     @property
     def byte_order(self) -> str:  # type: ignore[override]
-        return next((c.byte_order for c in self.codecs if isinstance(c, ArrayBytesCodec)), "little")
+        return byte_order_of(self.codecs)
 
     def prepare(self, spec: ArraySpec) -> Serializer:
         return ShardSerializer(self, spec)
@@ -153,14 +153,14 @@ class ShardSerializer(Serializer):
 
     @property
     def needs_old(self) -> bool:  # type: ignore[override]
-        return self.inner.needs_old
+        return self.inner.needs_old or self.format.index_pipeline.needs_old
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         chunks = self._no_chunks() if old is None else self.format.split(old)
         for coords, _, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
             n = self.number(coords)
             chunks[n] = self.inner.write(outside.take(array), chunks[n])
-        shard = self.format.join(chunks)
+        shard = self.format.join(chunks, old)
         return self._empty() if shard is None else shard
 
     def _no_chunks(self) -> list[Buffer | None]:
@@ -181,7 +181,7 @@ class ShardSerializer(Serializer):
                 chunks[n] = self.inner.update(chunks[n], inside, part)
             except DataError as error:
                 raise type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec) from error.__cause__
-        shard = self.format.join(chunks)
+        shard = self.format.join(chunks, old)
         return self._empty() if shard is None and self.spec.write_empty else shard
 
 

@@ -55,6 +55,9 @@ class Transpose(ArrayArrayCodec):
     def view(self, source: ArraySource, spec: ArraySpec) -> ArraySource:
         return _Transposed(source, self.order)
 
+    def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(shape[i] for i in np.argsort(self.order))
+
     def encode_update(self, selection: Selection, values: Array) -> tuple[Selection, Array]:
         return selection.relabel(self.order), values
 

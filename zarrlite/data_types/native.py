@@ -87,8 +87,10 @@ def from_numpy(dtype: np.dtype[Any]) -> DataType:
 
 
 def _name_for(dtype: np.dtype[Any]) -> str:
+    if dtype.names is not None:
+        return "struct"  # of np.record as well
     if dtype.type is np.void:  # others of kind V are extensions of numpy, such as bfloat16
-        return "r8" if dtype.names is None else "struct"
+        return "r8"
     return _BY_KIND.get(dtype.kind, dtype.name)
 
 

@@ -16,16 +16,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, DataError, TruncatedError
-from zarrlite.metadata import ArrayMetadata
 from zarrlite.names import key_text_fault
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.registry import register
 from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.stores.base import Listing, Store
+
+if TYPE_CHECKING:
+    from zarrlite.metadata import ArrayMetadata
 
 
 class Part(NamedTuple):
@@ -113,18 +115,20 @@ class PartsStore(Store):
     def _check(self, key: str, part: Part, size: int | None) -> None:
         """Refuse a part that is missing while others are there, or is not as long as it must be."""
         if size is None:
-            raise DataError(f"the part {key + part.key_suffix!r} is missing, others are there", key=key)
+            raise DataError(f"the part {key + part.key_suffix!r} is missing, others are there")
         if part.size is not None and size != part.size:
-            raise TruncatedError(f"the part {key + part.key_suffix!r} has {size} bytes, not {part.size}", key=key)
+            raise TruncatedError(f"the part {key + part.key_suffix!r} has {size} bytes, not {part.size}")
 
     def _range(self, key: str, r: ByteRange) -> Buffer | None:
         sizes = [part.size for part in self.parts]
         unsized = [i for i, size in enumerate(sizes) if size is None]
-        first, last = (unsized[0], unsized[-1]) if unsized else (len(sizes), -1)
+        first, last = (unsized[0], unsized[-1]) if unsized else (len(sizes), len(sizes))
         head, tail = sum(s or 0 for s in sizes[:first]), sum(s or 0 for s in sizes[last + 1 :])
+        if not unsized:
+            return self._read(key, 0, sizes, *r.resolve(head))
         if r.start >= 0 and r.stop is not None and 0 <= r.stop <= head:
             return self._read(key, 0, sizes[:first], r.start, r.stop)
-        if unsized and -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
+        if -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
             return self._read(key, last + 1, sizes[last + 1 :], tail + r.start, tail + (r.stop or 0))
         if len(unsized) == 1 and r.start >= head and r.stop is not None and r.stop > r.start:
             # perhaps all of it lies in the part without a size: one request tells, unless that ends too early
@@ -154,7 +158,7 @@ class PartsStore(Store):
         for (i, length), value in zip(wanted, found, strict=True):
             if value is not None and len(value) != length:
                 self._sizes(key)  # says which part has which size
-                raise TruncatedError(f"the part {key + self.parts[i].key_suffix!r} has changed meanwhile", key=key)
+                raise TruncatedError(f"the part {key + self.parts[i].key_suffix!r} has changed meanwhile")
         return b"".join(value for value in found if value is not None)
 
     def _sizes(self, key: str) -> list[int] | None:

@@ -15,11 +15,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.source import ByteSource, Stored
+from zarrlite.stores.locks import KeyLocks
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
+_locks = KeyLocks()
 Update = Callable[[Buffer | None], Buffer | None]
 Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
 
@@ -94,9 +98,13 @@ class Store(ABC):
         value = self.get(key)
         return None if value is None else len(value)
 
-    def lock(self, key: str) -> AbstractContextManager[None]:
-        """Exclude every other writer of this key while the context lasts; nothing to exclude in a read-only store."""
-        return contextlib.nullcontext()
+    def source(self, key: str) -> ByteSource:
+        """A value to be read in several steps; where a store can, all of them see the same value."""
+        return Stored(self, key)
+
+    def lock(self, key: str) -> AbstractContextManager[Any]:
+        """Exclude every other writer of this key, in this process at least, while the context lasts."""
+        return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))
 
     def update(self, key: str, fn: Update) -> None:
         """Replace a value by what `fn` makes of it, atomically; None for absent, both ways."""

@@ -16,9 +16,11 @@ import itertools
 import os
 import stat
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
-from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
+from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
 from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import files
 from zarrlite.stores.base import Listing, Store, Update, check_prefix
 from zarrlite.stores.filelock import hold, prune, remove_directory
@@ -91,10 +93,7 @@ class LocalStore(Store):
             if fd is None:
                 return [None] * len(ranges)
             try:
-                info = os.fstat(fd)
-                if not stat.S_ISREG(info.st_mode):  # a directory: a prefix of other keys
-                    return [None] * len(ranges)
-                return [files.read(fd, *byte_range.resolve(info.st_size)) for byte_range in ranges]
+                return _read_ranges(fd, ranges) or [None] * len(ranges)
             finally:
                 os.close(fd)
         except StoreError:
@@ -117,6 +116,10 @@ class LocalStore(Store):
             if error.errno in files.MISSING:
                 return None
             raise
+
+    def source(self, key: str) -> ByteSource:
+        # a subclass with a `get` of its own is asked by it
+        return OpenFile(self, key) if type(self).get is LocalStore.get else Stored(self, key)
 
     # Listing
 
@@ -242,6 +245,42 @@ class LocalStore(Store):
         for directory in reversed(directories):
             if directory != self.root:
                 remove_directory(directory)
+
+
+class OpenFile(Stored):
+    """A value read in parts from one open file: all of them are of the same value, whatever replaces it meanwhile."""
+
+    store: LocalStore
+    read_all = ByteSource.read_all
+
+    def __init__(self, store: LocalStore, key: str) -> None:
+        super().__init__(store, key)
+        self._fd: int | None = None
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        try:
+            if self._fd is None:
+                self._fd = self.store._open(self.key)
+            return None if self._fd is None else _read_ranges(self._fd, ranges, self.max_size)
+        except StoreError:
+            raise
+        except OSError as error:
+            raise _failure(error, "read", self.key) from error
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+
+def _read_ranges(fd: int, ranges: Sequence[ByteRange], max_size: int | None = None) -> list[Any] | None:
+    """Parts of an open file; None: it is a directory, a prefix of other keys."""
+    info = os.fstat(fd)
+    if not stat.S_ISREG(info.st_mode):
+        return None
+    if max_size is not None and info.st_size > max_size:
+        raise TruncatedError(f"has {info.st_size} bytes, at most {max_size} fit here")
+    return [files.read(fd, *byte_range.resolve(info.st_size)) for byte_range in ranges]
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:

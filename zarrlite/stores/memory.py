@@ -7,11 +7,12 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.source import ByteSource, Stored
 from zarrlite.stores.base import Store, check_key, check_prefix, flat
 from zarrlite.stores.locks import KeyLocks
 
@@ -48,6 +49,9 @@ class MappingStore(Store):
         value = self._mapping.get(check_key(key))
         return None if value is None else memoryview(value).nbytes
 
+    def source(self, key: str) -> ByteSource:
+        return _Pinned(self, key)
+
     def set(self, key: str, value: Buffer) -> None:
         frozen = value if type(value) is bytes else bytes(flat(value))
         with self.lock(key), _locks((id(self._mapping), _WHOLE)):
@@ -71,6 +75,23 @@ class MappingStore(Store):
     def _snapshot(self) -> dict[str, Any]:
         with _locks((id(self._mapping), _WHOLE)):
             return dict(self._mapping)
+
+
+class _Pinned(Stored):
+    """A value as it was when it was first read, if it is one that cannot change."""
+
+    def __init__(self, store: MappingStore, key: str) -> None:
+        super().__init__(store, key)
+        self._mapping = store._mapping
+        self._value: Any = None
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        if self._value is None:
+            self._value = self._mapping.get(self.key)
+        found = super().read(ranges)
+        if type(self._value) is bytes and self._mapping.get(self.key) is not self._value:
+            return [byte_range.of(self._value) for byte_range in ranges]  # replaced meanwhile
+        return found
 
 
 class MemoryStore(MappingStore):

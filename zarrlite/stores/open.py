@@ -36,6 +36,8 @@ def open_store(store: StoreLike, *, read_only: bool = False) -> Store:
     if isinstance(store, str):
         store = _resolve(store)
     if isinstance(store, str | os.PathLike):
+        if os.path.isfile(store):
+            raise ArgumentError(f"{os.fspath(store)!r} is a file; a store is a directory")
         return LocalStore(store, read_only=read_only)
     found = _wrap(store)
     return ReadOnlyStore(found) if read_only and not found.read_only else found

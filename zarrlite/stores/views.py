@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from zarrlite.errors import ReadOnlyError
 from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.source import ByteSource
 from zarrlite.stores.base import Listing, Store, Update, check_key, check_prefix
 
 
@@ -76,6 +77,11 @@ class PrefixStore(Store):
         start = len(self.prefix)
         return [key[start:] for key in keys], [name[start:] for name in prefixes]
 
+    def source(self, key: str) -> ByteSource:
+        if type(self) is PrefixStore:
+            return self.store.source(self.prefix + check_key(key))
+        return super().source(key)  # a subclass may read otherwise
+
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return self.store.location(self.prefix + prefix)
 
@@ -86,7 +92,10 @@ class PrefixStore(Store):
         return self.store.lock(self.prefix + check_key(key))
 
     def update(self, key: str, fn: Update) -> None:
-        self.store.update(self.prefix + check_key(key), fn)
+        if type(self) is PrefixStore:
+            self.store.update(self.prefix + check_key(key), fn)
+        else:  # a subclass may read and write otherwise
+            super().update(key, fn)
 
 
 class ReadOnlyStore(Store):
@@ -120,6 +129,9 @@ class ReadOnlyStore(Store):
 
     def list_dir(self, prefix: str) -> Listing:
         return self.store.list_dir(prefix)
+
+    def source(self, key: str) -> ByteSource:
+        return self.store.source(key) if type(self) is ReadOnlyStore else super().source(key)
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return self.store.location(prefix)
