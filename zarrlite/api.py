@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from zarrlite.array import Array, ArrayOptions
+from zarrlite.array import Array
+from zarrlite.chunks import ArrayOptions
 from zarrlite.config import Json
 from zarrlite.creation import check_format, check_keywords, create_array_at
 from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError
@@ -181,7 +182,7 @@ def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrit
     nodes = [("", source), *(source.members(None) if isinstance(source, Group) else ())]
     for below, node in nodes:
         if isinstance(node, Array):
-            Array(target, prefix + below if below else where, node.metadata)._erase_leftovers()
+            Array(target, prefix + below if below else where, node.metadata)._chunks.erase_leftovers()
     # chunks first and documents from the leaves up: what can be opened is complete
     keys = list(source.store.list_prefix(origin))
     documents = [key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")]

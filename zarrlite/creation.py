@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from zarrlite import registry
-from zarrlite.array import Array, ArrayOptions
+from zarrlite.array import Array
 from zarrlite.chunk_grids import Regular
+from zarrlite.chunks import ArrayOptions
 from zarrlite.codecs.base import ArrayArrayCodec, BytesBytesCodec
 from zarrlite.config import Context, Json, dump_json, load_json
 from zarrlite.data_types import DataType, from_dtype
@@ -219,7 +220,7 @@ def create_array_at(
     metadata = array_metadata(shape, dtype, **kwargs)
     array = Array(store, path, metadata, options)
     write_new(store, path, metadata, overwrite=overwrite)
-    array._erase_leftovers()
+    array._chunks.erase_leftovers()
     if data is not None and write_data:
         try:
             array[...] = data

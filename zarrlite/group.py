@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from zarrlite.array import Array, ArrayOptions
+from zarrlite.array import Array
+from zarrlite.chunks import ArrayOptions
 from zarrlite.config import Json, escape
 from zarrlite.creation import array_metadata, create_array_at
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError

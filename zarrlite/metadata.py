@@ -20,7 +20,7 @@ from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
 from zarrlite.codecs.base import ArraySpec, Codec, byte_order_of
 from zarrlite.config import Config, Context, Faults, Json, dump_json, escape, is_integer, load_json, show
 from zarrlite.data_types.base import DataType
-from zarrlite.errors import FaultKind, MetadataError
+from zarrlite.errors import MetadataError
 from zarrlite.extension import Ignored
 from zarrlite.names import name_fault
 from zarrlite.pipeline import Pipeline, parse_chain
@@ -223,7 +223,8 @@ class _ArrayParser:
             return None
         for i, name in enumerate(names):
             if name is not None and not isinstance(name, str):
-                raise self._fault(f"must be a string or null, not {show(name)}", f"/dimension_names/{i}", "type")
+                fault = MetadataError(f"must be a string or null, not {show(name)}", pointer=f"/{i}", kind="type")
+                raise fault.under("/dimension_names", self.context.document)
         shape = self.found.get("shape", names)
         if len(names) != len(shape):
             raise self.top.error(
@@ -246,9 +247,6 @@ class _ArrayParser:
             return data_type.parse_fill_value(value, byte_order_of(self.found.get("codecs", ())))
         except MetadataError as error:
             raise error.under("/fill_value", self.context.document) from None
-
-    def _fault(self, message: str, pointer: str, kind: FaultKind) -> MetadataError:
-        return MetadataError(message, pointer=pointer, kind=kind, document=self.context.document)
 
 
 def _check_format(top: Config) -> None:
