@@ -15,10 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import ArgumentError, Array, MemoryStore, MetadataError, UnknownExtensionError, ZarrliteError
+from zarrlite import (
+    ArgumentError,
+    Array,
+    MemoryStore,
+    MetadataError,
+    NodeExistsError,
+    UnknownExtensionError,
+    ZarrliteError,
+)
 from zarrlite.chunk_key_encodings.default import DefaultKeys
 from zarrlite.chunk_key_encodings.v2 import V2Keys
-from zarrlite.codecs import Bytes, Crc32c, Gzip, ShardingIndexed, Transpose, Zstd
+from zarrlite.codecs import Bytes, Crc32c, Gzip, Pad, ShardingIndexed, Transpose, Zstd
 from zarrlite.creation import CHUNK_BYTES, guess_chunks
 
 
@@ -628,3 +636,80 @@ def test_refusals(arguments: dict[str, Any], error: type[ZarrliteError], message
 def test_codecs_as_one_string_is_explained() -> None:
     with pytest.raises(ArgumentError, match="codecs"):
         create(codecs="zstd")
+
+
+# Runtime options.
+
+
+def test_runtime_options_come_with_the_objects_or_by_pointer() -> None:
+    for arguments in (
+        {"codecs": [Bytes(), Pad("start", 2, padding_func=lambda data: b"by")]},
+        {"codecs": [Bytes(), Pad("start", 2)], "options": {"/codecs/1": {"padding_func": lambda data: b"by"}}},
+    ):
+        for made in (
+            zarrlite.create_array(MemoryStore(), data=np.arange(3, dtype="u1"), **arguments),
+            zarrlite.open(MemoryStore(), data=np.arange(3, dtype="u1"), mode="w", **arguments),
+        ):
+            assert bytes(made.store.get("c/0") or b"") == b"by\0\1\2"
+            assert "padding_func" not in json.dumps(document(made))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"/codecs/9": {"padding_func": len}}, "options: no extension stands at '/codecs/9' in new array"),
+        ({"/codecs/1": {"level": 3}}, "options['/codecs/1']: pad has keep_padding, padding_func, not 'level'"),
+        ([1], "options are given as {JSON pointer: {option: value}}"),
+        ({"/codecs/1": 5}, "options are given as {JSON pointer: {option: value}}"),
+        ({"/codecs/1": {"keep_padding": True}}, "give runtime options with the extensions, or as options=, not both"),
+    ],
+    ids=repr,
+)
+def test_runtime_options_that_meet_nothing_are_refused(options: Any, message: str) -> None:
+    both = message.startswith("give")
+    codecs = [Bytes(), Pad("start", 2, padding_func=(lambda data: b"by") if both else None)]
+    with pytest.raises(ArgumentError) as caught:
+        zarrlite.create_array(MemoryStore(), shape=3, dtype="u1", codecs=codecs, options=options)
+    assert str(caught.value) == message
+
+
+def test_a_misspelt_keyword_is_told_with_the_right_one() -> None:
+    for call in (zarrlite.create_array, zarrlite.open, zarrlite.open_array):
+        with pytest.raises(ArgumentError) as caught:
+            call(MemoryStore(), shape=3, dtype="u1", chunk=2)
+        assert str(caught.value) == "there is no keyword 'chunk'; 'chunks' is one"
+    with pytest.raises(ArgumentError, match=r"^there is no keyword 'qqqq'$"):
+        create(qqqq=1)
+
+
+def test_chunks_true_is_auto_and_false_is_one() -> None:
+    assert create(shape=(5000, 5000), chunks=True).chunks == create(shape=(5000, 5000)).chunks
+    assert create(shape=(50, 7), chunks=False).chunks == (50, 7)
+
+
+def test_what_could_not_be_filled_is_not_there() -> None:
+    class Full(MemoryStore):
+        def set(self, key: str, value: Any) -> None:
+            if key == "x/c/1":
+                raise OSError("no space left")
+            super().set(key, value)
+
+    store = Full()
+    with pytest.raises(OSError, match="no space left"):
+        zarrlite.create_array(store, name="x", data=np.arange(1, 7), chunks=2)
+    assert list(store.list()) == ["zarr.json"]
+
+
+def test_record_arrays_are_structs() -> None:
+    data = np.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])
+    made = zarrlite.create_array(MemoryStore(), data=data)
+    assert made.metadata.data_type.name == "struct"
+    assert made[0].tolist() == (1, 2.0)
+
+
+def test_an_array_is_not_made_on_top_of_version_2() -> None:
+    store = MemoryStore({"a/.zarray": b"{}", "a/0": b"data"})
+    with pytest.raises(NodeExistsError):
+        zarrlite.create_array(store, name="a", shape=1, dtype="u1")
+    zarrlite.create_array(store, name="a", shape=1, dtype="u1", overwrite=True)
+    assert sorted(store.list()) == ["a/zarr.json", "zarr.json"]

@@ -53,9 +53,7 @@ def open(  # noqa: A001
     if existing is not None:
         return _node(place, where, existing, behaviour, strict, use_consolidated)
     if create.get("shape") is not None or create.get("data") is not None:
-        return create_array_at(
-            place, where, overwrite=mode == "w", default_options=behaviour, runtime_options=options, **create
-        )
+        return create_array_at(place, where, overwrite=mode == "w", behaviour=behaviour, options=options, **create)
     attributes = create.pop("attributes", None)
     create.pop("zarr_format", None)
     if create:
@@ -142,7 +140,8 @@ def create_array(
     `chunks`, `shards`, `filters`, `serializer`, `compressors`, `fill_value`, `attributes`, `chunk_key_encoding`,
     `dimension_names` and `config` are zarr-python's. `codecs` is the whole chain instead of shards to compressors
     (`chunks` is then the shape of the chunk grid), `storage_transformers` the stack below it. Extensions are given as
-    objects, as JSON or by name. `missing_chunks` and `write_empty_chunks` hold for the object returned.
+    objects, as JSON or by name; `options` are theirs at run time, by JSON pointer. `missing_chunks` and
+    `write_empty_chunks` hold for the object returned.
 
     >>> create_array("memory://", shape=(4, 4), dtype="float32", chunks=(2, 2)).chunks
     (2, 2)

@@ -45,7 +45,7 @@ def array_metadata(
     chunk_key_encoding: Any = None,
     dimension_names: Sequence[str | None] | None = None,
     storage_transformers: Sequence[Any] = (),
-    runtime_options: Options | None = None,
+    options: Options | None = None,
 ) -> ArrayMetadata:
     """The metadata of a new array."""
     shape = normalize_shape(shape)
@@ -58,11 +58,11 @@ def array_metadata(
     elif isinstance(codecs, (str, dict)):
         raise ArgumentError(f"codecs= takes a list of codecs, not {codecs!r}")
     else:
-        chain = [_coerce(registry.codecs, codec) for codec in codecs]
+        chain = [registry.codecs.coerce(codec) for codec in codecs]
     if shards is not None:
         inner, chunk_shape = chunk_shape, _shard_shape(shards, chunk_shape, shape)
-        chain = [_coerce(registry.codecs, _sharding(inner, chain))]
-    transformers = tuple(_coerce(registry.storage_transformers, t) for t in storage_transformers)
+        chain = [_sharding(inner, chain)]
+    transformers = tuple(registry.storage_transformers.coerce(t) for t in storage_transformers)
     names = None if dimension_names is None else tuple(dimension_names)
     metadata = ArrayMetadata(
         shape=shape,
@@ -75,7 +75,7 @@ def array_metadata(
         storage_transformers=transformers or None,
         dimension_names=names,
     )
-    return _checked(metadata, runtime_options)
+    return _checked(metadata, options)
 
 
 def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
@@ -91,10 +91,6 @@ def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
         return ArrayMetadata.from_json(document, Context(document="new array", options=options))
     except MetadataError as error:
         raise error.under("", "new array") from None
-
-
-def _coerce(kind: registry.Registry[Any], value: Any) -> Any:
-    return kind.coerce(value)
 
 
 def guess_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -142,7 +138,7 @@ def _lengths(argument: str, value: Any, ndim: int) -> tuple[int, ...]:
 def _key_encoding(value: Any) -> Any:
     if isinstance(value, dict) and "separator" in value:  # zarr-python's own spelling
         value = {"name": value.get("name"), "configuration": {k: v for k, v in value.items() if k != "name"}}
-    return _coerce(registry.chunk_key_encodings, value or "default")
+    return registry.chunk_key_encodings.coerce(value or "default")
 
 
 def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any) -> list[Any]:
@@ -155,7 +151,7 @@ def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any)
     if _is_auto(compressors):
         compressors = "zstd"
     last = _as_list(compressors, BytesBytesCodec, "compressors", "bytes -> bytes")
-    return [*first, _coerce(registry.codecs, serializer), *last]
+    return [*first, registry.codecs.coerce(serializer), *last]
 
 
 def _is_auto(value: Any) -> bool:
@@ -166,7 +162,7 @@ def _as_list(values: Any, cls: type[Any], argument: str, kind: str) -> list[Any]
     if values is None:
         return []
     items = list(values) if isinstance(values, (list, tuple)) else [values]
-    codecs = [_coerce(registry.codecs, item) for item in items]
+    codecs = [registry.codecs.coerce(item) for item in items]
     for codec in codecs:
         if not isinstance(codec, cls):
             raise ArgumentError(f"{argument}= takes {kind} codecs; {codec.name} is none")
@@ -204,7 +200,7 @@ def create_array_at(
     order: str | None = None,
     zarr_format: int | None = 3,
     storage_options: None = None,
-    default_options: ArrayOptions = ArrayOptions(),
+    behaviour: ArrayOptions = ArrayOptions(),
     **kwargs: Any,
 ) -> Array:
     """Create an array at a path of a store, and fill it from `data`."""
@@ -216,9 +212,9 @@ def create_array_at(
         data, shape, dtype = _data(data, shape, dtype)
     if shape is None or dtype is None:
         raise ArgumentError("an array needs shape= and dtype=, or data=")
-    options = _options(default_options, write_empty_chunks, missing_chunks, config)
+    behaviour = _behaviour(behaviour, write_empty_chunks, missing_chunks, config)
     metadata = array_metadata(shape, dtype, **kwargs)
-    array = Array(store, path, metadata, options)
+    array = Array(store, path, metadata, behaviour)
     write_new(store, path, metadata, overwrite=overwrite)
     array._chunks.erase_leftovers()
     if data is not None and write_data:
@@ -231,7 +227,7 @@ def create_array_at(
     return array
 
 
-CREATE_KEYWORDS = {*(array_metadata.__kwdefaults__ or ()), *(create_array_at.__kwdefaults__ or ())}
+CREATE_KEYWORDS = {*(array_metadata.__kwdefaults__ or ()), *(create_array_at.__kwdefaults__ or ())} - {"behaviour"}
 
 
 def check_keywords(given: Mapping[str, Any]) -> None:
@@ -276,7 +272,7 @@ def _guess(data: Any) -> Any:
     return array
 
 
-def _options(
+def _behaviour(
     default: ArrayOptions, write_empty: bool | None, missing: Any, config: Mapping[str, Any] | None
 ) -> ArrayOptions:
     """Runtime options from keywords, and from zarr-python's `config`."""

@@ -200,7 +200,7 @@ class Group(Node):
 
     def create_array(self, name: str, **kwargs: Any) -> Array:
         """A new array below this group; takes what `zarrlite.create_array` takes."""
-        return create_array_at(self.store, self._below(name), default_options=self.options, **kwargs)
+        return create_array_at(self.store, self._below(name), behaviour=self.options, **kwargs)
 
     def require_array(self, name: str, *, shape: Any, dtype: Any, **kwargs: Any) -> Array:
         """The array at this path, made if there is none; one that is there must have this shape and data type."""
