@@ -39,7 +39,7 @@ def test_every_code_block_of_the_readme_runs_and_prints_what_stands_below_it(tmp
             assert content == printed
         else:
             assert language in ("console", "toml")
-    assert count == 8
+    assert count == 9
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile():
@@ -62,6 +62,8 @@ def test_the_demo_shows_a_round_trip():
     text = "\n".join(lines)
     assert "equals what was written : True" in text
     assert "└── plain (512, 512) uint16" in text
+    assert "reads as what was written  : True" in text
+    assert "extended/c/0/0.bin.crc32c" in text
     assert re.search(r"ChecksumError: chunk deep/sharded/c/0/0", text)
 
 

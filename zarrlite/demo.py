@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 import zarrlite
-from zarrlite.codecs import Crc32c, Zstd
+from zarrlite.chunk_key_encodings import SuffixKeys
+from zarrlite.codecs import Bytes, Crc32c, Pad, Zstd
 from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.storage_transformers import ConcatParts, Part
 from zarrlite.stores import LocalStore
 
 
@@ -71,6 +73,20 @@ def main(show: Callable[[str], object] = print) -> None:
         value = one[100, 200]
         show(f"\nOne element of a shard, {value}, costs the index and one inner chunk:\n")
         show("\n".join(store.reads))
+
+        show("\nThe proposed extensions: a header, a file name extension, the checksum in an object of its own:\n")
+        extended = root.create_array(
+            "extended",
+            data=image[:256, :256],
+            chunks=(256, 256),
+            codecs=[Bytes(), Zstd(), Pad("start", 16, b"MY_CUSTOM_HEADER"), Crc32c()],
+            chunk_key_encoding=SuffixKeys(".bin"),
+            storage_transformers=[ConcatParts((Part(""), Part(".crc32c", 4)))],
+        )
+        for key in root.store.list_prefix("extended/"):
+            show(f"{root.store.size(key):>8} {key}")
+        show(f"first bytes of the chunk   : {bytes(root.store.get('extended/c/0/0.bin', ByteRange(0, 16)) or b'')!r}")
+        show(f"reads as what was written  : {np.array_equal(extended[...], image[:256, :256])}")
 
         show("\nDamage is an error, never wrong data:\n")
         key = "deep/sharded/c/0/0"

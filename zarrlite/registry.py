@@ -190,7 +190,12 @@ codecs: Registry[Any] = Registry(
 storage_transformers: Registry[Any] = Registry(
     "storage_transformer",
     ignorable=True,
-    modules={"concat-parts": "zarrlite.storage_transformers.concat_parts"},
+    modules={
+        "concat-parts": "zarrlite.storage_transformers.concat_parts",
+        "sharding": "zarrlite.storage_transformers.sharding",
+        "http://purl.org/zarr/spec/storage-transformers/sharding/1.0": "zarrlite.storage_transformers.sharding",
+        "https://purl.org/zarr/spec/storage_transformers/sharding/1.0": "zarrlite.storage_transformers.sharding",
+    },
 )
 
 REGISTRIES = {r.kind: r for r in (data_types, chunk_grids, chunk_key_encodings, codecs, storage_transformers)}

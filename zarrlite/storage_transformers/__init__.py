@@ -1,5 +1,26 @@
-"""The storage transformers."""
+"""The storage transformers, each in a file of its own; modules load when their transformer is first met."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from zarrlite.storage_transformers.base import StorageTransformer
 
-__all__ = ["StorageTransformer"]
+if TYPE_CHECKING:
+    from zarrlite.storage_transformers.concat_parts import ConcatParts, Part
+    from zarrlite.storage_transformers.sharding import Sharding
+
+_CLASSES = {"ConcatParts": "concat_parts", "Part": "concat_parts", "Sharding": "sharding"}
+
+__all__ = ["ConcatParts", "Part", "Sharding", "StorageTransformer"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return getattr(importlib.import_module(f"zarrlite.storage_transformers.{_CLASSES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
