@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from zarrlite.registry import REGISTRIES
 
 settings.register_profile(
     "zarrlite",
@@ -16,6 +19,19 @@ settings.register_profile(
     derandomize=not os.environ.get("ZARRLITE_RANDOM"),  # the same examples on every run, unless others are asked for
 )
 settings.load_profile("zarrlite")
+
+
+for kind in REGISTRIES.values():
+    kind.classes()  # loads what is built in, which registers itself only once
+
+
+@pytest.fixture(autouse=True)
+def _registries() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    before = [(kind, dict(kind._classes), list(kind._patterns), set(kind._unknown)) for kind in REGISTRIES.values()]
+    yield
+    for kind, classes, patterns, unknown in before:
+        kind._classes, kind._patterns, kind._unknown = classes, patterns, unknown
 
 
 def load_peer(name: str) -> ModuleType:

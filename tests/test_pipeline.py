@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +34,7 @@ from zarrlite.codecs import (
 )
 from zarrlite.config import Context
 from zarrlite.data_types import from_dtype
-from zarrlite.errors import ArgumentError, ChecksumError, DataError, MetadataError, MetadataWarning
+from zarrlite.errors import ArgumentError, ChecksumError, DataError, MetadataError, MetadataWarning, TruncatedError
 from zarrlite.extension import Ignored
 from zarrlite.indexing import basic
 from zarrlite.pipeline import Pipeline, check_chain, parse_chain
@@ -716,3 +717,24 @@ def test_a_selection_keeps_its_order_of_axes_through_every_codec() -> None:
     turned = Selection(everything((4, 2, 3)).parts, [(2,), (0,), (1,)])
     source: ByteSource = Held(bound.encode(array))
     np.testing.assert_array_equal(bound.read(source, turned), array.transpose(2, 0, 1))
+
+
+def test_a_shard_may_have_any_amount_of_unused_space(tmp_path: Path) -> None:
+    store = zarrlite.LocalStore(tmp_path)
+    array = zarrlite.create_array(store, data=np.arange(4, dtype="u1"), codecs=[shards((2,), (Bytes(),))])
+    shard = bytes(store.get("c/0") or b"")
+    index = np.frombuffer(shard[4:], "<u8", 4) + np.array([2**20, 0] * 2, "u8")
+    encoded = array.metadata.pipeline((4,)).serializer.format.encode_index(index.reshape(2, 2))
+    store.set("c/0", bytes(2**20) + shard[:4] + bytes(encoded))
+    assert array[...].tolist() == [0, 1, 2, 3]
+    assert array[3] == 3
+
+
+def test_a_value_longer_than_any_chunk_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    for codecs in ([Bytes()], [Bytes(), Zstd(), Crc32c()]):
+        array = zarrlite.create_array(tmp_path, data=np.arange(4, dtype="u1"), codecs=codecs, overwrite=True)
+        with open(tmp_path / "c/0", "r+b") as file:
+            file.truncate(2**40)  # a hole, which takes no room on disk
+        for index in (..., 3):
+            with pytest.raises(TruncatedError, match="has 1099511627776 bytes, at most"):
+                array[index]

@@ -89,17 +89,14 @@ class Pipeline:
             self.serializer = codec.prepare(spec)
             self.encoded_size = self.serializer.encoded_size  # of the whole chain; None: it depends on the data
             self.limit = self.serializer.limit  # the most bytes that the whole chain can make
+            self.max_size = self.serializer.max_size  # the most that can be stored; None: there is no telling
         elif isinstance(codec, BytesBytesCodec):
             self.compressors.append((codec, self.limit))
             self.limit = Limit(codec.max_encoded_size(self.limit.fixed), self.limit.per_byte)
+            self.max_size = None if self.max_size is None else codec.max_encoded_size(self.max_size)
             if self.encoded_size is not None:
                 self.encoded_size = codec.encoded_size(self.encoded_size)
         return spec
-
-    @property
-    def max_size(self) -> int | None:
-        """The most bytes that a stored chunk can have; None: there is no telling."""
-        return None if self.limit.per_byte else self.limit.fixed
 
     def read(self, source: ByteSource, selection: Selection, budget: Budget | None = None) -> Array | None:
         """The selected elements; None: the chunk is missing."""

@@ -166,6 +166,11 @@ class Serializer:
         """
         return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
 
+    @property
+    def max_size(self) -> int | None:
+        """The most bytes that a stored chunk can have; None: there is no telling."""
+        return None if self.limit.per_byte else self.limit.fixed
+
     needs_old: bool = False  # whether `encode` looks at the value that is overwritten
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:

@@ -137,6 +137,11 @@ class ShardSerializer(Serializer):
             return Limit(super().limit.fixed + self.format.index_size, chunk.per_byte)
         return Limit(2 * self.format.count * chunk.fixed + self.format.index_size + 2**16)
 
+    @property
+    def max_size(self) -> None:
+        """None: any amount of unused space is allowed in a shard that is not encoded further."""
+        return None
+
     def number(self, coords: Shape) -> int:
         """The place of an inner chunk in the index."""
         n = 0
