@@ -37,6 +37,23 @@ def picture(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
     return smooth.astype("uint16")
 
 
+def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Callable[[str], object]) -> None:
+    """A chunk with a header, a suffixed key and its checksum apart."""
+    show("\nThe proposed extensions: a header, a file name extension, the checksum in an object of its own:\n")
+    extended = root.create_array(
+        "extended",
+        data=image,
+        chunks=(256, 256),
+        codecs=[Bytes(), Zstd(), Pad("start", 16, b"MY_CUSTOM_HEADER"), Crc32c()],
+        chunk_key_encoding=SuffixKeys(".bin"),
+        storage_transformers=[ConcatParts((Part(""), Part(".crc32c", 4)))],
+    )
+    for key in root.store.list_prefix("extended/"):
+        show(f"{root.store.size(key):>8} {key}")
+    show(f"first bytes of the chunk   : {bytes(root.store.get('extended/c/0/0.bin', ByteRange(0, 16)) or b'')!r}")
+    show(f"reads as what was written  : {np.array_equal(extended[...], image)}")
+
+
 def main(show: Callable[[str], object] = print) -> None:
     """The tour."""
     with tempfile.TemporaryDirectory() as folder:
@@ -74,19 +91,7 @@ def main(show: Callable[[str], object] = print) -> None:
         show(f"\nOne element of a shard, {value}, costs the index and one inner chunk:\n")
         show("\n".join(store.reads))
 
-        show("\nThe proposed extensions: a header, a file name extension, the checksum in an object of its own:\n")
-        extended = root.create_array(
-            "extended",
-            data=image[:256, :256],
-            chunks=(256, 256),
-            codecs=[Bytes(), Zstd(), Pad("start", 16, b"MY_CUSTOM_HEADER"), Crc32c()],
-            chunk_key_encoding=SuffixKeys(".bin"),
-            storage_transformers=[ConcatParts((Part(""), Part(".crc32c", 4)))],
-        )
-        for key in root.store.list_prefix("extended/"):
-            show(f"{root.store.size(key):>8} {key}")
-        show(f"first bytes of the chunk   : {bytes(root.store.get('extended/c/0/0.bin', ByteRange(0, 16)) or b'')!r}")
-        show(f"reads as what was written  : {np.array_equal(extended[...], image[:256, :256])}")
+        show_extensions(root, image[:256, :256], show)
 
         show("\nDamage is an error, never wrong data:\n")
         key = "deep/sharded/c/0/0"

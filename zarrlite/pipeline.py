@@ -100,8 +100,7 @@ class Pipeline:
 
     def read(self, source: ByteSource, selection: Selection, budget: Budget | None = None) -> Array | None:
         """The selected elements; None: the chunk is missing."""
-        for codec, limit in reversed(self.compressors):
-            source = codec.view(source, limit)
+        source = self._decompressed(source)
         if budget is not None:
             budget.spend(source.size() or 0)
         elements = self.serializer.view(source)
@@ -113,14 +112,14 @@ class Pipeline:
         """The stored form of a whole chunk, which takes the place of an old one."""
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
-        replaced = self._decompress(old) if self.serializer.needs_old else None
+        replaced = self._decompressed(Held(old)).read_all() if self.serializer.needs_old else None
         return self._compress(self.serializer.encode(array, replaced), old)
 
-    def _decompress(self, stored: Buffer | None) -> Buffer | None:
-        source: ByteSource = Held(stored)
+    def _decompressed(self, source: ByteSource) -> ByteSource:
+        """What the array -> bytes codec reads from."""
         for codec, limit in reversed(self.compressors):
             source = codec.view(source, limit)
-        return source.read_all()
+        return source
 
     def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
         """For each bytes -> bytes codec what it made of the old value, as far as any of them asks for it."""
@@ -163,7 +162,7 @@ class Pipeline:
         if inner is None:
             return self._rewrite(old, selection, values)
         whole = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
-        new = self.serializer.update(None if whole else self._decompress(old), *inner)
+        new = self.serializer.update(None if whole else self._decompressed(Held(old)).read_all(), *inner)
         return None if new is None else self._compress(new, old)
 
     def _rewrite(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:

@@ -2,7 +2,6 @@
 
 Rules
 - A range reads as a Python slice: `value[start:stop]`, negative counts from the end, beyond the end is clamped.
-- Ranges can be shifted through a header and a footer of known length without knowing the size of the value.
 """
 
 from __future__ import annotations

@@ -25,6 +25,18 @@ NEAR: Final = 2**13  # bytes between two entries that cost less to read along th
 Entry = tuple[int, int]  # offset, length
 
 
+def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
+    """The place of a chunk in the index.
+
+    >>> row_major((1, 0), (2, 3))
+    3
+    """
+    number = 0
+    for c, n in zip(coords, shape, strict=True):
+        number = number * n + c
+    return number
+
+
 class ShardIndex(NamedTuple):
     """Where the chunks of one shard are; entries are checked when they are asked for."""
 

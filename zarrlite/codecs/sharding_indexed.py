@@ -26,7 +26,7 @@ from zarrlite.ranges import Buffer
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
-from zarrlite.shards import ABSENT, Entry, ShardFormat
+from zarrlite.shards import ABSENT, Entry, ShardFormat, row_major
 from zarrlite.source import ArraySource, Budget, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
 
@@ -144,10 +144,7 @@ class ShardSerializer(Serializer):
 
     def number(self, coords: Shape) -> int:
         """The place of an inner chunk in the index."""
-        n = 0
-        for c, length in zip(coords, self.grid, strict=True):
-            n = n * length + c
-        return n
+        return row_major(coords, self.grid)
 
     def view(self, source: ByteSource) -> ArraySource:
         return _Shard(self, source)

@@ -27,7 +27,7 @@ from zarrlite.errors import MetadataError, ShardError
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.registry import codecs, data_types, register
-from zarrlite.shards import ABSENT, Entry, ShardFormat
+from zarrlite.shards import ABSENT, Entry, ShardFormat, row_major
 from zarrlite.source import Limit
 from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.stores.base import Store, check_prefix
@@ -105,10 +105,8 @@ class ShardsStore(Store):
         if coords is None:
             return None
         shard = tuple(c // n for c, n in zip(coords, self.per_shard, strict=True))
-        number = 0
-        for c, n in zip(coords, self.per_shard, strict=True):
-            number = number * n + c % n
-        return self.encoding.encode(shard), number
+        inside = (c % n for c, n in zip(coords, self.per_shard, strict=True))
+        return self.encoding.encode(shard), row_major(inside, self.per_shard)
 
     def _chunk_keys(self, shard_key: str) -> list[str] | None:
         """The keys of all chunks of a shard, in the order of its index; None: the key is not a shard's."""
