@@ -841,11 +841,52 @@ def test_a_damaged_shard_is_an_error(location: str, data: bytes, kind: type, mes
 
 
 PARTLY_DAMAGED = [
-    ((2**63, 2), np.s_[0], ShardError, f"an entry at {2**63} of 2 bytes leaves the shard"),
-    ((2**63, 2), np.s_[0, 2], TruncatedError, f"inner chunk (0, 1): 1 bytes are missing at offset {2**63}"),
+    ((2**63, 2), np.s_[0], ShardError, f"index entry 1 ends at {2**63 + 2}, the chunks end at 2"),
+    ((1, 2), np.s_[0, 2], ShardError, "index entry 1 ends at 3, the chunks end at 2"),
     ((0, ABSENT), np.s_[0, 2], ShardError, f"index entry 1 is half empty: offset 0, length {ABSENT}"),
     ((0, 3), np.s_[0, 2], ShardError, "index entry 1 has 3 bytes, a chunk has at most 2"),
 ]
+
+
+class Unsized(zarrlite.Store):
+    """A store that can do nothing but `get`."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self.values = values
+        self.asked: list[Any] = []
+
+    def get(self, key: str, byte_range: Any = zarrlite.ByteRange()) -> Any:
+        self.asked.append((key, *byte_range))
+        return byte_range.of(self.values[key]) if key in self.values else None
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "message"),
+    [
+        (np.s_[0], ShardError, f"an entry at {2**63} of 2 bytes leaves the shard"),
+        (np.s_[0, 2], TruncatedError, f"inner chunk (0, 1): 1 bytes are missing at offset {2**63}"),
+    ],
+)
+def test_an_entry_outside_of_a_shard_of_unknown_size(index: Any, kind: type, message: str) -> None:
+    codec = sharding().serializer.codec
+    document = zarrlite.create_array({}, shape=(2, 4), dtype="u1", chunks=(2, 4), fill_value=9, codecs=[codec]).metadata
+    shard = b"ab" + shard_index((0, 2), (2**63, 2), NONE, NONE)
+    store = Unsized({"zarr.json": zarrlite.metadata.serialize(document), "c/0/0": shard})
+    with pytest.raises(DataError) as caught:
+        zarrlite.open_array(store, mode="r")[index]
+    assert (type(caught.value), str(caught.value)) == (kind, "chunk c/0/0: " + message)
+
+
+def test_a_store_without_sizes_is_not_read_whole_to_learn_one() -> None:
+    chain = [sharding().serializer.codec, codecs.Pad("start", 7)]
+    held: dict[str, bytes] = {}
+    zarrlite.create_array(held, data=np.arange(8, dtype="u1").reshape(2, 4), chunks=(2, 4), codecs=chain)
+    array = zarrlite.open_array(store := Unsized(held), mode="r")
+    store.asked.clear()
+    assert array[0:1, 2:4].tolist() == [[2, 3]]
+    size = len(held["c/0/0"])
+    index = size - 7 - 8
+    assert store.asked == [("c/0/0", 7 + index - 1, 7 + index), ("c/0/0", -index, None), ("c/0/0", 9, 11)]
 
 
 @pytest.mark.parametrize(("entry", "index", "kind", "message"), PARTLY_DAMAGED)

@@ -724,7 +724,7 @@ def test_a_shard_may_have_any_amount_of_unused_space(tmp_path: Path) -> None:
     array = zarrlite.create_array(store, data=np.arange(4, dtype="u1"), codecs=[shards((2,), (Bytes(),))])
     shard = bytes(store.get("c/0") or b"")
     index = np.frombuffer(shard[4:], "<u8", 4) + np.array([2**20, 0] * 2, "u8")
-    encoded = array.metadata.pipeline((4,)).serializer.format.encode_index(index.reshape(2, 2))
+    encoded = array.metadata.pipeline((4,)).serializer.writer.index(index.reshape(2, 2))
     store.set("c/0", bytes(2**20) + shard[:4] + bytes(encoded))
     assert array[...].tolist() == [0, 1, 2, 3]
     assert array[3] == 3

@@ -84,7 +84,10 @@ class Array(Node):
     @property
     def shards(self) -> Shape | None:
         """The shape of a shard, if the array has any."""
-        return self._grid_chunk_shape if self._inner_chunk_shape else None
+        if self._inner_chunk_shape:
+            return self._grid_chunk_shape
+        unit = self._chunks.unit
+        return unit and tuple(c * n for c, n in zip(self._grid_chunk_shape, unit, strict=True))
 
     @property
     def _inner_chunk_shape(self) -> Shape | None:

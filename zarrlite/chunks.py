@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -21,10 +22,11 @@ from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreEr
 from zarrlite.extension import Ignored
 from zarrlite.metadata import ArrayMetadata
 from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import ALL, Buffer
 from zarrlite.selection import Selection, Shape, Span
-from zarrlite.source import Held
+from zarrlite.source import ByteSource, Held
 from zarrlite.stores import Store
+from zarrlite.stores.base import Change, Update
 
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
@@ -53,6 +55,23 @@ class Chunks:
         for transformer in reversed(metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
                 self.store = transformer.wrap(self.store, metadata)
+        self.unit = self._unit()
+
+    def _unit(self) -> Shape | None:
+        """Chunks along each dimension that are read and written together; None: each on its own."""
+        units = (getattr(transformer, "unit", None) for transformer in self.metadata.storage_transformers or ())
+        shards = list(itertools.takewhile(lambda unit: unit is not None, units))
+        return tuple(math.prod(ns) for ns in zip(*shards, strict=True)) if shards else None
+
+    def _together(self, selection: Selection) -> Iterator[list[Job]]:
+        """What falls on each chunk, by units of chunks; of those only one band along the first dimension is held."""
+        unit = self.unit or ()
+        bands = itertools.groupby(self.grid.project(selection), key=lambda job: job[0][:1] and job[0][0] // unit[0])
+        for _, band in bands:
+            units: dict[Shape, list[Job]] = {}
+            for job in band:
+                units.setdefault(tuple(c // n for c, n in zip(job[0], unit, strict=True)), []).append(job)
+            yield from units.values()
 
     def pipeline(self, coords: Shape) -> Pipeline:
         """The codec chain for one chunk."""
@@ -72,14 +91,30 @@ class Chunks:
 
     def read(self, selection: Selection, out: NDArray) -> None:
         """Fill `out` with the selected elements."""
-        parallel.run(lambda job: self._read_chunk(job, out), self.grid.project(selection), out.nbytes)
+        if self.unit is None:
+            parallel.run(lambda job: self._read_chunk(job, out), self.grid.project(selection), out.nbytes)
+        else:
+            parallel.run(lambda jobs: self._read_unit(jobs, out), self._together(selection), out.nbytes)
 
-    def _read_chunk(self, job: Job, out: NDArray) -> None:
+    def _read_unit(self, jobs: list[Job], out: NDArray) -> None:
+        """Read several chunks by one request."""
+        sources: list[Held | None] = [None]
+        try:
+            if len(jobs) > 1:
+                requests = [(self._encode_key(coords), ALL) for coords, _, _ in jobs]
+                sources = [Held(value) for value in self.store.get_partial_values(requests)]
+        except DataError:
+            sources = [None] * len(jobs)  # one of them is damaged; each by itself says which
+        for job, source in zip(jobs, sources, strict=True):
+            self._read_chunk(job, out, source)
+
+    def _read_chunk(self, job: Job, out: NDArray, source: ByteSource | None = None) -> None:
         coords, inside, outside = job
         key = self._encode_key(coords)
         pipeline = self.pipeline(coords)
-        source = self.store.source(key)
-        source.max_size = pipeline.max_size
+        if source is None:
+            source = self.store.source(key)
+            source.max_size = pipeline.max_size
         try:
             part = pipeline.read(source, inside)
             if part is None and self.options.missing_chunks == "error":
@@ -91,8 +126,10 @@ class Chunks:
         outside.put(out, pipeline.spec.fill if part is None else part)
 
     def _failed(self, error: Exception, key: str, what: str) -> NoReturn:
-        """Raise an error that says which chunk it is about."""
+        """Raise an error that says which chunk it is about, unless it does already."""
         chunk = self.prefix + key
+        if isinstance(error, ArgumentError) and error.message.startswith("chunk "):
+            raise error
         if isinstance(error, DataError):
             raise error.at(key=chunk) from error.__cause__
         if isinstance(error, MemoryError):
@@ -106,35 +143,79 @@ class Chunks:
     def write(self, selection: Selection, values: NDArray, fields: Any = None) -> None:
         """Overwrite the selected elements, or some fields of them, with values of that shape, or with a single one."""
         nbytes = math.prod(selection.shape) * self.metadata.data_type.dtype.itemsize
-        parallel.run(lambda job: self._write_chunk(job, values, fields), self.grid.project(selection), nbytes)
+        if self.unit is None:
+            jobs = self.grid.project(selection)
+            parallel.run(lambda job: self._write_chunk(job, values, fields), jobs, nbytes)
+        else:
+            units = self._together(selection)
+            parallel.run(lambda jobs: self._write_unit(jobs, values, fields), units, nbytes)
+
+    def _write_unit(self, jobs: list[Job], values: NDArray, fields: Any) -> None:
+        """Write several chunks by one request."""
+        if len(jobs) == 1:
+            self._write_chunk(jobs[0], values, fields)
+            return
+        try:
+            self.store.update_many([self._change(job, values, fields) for job in jobs])
+        except Exception as error:
+            self._failed(error, self._encode_key(jobs[0][0]), "encoded")
 
     def _write_chunk(self, job: Job, values: NDArray, fields: Any) -> None:
-        coords, inside, outside = job
-        key = self._encode_key(coords)
-        part = outside.take(values) if values.ndim else values
+        key, change = self._change(job, values, fields)
         try:
-            if fields is not None:
-                self.store.update(key, lambda old: self._update_fields(coords, old, inside, part, fields))
-            elif inside.spans_all(self.grid.chunk_shape(coords)):
-                self._replace(key, coords, inside, part)
+            pipeline = self.pipeline(job[0])
+            if pipeline.patches and callable(change) and fields is None:
+                with self.store.lock(key):
+                    if not self._patch(key, pipeline, job, values):
+                        self.store.update(key, change)
             else:
-                self.store.update(key, lambda old: self.pipeline(coords).update(old, inside, part))
+                self.store.update_many([(key, change)])
         except Exception as error:
             self._failed(error, key, "encoded")
 
-    def _replace(self, key: str, coords: Shape, inside: Selection, part: NDArray) -> None:
-        """Store a chunk of which nothing old remains."""
-        pipeline = self.pipeline(coords)
-        array = part
-        if not (part.ndim and inside.plain):
-            array = pipeline.spec.filled()
-            inside.put(array, part)
-        if pipeline.needs_old:
-            self.store.update(key, lambda old: pipeline.write(array, old))
-        elif (data := pipeline.write(array)) is None:
-            self.store.erase(key)
-        else:
-            self.store.set(key, data)
+    def _patch(self, key: str, pipeline: Pipeline, job: Job, values: NDArray) -> bool:
+        """Change a part of a chunk where it lies, if its codecs can."""
+        _, inside, outside = job
+        source = self.store.source(key)
+        try:
+            pieces = pipeline.patch(source, inside, outside.take(values) if values.ndim else values)
+        finally:
+            source.close()
+        if pieces is None:
+            return False
+        self.store.set_partial_values([(key, start, piece) for start, piece in pieces])
+        return True
+
+    def _change(self, job: Job, values: NDArray, fields: Any) -> tuple[str, Change]:
+        """The key of a chunk, and its new value or what makes that of the old one."""
+        coords, inside, outside = job
+        key, pipeline = self._encode_key(coords), self.pipeline(coords)
+        part = outside.take(values) if values.ndim else values
+        try:
+            if fields is not None:
+                return key, self._named(key, lambda old: self._update_fields(coords, old, inside, part, fields))
+            if not inside.spans_all(pipeline.spec.shape):
+                return key, self._named(key, lambda old: pipeline.update(old, inside, part))
+            array = part
+            if not (part.ndim and inside.plain):
+                array = pipeline.spec.filled()
+                inside.put(array, part)
+            if pipeline.needs_old:
+                return key, self._named(key, lambda old: pipeline.write(array, old))
+            return key, pipeline.write(array)
+        except Exception as error:
+            self._failed(error, key, "encoded")
+
+    def _named(self, key: str, update: Update) -> Update:
+        """An update whose errors say which chunk they are about."""
+
+        def change(old: Buffer | None) -> Buffer | None:
+            try:
+                return update(old)
+            except Exception as error:
+                self._failed(error, key, "encoded")
+
+        return change
 
     def _update_fields(self, coords: Shape, old: Buffer | None, inside: Selection, part: NDArray, fields: Any) -> Any:
         """A chunk of structs in which some fields of some elements are overwritten."""

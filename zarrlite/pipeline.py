@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from zarrlite import registry
-from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
+from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec, Piece
 from zarrlite.config import Context, Json
 from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extension import Extension, Ignored
@@ -164,6 +164,27 @@ class Pipeline:
         whole = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
         new = self.serializer.update(None if whole else self._decompressed(Held(old)).read_all(), *inner)
         return None if new is None else self._compress(new, old)
+
+    @property
+    def patches(self) -> bool:
+        """Whether a part of a chunk can be written without the rest."""
+        return self.serializer.patches
+
+    def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
+        """What to overwrite in a stored chunk, in this order, so that a part of it changes; None: write it anew."""
+        inner: tuple[Selection, Array] | None = (selection, values)
+        for filter_, _ in self.filters:
+            inner = inner and filter_.encode_update(*inner)
+        sources = [source]
+        for codec, limit in reversed(self.compressors):
+            sources.append(codec.view(sources[-1], limit))
+        decoded = sources.pop()
+        if inner is None or not decoded.partial:
+            return None
+        pieces = self.serializer.patch(decoded, *inner)
+        for codec, _ in self.compressors:
+            pieces = None if pieces is None else codec.patch(pieces, sources.pop())
+        return pieces
 
     def _rewrite(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
         """Update through codecs that know only whole chunks."""

@@ -3,8 +3,11 @@
 Rules (codecs/sharding-indexed, Binary shard format)
 - The index has an offset and a length for each chunk, row-major; "unused space between them is allowed".
 - "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1"; only one of the two is damage.
-- Entries may overlap and come in any order. One that leaves the shard, or lies in an index at its start, is damage.
+- Entries may overlap and come in any order. One that leaves the shard or lies in its index is damage; that it reaches
+  into an index at the end is seen where the size of the shard is known.
 - Reading any number of chunks is two requests: the index, and the entries (near ones as one range).
+
+How shards are written is in shard_writing.py.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from zarrlite.errors import DataError, ShardError
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer, ByteRange
-from zarrlite.selection import everything
+from zarrlite.selection import Shape, everything
 from zarrlite.source import ByteSource, Held, Limit
 
 ABSENT: Final = 2**64 - 1
@@ -62,10 +65,11 @@ class ShardIndex(NamedTuple):
 
 
 class ShardFormat:
-    """Shards of `count` chunks whose index goes through `index_pipeline`."""
+    """Shards with a grid of chunks, whose index goes through `index_pipeline`."""
 
-    def __init__(self, count: int, index_pipeline: Pipeline, location: str, chunk_limit: Limit) -> None:
-        self.count = count
+    def __init__(self, grid: Shape, index_pipeline: Pipeline, location: str, chunk_limit: Limit) -> None:
+        self.grid = grid
+        self.count = index_pipeline.spec.size // 2
         self.index_pipeline = index_pipeline
         self.index_size: int = index_pipeline.encoded_size or 0
         self.at_start = location == "start"
@@ -75,68 +79,60 @@ class ShardFormat:
     def read_index(self, source: ByteSource) -> ShardIndex | None:
         """Where the chunks are; None: there is no shard."""
         found = source.read((self.index_range,))
-        return None if found is None else self.parse_index(found[0])
+        return None if found is None else self.parse_index(found[0], source.known_size())
 
-    def parse_index(self, data: Buffer, end: int = ABSENT) -> ShardIndex:
-        """The index from its stored form; `end` is where chunks must end, if that is known."""
+    def parse_index(self, data: Buffer, size: int | None = None) -> ShardIndex:
+        """The index from its stored form; `size` is that of the shard, if it is known."""
         if len(data) != self.index_size:
             raise ShardError(f"the index has {self.index_size} bytes, the shard only {len(data)}")
         try:
             table = self.index_pipeline.read(Held(data), everything(self.index_pipeline.spec.shape))
         except DataError as error:
             raise type(error)(f"in the shard index: {error.message}", codec=error.codec) from error
-        lowest = self.index_size if self.at_start else 0
+        lowest, end = (self.index_size, size) if self.at_start else (0, size and size - self.index_size)
         longest = ABSENT if self.chunk_limit.per_byte else self.chunk_limit.fixed
-        return ShardIndex(np.asarray(table).reshape(-1, 2), lowest, end, longest)
+        return ShardIndex(np.asarray(table).reshape(-1, 2), lowest, ABSENT if end is None else end, longest)
 
     def read_chunks(self, source: ByteSource, wanted: Sequence[Entry]) -> list[Buffer] | None:
         """The bytes of these entries, in one request."""
-        order = sorted(range(len(wanted)), key=wanted.__getitem__)
-        ranges: list[ByteRange] = []
-        place: list[tuple[int, int]] = [(0, 0)] * len(wanted)  # which range, and where in it
-        for i in order:
-            offset, length = wanted[i]
-            last = ranges[-1] if ranges else None
-            if last is not None and last.stop is not None and offset <= last.stop + NEAR:
-                ranges[-1] = ByteRange(last.start, max(last.stop, offset + length))
-            else:
-                ranges.append(ByteRange(offset, offset + length))
-            place[i] = (len(ranges) - 1, offset - ranges[-1].start)
+        ranges, places = coalesce(wanted)
         found = source.read(ranges) if ranges else []
-        if found is None:
-            return None
-        views = [memoryview(data) for data in found]
-        chunks: list[Buffer] = []
-        for (offset, length), (n, start) in zip(wanted, place, strict=True):
-            chunk = views[n][start : start + length]
-            if len(chunk) != length:
-                raise ShardError(f"an entry at {offset} of {length} bytes leaves the shard")
-            chunks.append(chunk)
-        return chunks
+        return None if found is None else cut(wanted, places, found)
 
     def split(self, shard: Buffer) -> list[Buffer | None]:
         """The chunks of a whole shard."""
         view = memoryview(shard)
-        end = len(view) - (0 if self.at_start else self.index_size)
-        index = self.parse_index(self.index_range.of(view), end)
+        index = self.parse_index(self.index_range.of(view), len(view))
         entries = (index.entry(i) for i in range(self.count))
         return [None if entry is None else view[entry[0] : sum(entry)] for entry in entries]
 
-    def join(self, chunks: Iterable[Buffer | None], old: Buffer | None = None) -> Buffer | None:
-        """A shard of these chunks, row-major without gaps, in place of an old one; None: all are absent."""
-        table = np.full((self.count, 2), ABSENT, np.uint64)
-        pieces: list[Buffer] = []
-        position = self.index_size if self.at_start else 0
-        for i, chunk in enumerate(chunks):
-            if chunk is not None:
-                table[i] = position, len(chunk)
-                position += len(chunk)
-                pieces.append(chunk)
-        if not pieces:
-            return None
-        index = self.encode_index(table, None if old is None else self.index_range.of(memoryview(old)))
-        return b"".join((index, *pieces) if self.at_start else (*pieces, index))
 
-    def encode_index(self, table: np.ndarray[Any, Any], old: Buffer | None = None) -> Buffer:
-        """The stored form of an index, in place of an old one."""
-        return self.index_pipeline.encode(table.reshape(self.index_pipeline.spec.shape), old)
+def coalesce(wanted: Sequence[Entry]) -> tuple[list[ByteRange], list[tuple[int, int]]]:
+    """Ranges that hold these entries, near ones together; for each entry which range it is in, and where.
+
+    >>> coalesce([(100, 10), (0, 50), (90_000, 1)])
+    ([ByteRange(start=0, stop=110), ByteRange(start=90000, stop=90001)], [(0, 100), (0, 0), (1, 0)])
+    """
+    ranges: list[ByteRange] = []
+    places = [(0, 0)] * len(wanted)
+    for i in sorted(range(len(wanted)), key=wanted.__getitem__):
+        offset, length = wanted[i]
+        last = ranges[-1] if ranges else None
+        if last is not None and last.stop is not None and offset <= last.stop + NEAR:
+            ranges[-1] = ByteRange(last.start, max(last.stop, offset + length))
+        else:
+            ranges.append(ByteRange(offset, offset + length))
+        places[i] = (len(ranges) - 1, offset - ranges[-1].start)
+    return ranges, places
+
+
+def cut(wanted: Sequence[Entry], places: Sequence[tuple[int, int]], found: Sequence[Buffer]) -> list[Buffer]:
+    """The entries, out of the ranges that hold them."""
+    views = [memoryview(data) for data in found]
+    chunks: list[Buffer] = []
+    for (offset, length), (n, start) in zip(wanted, places, strict=True):
+        chunk = views[n][start : start + length]
+        if len(chunk) != length:
+            raise ShardError(f"an entry at {offset} of {length} bytes leaves the shard")
+        chunks.append(chunk)
+    return chunks

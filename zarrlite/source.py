@@ -28,6 +28,7 @@ class ByteSource(ABC):
     partial: bool = True  # whether reading a part costs less than reading all
     stored_size: int | None = None  # of the stored value behind this one, once that was decoded
     max_size: int | None = None  # what is longer is refused before it is read, where that can be known
+    apart: int = 0  # bytes at the end that are a stored object of their own, so that they can be replaced alone
 
     @abstractmethod
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
@@ -42,6 +43,15 @@ class ByteSource(ABC):
         """Bytes of the value; None: there is no such value."""
         value = self.read_all()
         return None if value is None else len(value)
+
+    def known_size(self) -> int | None:
+        """Bytes of the value, where that takes no request; None: it would, or there is no such value."""
+        return None
+
+    def reaches(self, size: int) -> bool:
+        """Whether the value has that many bytes at least."""
+        found = self.size()
+        return found is not None and found >= size
 
     def close(self) -> None:  # noqa: B027 - most have nothing to let go of
         """Let go of what was opened for reading."""
@@ -67,11 +77,10 @@ def decoding_failed(error: Exception, codec: str) -> NoReturn:
 class Stored(ByteSource):
     """A value in a store."""
 
-    __slots__ = ("key", "store")
-
-    def __init__(self, store: Store, key: str) -> None:
+    def __init__(self, store: Store, key: str, *, sized: bool = True) -> None:
         self.store = store
         self.key = key
+        self.sized = sized  # whether the store knows sizes without reading values
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         if len(ranges) == 1:
@@ -86,6 +95,11 @@ class Stored(ByteSource):
     def size(self) -> int | None:
         return self.store.size(self.key)
 
+    def reaches(self, size: int) -> bool:
+        if self.sized:
+            return super().reaches(size)
+        return bool(self.store.get(self.key, ByteRange(size - 1, size)))
+
 
 class Held(ByteSource):
     """A value in memory, or None."""
@@ -98,6 +112,9 @@ class Held(ByteSource):
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         return None if self.value is None else [r.of(self.value) for r in ranges]
+
+    def known_size(self) -> int | None:
+        return None if self.value is None else len(self.value)
 
 
 class Window(ByteSource):
@@ -117,10 +134,13 @@ class Window(ByteSource):
                 return None
             inner = memoryview(value)[self.head : self._end(len(value))]
             return [r.of(inner) for r in ranges]
-        if any(self._needs_size(r) for r in ranges):
+        need = self.head + self.tail + max(map(self._reach, ranges), default=0)
+        size = self.source.known_size()
+        if size is None and need > self.head + self.tail and not self.source.reaches(need):
             size = self.source.size()
             if size is None:
                 return None
+        if size is not None and size < need:
             length = self._end(size) - self.head
             return self.source.read([ByteRange(*(self.head + i for i in r.resolve(length))) for r in ranges])
         return self.source.read([self._shift(r) for r in ranges])
@@ -128,6 +148,14 @@ class Window(ByteSource):
     def size(self) -> int | None:
         size = self.source.size()
         return None if size is None else self._end(size) - self.head
+
+    def known_size(self) -> int | None:
+        size = self.source.known_size()
+        return None if size is None else self._end(size) - self.head
+
+    @property
+    def apart(self) -> int:  # type: ignore[override]
+        return max(0, self.source.apart - self.tail)
 
     @property
     def stored_size(self) -> int | None:  # type: ignore[override]
@@ -139,11 +167,11 @@ class Window(ByteSource):
             raise TruncatedError(message, codec=self.codec)
         return size - self.tail
 
-    def _needs_size(self, r: ByteRange) -> bool:
-        """Whether a shifted range could reach into the padding, because it is clamped at the far side of it."""
-        from_end = r.start < 0 or (r.stop is not None and r.stop < 0)
-        from_start = r.start > 0 or (r.stop is not None and r.stop >= 0)
-        return (self.head > 0 and from_end) or (self.tail > 0 and from_start)
+    def _reach(self, r: ByteRange) -> int:
+        """How long the value must be lest a shifted range run into the padding on its far side."""
+        from_start = max(r.start, r.stop or 0) if self.tail else 0
+        from_end = -min(r.start, r.stop or 0) if self.head else 0
+        return max(from_start, from_end, 0)
 
     def _shift(self, r: ByteRange) -> ByteRange:
         start = r.start + self.head if r.start >= 0 else r.start - self.tail
@@ -172,6 +200,8 @@ class Slice(ByteSource):
 
     def size(self) -> int | None:
         return self.length
+
+    known_size = size
 
 
 class Limit(NamedTuple):

@@ -23,6 +23,7 @@ from zarrlite.source import ArraySource, ByteSource, Decoded, Limit, decoding_fa
 from zarrlite.values import scalar_array
 
 Array = np.ndarray[Any, Any]
+Piece = tuple[int, Buffer]  # bytes, and where in a value they go
 
 
 class ArraySpec:
@@ -87,6 +88,10 @@ class BytesBytesCodec(Codec):
     def view(self, source: ByteSource, limit: Limit) -> ByteSource:
         """The decoded value as a source; override where parts can be read without the whole."""
         return Decoded(self, source, limit)
+
+    def patch(self, pieces: list[Piece], source: ByteSource) -> list[Piece] | None:
+        """The same pieces as they are overwritten in the encoded form, which is `source`; None: that cannot be."""
+        return None
 
     def encoded_size(self, size: int) -> int | None:
         """Bytes of the encoded form of `size` bytes; None: it depends on the data."""
@@ -176,6 +181,12 @@ class Serializer:
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The bytes of a chunk, which take the place of old ones."""
         return self.codec.encode(array, self.spec)
+
+    patches: bool = False  # whether a part can be written without the rest
+
+    def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
+        """What to overwrite in a chunk, in this order, so that a part of it changes; None: write it anew."""
+        return None
 
     def decode(self, data: Buffer) -> Array:
         """The whole chunk; whatever goes wrong is a DataError."""

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
 
-from zarrlite.codecs.base import BytesBytesCodec
+from zarrlite.codecs.base import BytesBytesCodec, Piece
 from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, TruncatedError
 from zarrlite.extension import runtime
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.registry import register
 from zarrlite.source import ByteSource, Limit, Window
 
@@ -62,6 +62,19 @@ class Padding(BytesBytesCodec):
 
     def view(self, source: ByteSource, limit: Limit) -> ByteSource:
         return Window(source, self.plan.head, self.plan.tail, self.name)
+
+    def patch(self, pieces: list[Piece], source: ByteSource) -> list[Piece] | None:
+        head, tail, _, function, keep = self.plan
+        size = source.size()
+        if function is not None or size is None:
+            return None  # which may depend on every byte
+        shifted = [(start + head, piece) for start, piece in pieces]
+        end = max([size - tail, *(start + len(piece) for start, piece in shifted)])
+        if keep and (head or end == size - tail):
+            return shifted
+        kept = source.read([ByteRange(size - tail, size)]) if keep else None
+        # written anew wherever it then is, and first: an index must come last
+        return [(0 if head else end, kept[0] if kept else self._padding(b"")), *shifted]
 
     def encoded_size(self, size: int) -> int:
         return size + self.plan.head + self.plan.tail

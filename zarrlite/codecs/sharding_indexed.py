@@ -4,28 +4,29 @@ Rules (codecs/sharding-indexed)
 - "the inner chunk shape along each dimension must evenly divide the size of the shard shape".
 - Index codecs are of fixed size: "variable-sized encoded representation ... MUST NOT be used".
 - Reading touches the index and the inner chunks that are asked for. Writing a part decodes only the inner chunks that
-  it covers in part; the others are copied as bytes.
+  it covers in part; the others are copied as bytes, or left alone, as the runtime options say.
 
-The format itself is in shards.py.
+The format itself is in shards.py, what the options mean in shard_writing.py.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer, byte_order_of
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Piece, Serializer, byte_order_of
 from zarrlite.config import Config, Faults, Json
 from zarrlite.errors import ArgumentError, DataError, MetadataError
-from zarrlite.extension import Ignored
+from zarrlite.extension import Ignored, runtime
 from zarrlite.pipeline import Pipeline, parse_chain
 from zarrlite.ranges import Buffer
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
+from zarrlite.shard_writing import ShardWriter, Writing
 from zarrlite.shards import ABSENT, Entry, ShardFormat, row_major
 from zarrlite.source import ArraySource, Budget, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
@@ -46,8 +47,12 @@ class ShardingIndexed(ArrayBytesCodec):
     codecs: tuple[Any, ...] = ("bytes",)
     index_codecs: tuple[Any, ...] = ({"name": "bytes", "configuration": {"endian": "little"}}, "crc32c")
     index_location: str = "end"
+    strategy: str = runtime("rewrite")
+    order: str = runtime("row-major")
+    header: int = runtime(0)
 
     def __post_init__(self) -> None:
+        self.writing.check(self.index_location)
         object.__setattr__(self, "chunk_shape", tuple(self.chunk_shape))
         for name in ("codecs", "index_codecs"):
             chain = tuple(c if isinstance(c, Ignored) else registry.coerce(c) for c in getattr(self, name))
@@ -74,6 +79,11 @@ class ShardingIndexed(ArrayBytesCodec):
             "index_codecs": [codec.to_json() for codec in self.index_codecs],
             "index_location": self.index_location,
         }
+
+    @property
+    def writing(self) -> Writing:
+        """How shards are written."""
+        return Writing(self.strategy, self.order, self.header)
 
     @property
     def inner_chunk_shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -107,7 +117,10 @@ class ShardSerializer(Serializer):
         if index.encoded_size is None:
             message = "must make an index of fixed size; no compression here"
             raise MetadataError(message, pointer="/configuration/index_codecs", kind="conflict")
-        self.format = ShardFormat(math.prod(self.grid), index, codec.index_location, self.inner.limit)
+        self.format = ShardFormat(self.grid, index, codec.index_location, self.inner.limit)
+        self.writer = ShardWriter(self.format, codec.writing)
+        self.patches = self.writer.patches
+        self.needs_old = self.inner.needs_old or self.writer.needs_old
 
     def _grid(self, shape: Shape) -> Shape:
         inner = self.codec.chunk_shape
@@ -153,38 +166,54 @@ class ShardSerializer(Serializer):
         array = _Shard(self, Held(data)).read(everything(self.spec.shape))
         return self.spec.filled() if array is None else array
 
-    @property
-    def needs_old(self) -> bool:  # type: ignore[override]
-        return self.inner.needs_old or self.format.index_pipeline.needs_old
-
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
-        chunks = self._no_chunks() if old is None else self.format.split(old)
+        chunks = self._old_chunks(old if self.inner.needs_old else None)
         for coords, _, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
             n = self.number(coords)
             chunks[n] = self.inner.write(outside.take(array), chunks[n])
-        shard = self.format.join(chunks, old)
-        return self._empty() if shard is None else shard
+        return self.writer.join(chunks, old)
 
-    def _no_chunks(self) -> list[Buffer | None]:
+    def _old_chunks(self, old: Buffer | None) -> list[Buffer | None]:
         if self.format.count > MAX_CHUNKS:
             raise ArgumentError(f"a shard of {self.format.count} inner chunks cannot be written; use larger ones")
-        return [None] * self.format.count
-
-    def _empty(self) -> Buffer:
-        """A shard without chunks, for when one must be stored."""
-        return self.format.encode_index(np.full((self.format.count, 2), ABSENT, np.uint64))
+        return [None] * self.format.count if old is None else self.format.split(old)
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
-        chunks = self._no_chunks() if old is None else self.format.split(old)
-        for coords, inside, outside in selection.project(self.codec.chunk_shape):
+        chunks = self._old_chunks(old)
+        jobs = selection.project(self.codec.chunk_shape)
+        for n, chunk in self._updated(jobs, values, chunks.__getitem__):
+            chunks[n] = chunk
+        empty = not self.spec.write_empty and all(chunk is None for chunk in chunks)
+        return None if empty else self.writer.join(chunks, old)
+
+    def _updated(
+        self, jobs: Iterable[Job], values: Array, old: Callable[[int], Buffer | None]
+    ) -> Iterator[tuple[int, Buffer | None]]:
+        """The number and the new bytes of each inner chunk that is written to."""
+        for coords, inside, outside in jobs:
             n = self.number(coords)
             part = outside.take(values) if values.ndim else values
             try:
-                chunks[n] = self.inner.update(chunks[n], inside, part)
+                yield n, self.inner.update(old(n), inside, part)
             except DataError as error:
                 raise type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec) from error.__cause__
-        shard = self.format.join(chunks, old)
-        return self._empty() if shard is None and self.spec.write_empty else shard
+
+    def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
+        index = self.format.read_index(source)
+        if index is None:
+            return None
+        jobs = list(selection.project(self.codec.chunk_shape))
+        parts = (
+            self.number(coords)
+            for coords, inside, _ in jobs
+            if self.inner.needs_old or not inside.spans_all(self.codec.chunk_shape)
+        )
+        entries = {n: entry for n in parts if (entry := index.entry(n)) is not None}
+        chunks = self.format.read_chunks(source, list(entries.values()))
+        if chunks is None:
+            return None
+        old = dict(zip(entries, chunks, strict=True))
+        return self.writer.patch(source, index, dict(self._updated(jobs, values, old.get)))
 
 
 class _Shard(ArraySource):

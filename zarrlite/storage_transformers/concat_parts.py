@@ -13,6 +13,7 @@ Rules (proposal `concat-parts`, Description and Configuration)
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ from zarrlite.errors import ArgumentError, DataError, TruncatedError
 from zarrlite.names import key_text_fault
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.registry import register
+from zarrlite.source import ByteSource
 from zarrlite.storage_transformers.base import StorageTransformer
-from zarrlite.stores.base import Listing, Store
+from zarrlite.stores.base import Listing, Store, overwrite
 
 if TYPE_CHECKING:
     from zarrlite.metadata import ArrayMetadata
@@ -176,6 +178,13 @@ class PartsStore(Store):
         sizes = self._sizes(key)
         return None if sizes is None else sum(sizes)
 
+    def source(self, key: str) -> ByteSource:
+        source = super().source(key)
+        if self._is_chunk(key) and any(part.size is None for part in self.parts):
+            behind = itertools.takewhile(lambda part: part.size is not None, reversed(self.parts))
+            source.apart = sum(part.size or 0 for part in behind)
+        return source
+
     # writing
 
     def set(self, key: str, value: Buffer) -> None:
@@ -185,6 +194,41 @@ class PartsStore(Store):
         pieces = self._split(value)
         with self.lock(key):
             self.store.set_many((key + suffix, piece) for suffix, piece in pieces)
+
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Overwrite chunks in their parts: in place, save parts that are replaced whole, which are stored whole."""
+        for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
+            pieces = [(start, value) for _, start, value in group]
+            with self.lock(key):
+                sizes = self._sizes(key) if self._is_chunk(key) else None
+                if sizes is None or min(start for start, _ in pieces) < 0:
+                    super().set_partial_values((key, start, value) for start, value in pieces)
+                else:
+                    self._overwrite(key, sizes, pieces)
+
+    def _overwrite(self, key: str, sizes: Sequence[int], pieces: Sequence[tuple[int, Buffer]]) -> None:
+        old = sum(sizes)
+        new = max([old, *(start + len(value) for start, value in pieces)])
+        growing = [i for i, part in enumerate(self.parts) if part.size is None]
+        if new > old and len(growing) != 1:
+            self._split(bytes(new))  # which says why it does not fit
+        changed = list(sizes)
+        if new > old:
+            changed[growing[0]] += new - old
+            # from where it ends on, everything moves
+            behind = old - sum(sizes[growing[0] + 1 :])
+            tail = overwrite(self._range(key, ByteRange(behind, old)), _within(pieces, behind, new))
+            pieces = [*_within(pieces, 0, behind), (behind, tail)]
+        order = sorted(range(len(sizes)), key=lambda i: self.parts[i].size is not None)
+        starts = list(itertools.accumulate(changed, initial=0))
+        for i in order:
+            self._overwrite_part(key + self.parts[i].key_suffix, changed[i], _within(pieces, starts[i], starts[i + 1]))
+
+    def _overwrite_part(self, key: str, size: int, pieces: Sequence[tuple[int, Buffer]]) -> None:
+        if any(start == 0 and len(value) == size for start, value in pieces):
+            self.store.set(key, overwrite(None, pieces))
+        elif pieces:
+            self.store.set_partial_values((key, start, value) for start, value in pieces)
 
     def _split(self, value: Buffer) -> list[tuple[str, Buffer]]:
         """The parts of a value, in the order in which they are written."""
@@ -250,3 +294,13 @@ class PartsStore(Store):
             if key.endswith(part.key_suffix) and self._is_chunk(chunk):
                 return chunk
         return None
+
+
+def _within(pieces: Iterable[tuple[int, Buffer]], start: int, stop: int) -> list[tuple[int, Buffer]]:
+    """What of these pieces falls between two positions, counted from the first."""
+    found: list[tuple[int, Buffer]] = []
+    for at, value in pieces:
+        low, high = max(at, start), min(at + len(value), stop)
+        if low < high:
+            found.append((low - start, memoryview(value)[low - at : high - at]))
+    return found

@@ -13,7 +13,7 @@ Rules (draft "Sharding storage transformer", version 1.0)
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArraySpec
+from zarrlite.codecs.base import ArraySpec, Piece
 from zarrlite.config import Config, Json
-from zarrlite.errors import MetadataError, ShardError
+from zarrlite.errors import MetadataError
+from zarrlite.extension import runtime
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.registry import codecs, data_types, register
-from zarrlite.shards import ABSENT, Entry, ShardFormat, row_major
+from zarrlite.shard_writing import ShardWriter, Writing
+from zarrlite.shards import ABSENT, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
 from zarrlite.source import Limit
 from zarrlite.storage_transformers.base import StorageTransformer
-from zarrlite.stores.base import Store, check_prefix
+from zarrlite.stores.base import Change, Store, Update, check_prefix
 
 if TYPE_CHECKING:
     from zarrlite.metadata import ArrayMetadata
@@ -41,6 +43,7 @@ _URIS = (
 )
 _INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
 Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
+Read = Callable[[Sequence[tuple[str, ByteRange]]], Sequence[Buffer | None]]
 
 
 @register
@@ -51,8 +54,12 @@ class Sharding(StorageTransformer):
     name = "sharding"
     aliases = _URIS
     chunks_per_shard: tuple[int, ...]
+    strategy: str = runtime("rewrite")
+    order: str = runtime("row-major")
+    header: int = runtime(0)
 
     def __post_init__(self) -> None:
+        self.writing.check("end")
         object.__setattr__(self, "chunks_per_shard", tuple(self.chunks_per_shard))
 
     @classmethod
@@ -74,27 +81,37 @@ class Sharding(StorageTransformer):
     def to_config(self) -> dict[str, Json]:
         return {"type": "indexed", "chunks_per_shard": list(self.chunks_per_shard)}
 
+    @property
+    def writing(self) -> Writing:
+        """How shards are written."""
+        return Writing(self.strategy, self.order, self.header)
+
     def check(self, metadata: ArrayMetadata) -> None:
         if len(self.chunks_per_shard) != len(metadata.shape):
             message = f"must have {len(metadata.shape)} items, as shape has, not {len(self.chunks_per_shard)}"
             raise MetadataError(message, pointer="/configuration/chunks_per_shard", kind="conflict")
 
+    @property
+    def unit(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.chunks_per_shard
+
     def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
-        return ShardsStore(store, self.chunks_per_shard, metadata)
+        return ShardsStore(store, self, metadata)
 
 
 class ShardsStore(Store):
     """A store whose chunks lie in the shards of the next one."""
 
-    def __init__(self, store: Store, chunks_per_shard: tuple[int, ...], metadata: ArrayMetadata) -> None:
+    def __init__(self, store: Store, sharding: Sharding, metadata: ArrayMetadata) -> None:
         self.store = store
         self.read_only = store.read_only
-        self.per_shard = chunks_per_shard
+        self.per_shard = sharding.chunks_per_shard
         self.encoding = metadata.chunk_key_encoding
-        spec = ArraySpec((*chunks_per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
+        spec = ArraySpec((*self.per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
         index = Pipeline([codecs.coerce(codec) for codec in _INDEX_CODECS], spec)
         # any value can be a chunk here; how long one may be is known to the codecs above
-        self.format = ShardFormat(math.prod(chunks_per_shard), index, "end", Limit(0, per_byte=1))
+        self.format = ShardFormat(self.per_shard, index, "end", Limit(0, per_byte=1))
+        self.writer = ShardWriter(self.format, sharding.writing)
 
     def __repr__(self) -> str:
         return f"ShardsStore({self.store!r}, {self.per_shard})"
@@ -123,75 +140,142 @@ class ShardsStore(Store):
         return self.get_partial_values([(key, byte_range)])[0]
 
     def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        places = [self._place(key) for key, _ in key_ranges]
-        entries = self._entries([place for place in places if place is not None])
         found: list[Buffer | None] = [None] * len(key_ranges)
-        requests: list[tuple[str, ByteRange]] = []
-        wanted: list[tuple[int, int]] = []  # which answer, and how many bytes it must have; -1: no matter
-        for i, ((key, byte_range), place) in enumerate(zip(key_ranges, places, strict=True)):
+        others: list[int] = []
+        wanted: dict[str, list[tuple[int, int]]] = {}  # of each shard: which answer is which of its chunks
+        for i, (key, _) in enumerate(key_ranges):
+            place = self._place(key)
             if place is None:
-                requests.append((key, byte_range))
-                wanted.append((i, -1))
-            elif (entry := entries[place]) is not None:
-                # a range of the chunk never leaves the chunk, whatever lies behind it in the shard
-                start, stop = byte_range.resolve(entry[1])
-                requests.append((place[0], ByteRange(entry[0] + start, entry[0] + stop)))
-                wanted.append((i, stop - start))
-        for (i, length), value in zip(wanted, self.store.get_partial_values(requests) if requests else [], strict=True):
-            if length >= 0 and (value is None or len(value) != length):
-                raise ShardError(f"an entry of the shard {requests[0][0]!r} leaves it")
+                others.append(i)
+            else:
+                wanted.setdefault(place[0], []).append((i, place[1]))
+        with self._reading([] if others else list(wanted)) as read:
+            indices = self._indices(list(wanted), read)
+            parts = {shard: self._parts(indices[shard], chunks, key_ranges) for shard, chunks in wanted.items()}
+            plans = {shard: coalesce(list(entries.values())) for shard, entries in parts.items()}
+            requests = [(shard, byte_range) for shard, (ranges, _) in plans.items() for byte_range in ranges]
+            values = iter(read(requests + [key_ranges[i] for i in others]))
+        for shard, (ranges, places) in plans.items():
+            held = [next(values) or b"" for _ in ranges]  # what has gone meanwhile is short, and an error
+            entries = parts[shard]
+            for i, chunk in zip(entries, cut(list(entries.values()), places, held), strict=True):
+                found[i] = chunk
+        for i, value in zip(others, values, strict=True):
             found[i] = value
         return found
 
-    def _entries(self, places: Sequence[Place]) -> dict[Place, Entry | None]:
-        """The index entries of these chunks, by one request for the indices of all their shards."""
-        shards = list(dict.fromkeys(shard for shard, _ in places))
-        found = self.store.get_partial_values([(shard, self.format.index_range) for shard in shards]) if shards else []
-        indices = {
-            s: None if data is None else self.format.parse_index(data) for s, data in zip(shards, found, strict=True)
-        }
-        return {(s, n): None if (index := indices[s]) is None else index.entry(n) for s, n in places}
+    @contextlib.contextmanager
+    def _reading(self, shards: Sequence[str]) -> Iterator[Read]:
+        """How parts of shards are read: those of a single one all from the same state of it."""
+        if len(shards) != 1:
+            yield lambda requests: self.store.get_partial_values(requests) if requests else []
+            return
+        source = self.store.source(shards[0])
+        try:
+            yield (
+                lambda requests: (source.read([r for _, r in requests]) if requests else None) or [None] * len(requests)
+            )
+        finally:
+            source.close()
+
+    def _indices(self, shards: Sequence[str], read: Read) -> dict[str, ShardIndex | None]:
+        """The indices of these shards, by one request; None: there is no such shard."""
+        found = read([(shard, self.format.index_range) for shard in shards])
+        return {s: None if d is None else self.format.parse_index(d) for s, d in zip(shards, found, strict=True)}
+
+    @staticmethod
+    def _parts(
+        index: ShardIndex | None, chunks: Sequence[tuple[int, int]], key_ranges: Sequence[tuple[str, ByteRange]]
+    ) -> dict[int, Entry]:
+        """For each answer that there is one, where in the shard it lies."""
+        parts: dict[int, Entry] = {}
+        for i, number in chunks if index is not None else ():
+            entry = index.entry(number) if index is not None else None
+            if entry is not None:
+                # a range of the chunk never leaves the chunk, whatever lies behind it in the shard
+                start, stop = key_ranges[i][1].resolve(entry[1])
+                parts[i] = entry[0] + start, stop - start
+        return parts
 
     def size(self, key: str) -> int | None:
         place = self._place(key)
         if place is None:
             return self.store.size(key)
-        entry = self._entries([place])[place]
+        index = self._indices([place[0]], self.store.get_partial_values)[place[0]]
+        entry = None if index is None else index.entry(place[1])
         return None if entry is None else entry[1]
 
     # writing
 
     def set(self, key: str, value: Buffer) -> None:
-        self.set_many([(key, value)])
+        self.update_many([(key, value)])
 
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
-        self._change(items, self.store.set)
+        self.update_many(items)
 
     def erase(self, key: str) -> None:
-        self.erase_values([key])
+        self.update_many([(key, None)])
 
     def erase_values(self, keys: Iterable[str]) -> None:
-        self._change(((key, None) for key in keys), lambda key, _: self.store.erase(key))
+        self.update_many((key, None) for key in keys)
 
-    def _change(self, items: Iterable[tuple[str, Buffer | None]], other: Callable[[str, Any], None]) -> None:
-        """Store or erase (None) chunks, shard by shard; other keys are passed on."""
-        by_shard: dict[str, dict[int, Buffer | None]] = {}
-        for key, value in items:
+    def update(self, key: str, fn: Update) -> None:
+        self.update_many([(key, fn)])
+
+    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
+        """Change chunks shard by shard; other keys are passed on."""
+        by_shard: dict[str, dict[int, Change]] = {}
+        for key, change in changes:
             place = self._place(key)
             if place is None:
-                other(key, value)
+                self.store.update_many([(key, change)])
             else:
-                by_shard.setdefault(place[0], {})[place[1]] = None if value is None else bytes(value)
-        for shard, changes in by_shard.items():
-            self.store.update(shard, lambda old, changes=changes: self._merge(old, changes))  # type: ignore[misc]
+                by_shard.setdefault(place[0], {})[place[1]] = (
+                    change if callable(change) or change is None else bytes(change)
+                )
+        if self.writer.patches:
+            for shard, of_shard in by_shard.items():
+                self._change(shard, of_shard)
+        else:
+            self.store.update_many([(shard, self._rewrite(of_shard)) for shard, of_shard in by_shard.items()])
 
-    def _merge(self, old: Buffer | None, changes: dict[int, Buffer | None]) -> Buffer | None:
+    def _change(self, shard: str, changes: dict[int, Change]) -> None:
+        """Change chunks of a shard where it lies, if that is possible, else by a new one."""
+        with self.store.lock(shard):
+            pieces, changes = self._patch(shard, changes)
+            if pieces is None:
+                self.store.update_many([(shard, self._rewrite(changes))])
+            else:
+                self.store.set_partial_values([(shard, start, piece) for start, piece in pieces])
+
+    def _rewrite(self, changes: dict[int, Change]) -> Change:
+        """A new shard, or what makes one of the old, if anything of that is needed."""
+        whole = len(changes) == self.format.count and not any(map(callable, changes.values()))
+        if whole and not self.writer.needs_old:
+            return self._merge(None, changes)
+        return lambda old: self._merge(old, changes)
+
+    def _patch(self, shard: str, changes: dict[int, Change]) -> tuple[list[Piece] | None, dict[int, Change]]:
+        """What to overwrite in a shard; and the changes, now that what was there has been read."""
+        source = self.store.source(shard)
+        try:
+            index = self.format.read_index(source)
+            if index is None:
+                return None, changes
+            entries = {n: e for n, change in changes.items() if callable(change) and (e := index.entry(n)) is not None}
+            chunks = self.format.read_chunks(source, list(entries.values())) or ()
+            old = dict(zip(entries, chunks, strict=True))
+            values = {n: change(old.get(n)) if callable(change) else change for n, change in changes.items()}
+            return self.writer.patch(source, index, values), dict(values)
+        finally:
+            source.close()
+
+    def _merge(self, old: Buffer | None, changes: dict[int, Change]) -> Buffer | None:
         """A shard with some of its chunks replaced; the others are copied as bytes."""
-        whole = old is None or len(changes) == self.format.count
-        chunks: list[Buffer | None] = [None] * self.format.count if whole or old is None else self.format.split(old)
-        for n, value in changes.items():
-            chunks[n] = value
-        return self.format.join(chunks)
+        chunks: list[Buffer | None] = [None] * self.format.count if old is None else self.format.split(old)
+        for n, change in changes.items():
+            chunks[n] = change(chunks[n]) if callable(change) else change
+        return None if all(chunk is None for chunk in chunks) else self.writer.join(chunks, old)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """A chunk is locked by its shard: writers of two chunks of one shard exclude each other."""
@@ -211,6 +295,7 @@ class ShardsStore(Store):
                 if key.startswith(prefix):
                     yield key
                 continue
-            wanted = [(chunk, place) for chunk in chunks if chunk.startswith(prefix) and (place := self._place(chunk))]
-            entries = self._entries([place for _, place in wanted])
-            yield from (chunk for chunk, place in wanted if entries[place] is not None)
+            wanted = [(n, chunk) for n, chunk in enumerate(chunks) if chunk.startswith(prefix)]
+            index = self._indices([key], self.store.get_partial_values)[key] if wanted else None
+            if index is not None:
+                yield from (chunk for n, chunk in wanted if index.entry(n) is not None)

@@ -25,6 +25,7 @@ from zarrlite.stores.locks import KeyLocks
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _locks = KeyLocks()
 Update = Callable[[Buffer | None], Buffer | None]
+Change = Buffer | Update | None  # a new value, what makes one of the old, or None for none
 Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
 
 
@@ -51,7 +52,10 @@ class Store(ABC):
             self.set(key, value)
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
-        """Overwrite values from `start` on; a value grows as needed, and a gap is filled with zeros."""
+        """Overwrite values from `start` on; a value grows as needed, and a gap is filled with zeros.
+
+        A store may do that in place: unlike `set`, it may be caught half done by readers and by a crash.
+        """
         by_key: dict[str, list[tuple[int, Buffer]]] = {}
         for key, start, value in key_start_values:
             by_key.setdefault(key, []).append((start, value))
@@ -100,7 +104,7 @@ class Store(ABC):
 
     def source(self, key: str) -> ByteSource:
         """A value to be read in several steps; where a store can, all of them see the same value."""
-        return Stored(self, key)
+        return Stored(self, key, sized=type(self).size is not Store.size)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
@@ -114,6 +118,16 @@ class Store(ABC):
                 self.erase(key)
             else:
                 self.set(key, new)
+
+    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
+        """Change several values, each as `update`, `set` or `erase` would; where a store can, at less cost."""
+        for key, change in changes:
+            if callable(change):
+                self.update(key, change)
+            elif change is None:
+                self.erase(key)
+            else:
+                self.set(key, change)
 
 
 def check_key(key: str) -> str:

@@ -11,6 +11,8 @@ import contextlib
 import errno
 import itertools
 import os
+import stat
+from collections.abc import Sequence
 from typing import Final
 
 from zarrlite.ranges import Buffer
@@ -60,6 +62,40 @@ def write(path: str, value: Buffer, *, fsync: bool) -> None:
         os.close(fd)
 
 
+def size(fd: int) -> int | None:
+    """Bytes of an open file; None: it is no regular file, but a directory perhaps."""
+    info = os.fstat(fd)
+    return info.st_size if stat.S_ISREG(info.st_mode) else None
+
+
+def overwrite(path: str, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:
+    """Write pieces into a file where they belong, in order; if that fails, put back what was there."""
+    fd = os.open(path, os.O_RDWR | _CLOEXEC)
+    try:
+        length = os.fstat(fd).st_size
+        old = [(start, read(fd, start, min(start + len(piece), length))) for start, piece in pieces if start < length]
+        try:
+            for start, piece in pieces:
+                _write_at(fd, start, piece)
+                if os.fstat(fd).st_size < start:
+                    os.ftruncate(fd, start)  # an empty piece behind the end
+                if fsync:
+                    os.fsync(fd)  # each before the next: an index must not be durable before what it points at
+        except BaseException:
+            for start, value in reversed(old):
+                _write_at(fd, start, memoryview(value))
+            os.ftruncate(fd, length)
+            raise
+    finally:
+        os.close(fd)
+
+
+def _write_at(fd: int, start: int, value: memoryview) -> None:
+    while value:
+        n = _pwrite(fd, value, start)
+        value, start = value[n:], start + n
+
+
 def discard(path: str) -> None:
     """Remove a file, if that is possible."""
     with contextlib.suppress(OSError):
@@ -95,8 +131,16 @@ def _pread(fd: int, count: int, offset: int) -> bytes:
     return os.pread(fd, count, offset)
 
 
+def _pwrite(fd: int, value: Buffer, offset: int) -> int:
+    return os.pwrite(fd, value, offset)
+
+
 if not hasattr(os, "pread"):  # pragma: no cover  (Windows; the descriptor is never shared, so its position is ours)
 
     def _pread(fd: int, count: int, offset: int) -> bytes:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, count)
+
+    def _pwrite(fd: int, value: Buffer, offset: int) -> int:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.write(fd, value)

@@ -1,7 +1,8 @@
 """A directory of the local file system as a store: the key is the path below the root.
 
 Rules
-- A value is written to a temporary file beside it and renamed: readers see the old value or the new one, whole.
+- A value is written to a temporary file beside it and renamed: readers see the old value or the new one, whole. Only
+  `set_partial_values` writes in place.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
 - No key leads out of the root, also not through symlinks (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
@@ -15,14 +16,14 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import files
-from zarrlite.stores.base import Listing, Store, Update, check_prefix
+from zarrlite.stores.base import Listing, Store, Update, check_prefix, flat
 from zarrlite.stores.filelock import hold, prune, remove_directory
 from zarrlite.stores.paths import Root, is_temporary
 
@@ -159,6 +160,17 @@ class LocalStore(Store):
             if self.fsync:
                 files.sync_directory(os.path.dirname(path))
 
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Overwrite parts of values where they lie, in order; what fails on the way is undone, a crash is not."""
+        for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
+            pieces = [(start, flat(value)) for _, start, value in group]
+            path = self._writable(key)
+            with self.lock(key), _failures("written", key):
+                if self.size(key) is None or min(start for start, _ in pieces) < 0:
+                    super().set_partial_values((key, start, value) for start, value in pieces)
+                else:
+                    files.overwrite(path, pieces, fsync=self.fsync)
+
     def erase(self, key: str) -> None:
         path = self._writable(key)
         with _failures("erased", key):
@@ -256,16 +268,32 @@ class OpenFile(Stored):
     def __init__(self, store: LocalStore, key: str) -> None:
         super().__init__(store, key)
         self._fd: int | None = None
+        self._size: int | None = None  # once it is open: what is appended later belongs to another state of the value
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         try:
-            if self._fd is None:
-                self._fd = self.store._open(self.key)
-            return None if self._fd is None else _read_ranges(self._fd, ranges, self.max_size)
+            size = self._open()
+            if size is None or self._fd is None:
+                return None
+            if self.max_size is not None and size > self.max_size:
+                raise TruncatedError(f"has {size} bytes, at most {self.max_size} fit here")
+            return [files.read(self._fd, *byte_range.resolve(size)) for byte_range in ranges]
         except StoreError:
             raise
         except OSError as error:
             raise _failure(error, "read", self.key) from error
+
+    def known_size(self) -> int | None:
+        with _failures("read", self.key):
+            return self._open()
+
+    def _open(self) -> int | None:
+        """Open the file, once; its size, or None if there is none."""
+        if self._fd is None:
+            self._fd = self.store._open(self.key)
+            if self._fd is not None:
+                self._size = files.size(self._fd)
+        return self._size
 
     def close(self) -> None:
         fd, self._fd = self._fd, None
@@ -273,14 +301,10 @@ class OpenFile(Stored):
             os.close(fd)
 
 
-def _read_ranges(fd: int, ranges: Sequence[ByteRange], max_size: int | None = None) -> list[Any] | None:
+def _read_ranges(fd: int, ranges: Sequence[ByteRange]) -> list[Any] | None:
     """Parts of an open file; None: it is a directory, a prefix of other keys."""
-    info = os.fstat(fd)
-    if not stat.S_ISREG(info.st_mode):
-        return None
-    if max_size is not None and info.st_size > max_size:
-        raise TruncatedError(f"has {info.st_size} bytes, at most {max_size} fit here")
-    return [files.read(fd, *byte_range.resolve(info.st_size)) for byte_range in ranges]
+    size = files.size(fd)
+    return None if size is None else [files.read(fd, *byte_range.resolve(size)) for byte_range in ranges]
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:

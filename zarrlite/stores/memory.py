@@ -86,12 +86,20 @@ class _Pinned(Stored):
         self._value: Any = None
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if self._value is None:
-            self._value = self._mapping.get(self.key)
+        self._pin()
         found = super().read(ranges)
         if type(self._value) is bytes and self._mapping.get(self.key) is not self._value:
             return [byte_range.of(self._value) for byte_range in ranges]  # replaced meanwhile
         return found
+
+    def known_size(self) -> int | None:
+        value = self._pin()
+        return len(value) if type(value) is bytes else None
+
+    def _pin(self) -> Any:
+        if self._value is None:
+            self._value = self._mapping.get(self.key)
+        return self._value
 
 
 class MemoryStore(MappingStore):

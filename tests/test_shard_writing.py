@@ -1,0 +1,451 @@
+"""How shards are written: orders, headers, and changing them in place or by appending."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite.codecs import Bytes, Crc32c, Offset, Pad, ShardingIndexed, Transpose, Zstd
+from zarrlite.errors import ArgumentError, StoreError
+from zarrlite.shard_writing import ORDERS, STRATEGIES
+from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.stores import files
+from zarrlite.stores.base import overwrite
+
+LITTLE = Bytes()
+INDEX = 16 * 16  # a 4 x 4 grid of inner chunks, without a checksum
+SHAPE, SHARD, CHUNK = (10, 13), (8, 8), (2, 2)
+
+
+class Noting(zarrlite.MemoryStore):
+    """Notes what is written, and can fail at the nth time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[Any] = []
+        self.left = 10**9
+
+    def _note(self, *what: Any) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("no more")
+        self.writes.append(what)
+
+    def set(self, key: str, value: Any) -> None:
+        self._note("set", key, len(value))
+        super().set(key, value)
+
+    def set_partial_values(self, key_start_values: Any) -> None:
+        for key, start, value in key_start_values:
+            self._note("part", key, start, len(value))
+            super().set(key, overwrite(super().get(key), [(start, value)]))
+
+
+def indexed(**kwargs: Any) -> ShardingIndexed:
+    inner = kwargs.pop("codecs", [LITTLE])
+    return ShardingIndexed(CHUNK, inner, kwargs.pop("index_codecs", [LITTLE]), **kwargs)
+
+
+PARTS = ConcatParts([Part(".head", 5), Part(""), Part(".index", INDEX)])
+KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "codec": lambda **o: {"chunks": SHARD, "codecs": [indexed(**o)]},
+    "index at start": lambda **o: {"chunks": SHARD, "codecs": [indexed(index_location="start", **o)]},
+    "compressed": lambda **o: {"chunks": SHARD, "codecs": [indexed(codecs=[LITTLE, Zstd()], **o)]},
+    "checked": lambda **o: {"chunks": SHARD, "codecs": [indexed(index_codecs=[LITTLE, Crc32c()], **o)]},
+    "transposed": lambda **o: {"chunks": SHARD, "codecs": [Transpose((1, 0)), indexed(**o)]},
+    "behind padding": lambda **o: {
+        "chunks": SHARD,
+        "codecs": [indexed(**o), Pad("start", 7, b"PADDING"), Offset(3), Pad("end", 9, b"OTHER END")],
+    },
+    "checksum over all": lambda **o: {"chunks": SHARD, "codecs": [indexed(**o), Crc32c()]},
+    "in parts": lambda **o: {"chunks": SHARD, "codecs": [indexed(**o)], "storage_transformers": [PARTS]},
+    "in many parts": lambda **o: {
+        "chunks": SHARD,
+        "codecs": [indexed(codecs=[LITTLE, Zstd()], **o)],
+        "storage_transformers": [ConcatParts([Part(".a", 2), Part(""), Part(".b", 3), Part(".c", INDEX + 2)])],
+    },
+    "draft": lambda **o: {"chunks": CHUNK, "codecs": [LITTLE], "storage_transformers": [Sharding((4, 4), **o)]},
+    "draft, compressed": lambda **o: {
+        "chunks": CHUNK,
+        "codecs": [LITTLE, Zstd()],
+        "storage_transformers": [Sharding((4, 4), **o)],
+    },
+    "draft in parts": lambda **o: {
+        "chunks": CHUNK,
+        "codecs": [LITTLE, Zstd()],
+        "storage_transformers": [Sharding((4, 4), **o), PARTS],
+    },
+    "draft over draft": lambda **o: {
+        "chunks": CHUNK,
+        "codecs": [LITTLE],
+        "storage_transformers": [Sharding((2, 2), **o), Sharding((2, 2), **o)],
+    },
+}
+
+
+def some_slice(random: np.random.Generator, n: int) -> slice:
+    start, stop = sorted(random.integers(0, n + 1, 2).tolist())
+    return slice(start, stop, random.integers(1, 4).item())
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_array_is_an_array_however_it_is_written(kind: str, strategy: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    header = 11 * (seed % 2) if kind != "index at start" else 0
+    store = Noting()
+    model = np.zeros(SHAPE, "u2")
+    options = {"strategy": strategy, "order": ORDERS[seed % 3], "header": header}
+    array = zarrlite.create_array(store, shape=SHAPE, dtype="u2", **KINDS[kind](**options))
+    for step in range(12):
+        rows, columns = (some_slice(random, n) for n in SHAPE)
+        part = model[rows, columns]
+        part[...] = 0 if step % 4 == 3 else step if step % 2 else random.integers(0, 2**16, part.shape)
+        array[rows, columns] = part
+        np.testing.assert_array_equal(zarrlite.open_array(store, mode="r")[...], model)
+        np.testing.assert_array_equal(array[rows, columns], part)
+    array[...] = 0
+    assert [key for key in store.list() if key != "zarr.json"] == []
+
+
+def numbered(kind: str, store: Any, **options: Any) -> tuple[zarrlite.Array, Any]:
+    """One shard whose elements are their numbers, opened for writing with these options."""
+    model = np.arange(64, dtype="u2").reshape(8, 8)
+    array = zarrlite.create_array(store, data=model, **KINDS[kind](**options))
+    if isinstance(store, Noting):
+        store.writes.clear()
+    return array, model
+
+
+def offsets(value: Any) -> list[int]:
+    return np.frombuffer(bytes(value)[-INDEX:], "<u8")[::2].tolist()
+
+
+SEQUENCES = {
+    "row-major": range(16),
+    "column-major": [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15],
+    "morton": [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", ["codec", "draft"])
+def test_chunks_lie_in_the_order_that_is_asked_for(kind: str, order: str) -> None:
+    store = Noting()
+    numbered(kind, store, order=order)
+    places = offsets(store.get("c/0/0"))
+    assert [places[number] for number in SEQUENCES[order]] == [8 * i for i in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("grid", "sequence"),
+    [
+        ((3, 2), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]),
+        ((1, 4), [(0, 0), (0, 1), (0, 2), (0, 3)]),
+        ((5,), [(i,) for i in range(5)]),
+        ((), [()]),
+        ((2, 1, 2), [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1)]),
+    ],
+)
+def test_morton_order_of_uneven_grids(grid: Any, sequence: Any) -> None:
+    store = Noting()
+    shape = tuple(2 * n for n in grid)
+    zarrlite.create_array(
+        store, data=np.ones(shape, "u1"), chunks=(2,) * len(grid), codecs=[LITTLE],
+        storage_transformers=[Sharding(grid, order="morton")],
+    )  # fmt: skip
+    key = "/".join(["c", *"0" * len(grid)])
+    index = np.frombuffer(bytes(store.get(key) or b"")[-16 * len(sequence) :], "<u8").reshape(*grid, 2)
+    assert [int(index[(*coords, 0)]) // 2 ** len(grid) for coords in sequence] == list(range(len(sequence)))
+
+
+@pytest.mark.parametrize("kind", ["codec", "draft"])
+def test_in_place_writes_the_bytes_of_the_chunk_and_nothing_else(kind: str) -> None:
+    store = Noting()
+    array, model = numbered(kind, store, strategy="in-place")
+    array[2:4, 4:6] = 7
+    assert store.writes == [("part", "c/0/0", 6 * 8, 8)]
+    array[7, 7] = model[7, 7] = 9
+    assert store.writes[1:] == [("part", "c/0/0", 15 * 8, 8)]
+    model[2:4, 4:6] = 7
+    np.testing.assert_array_equal(array[...], model)
+
+
+def test_in_place_behind_padding_writes_the_padding_anew() -> None:
+    store = Noting()
+    array, _ = numbered("behind padding", store, strategy="in-place")
+    size = store.size("c/0/0") or 0
+    array[2:4, 4:6] = 7
+    assert store.writes == [
+        ("part", "c/0/0", size - 9, 9),
+        ("part", "c/0/0", 0, 3),
+        ("part", "c/0/0", 3, 7),
+        ("part", "c/0/0", 10 + 6 * 8, 8),
+    ]
+
+
+def test_padding_that_is_kept_is_not_written() -> None:
+    chain = [indexed(strategy="in-place"), Pad("start", 4, b"ours", keep_padding=True)]
+    store = Noting()
+    array = zarrlite.create_array(store, data=np.ones((8, 8), "u1"), chunks=SHARD, codecs=chain)
+    store.set("c/0/0", b"mine" + bytes(store.get("c/0/0") or b"")[4:])
+    store.writes.clear()
+    array[0, 0] = 7
+    assert store.writes == [("part", "c/0/0", 4, 4)]
+    chain = [indexed(strategy="append"), Pad("end", 4, b"ours", keep_padding=True)]
+    array = zarrlite.create_array(store, data=np.ones((8, 8), "u1"), chunks=SHARD, codecs=chain, overwrite=True)
+    store.set("c/0/0", bytes(store.get("c/0/0") or b"")[:-4] + b"mine")
+    array[0, 0] = 7
+    assert bytes(store.get("c/0/0") or b"").endswith(b"mine")
+    assert array[0, 0] == 7
+
+
+def test_computed_padding_needs_a_rewrite() -> None:
+    chain = [indexed(strategy="in-place"), Pad("start", 1, padding_func=lambda data: bytes([sum(data) % 256]))]
+    store = Noting()
+    array = zarrlite.create_array(store, data=np.ones((8, 8), "u1"), chunks=SHARD, codecs=chain)
+    store.writes.clear()
+    array[0, 0] = 7
+    assert store.writes == [("set", "c/0/0", 1 + 64 + INDEX)]
+
+
+def test_what_does_not_fit_is_rewritten() -> None:
+    store = Noting()
+    array, _ = numbered("compressed", store, strategy="in-place")
+    array[0:2, 0:2] = np.random.default_rng(1).integers(0, 2**16, (2, 2))
+    array[0, 1] = array[1, 1] = 5
+    kinds = [what for what, *_ in store.writes]
+    assert "part" in kinds
+    array[0:4, 0:2] = 0
+    array[0:2, 0:2] = 1  # an absent chunk has no place
+    assert store.writes[-1][0] == "set"
+    assert array[1, 1] == 1
+
+
+def test_a_smaller_chunk_leaves_a_gap_and_another_entry() -> None:
+    store = Noting()
+    array, model = numbered("draft", store, strategy="in-place")
+    array._chunks.store.set("c/0/1", b"short")
+    assert store.writes == [("part", "c/0/0", 8, 5), ("part", "c/0/0", 128, INDEX)]
+    assert bytes(array._chunks.store.get("c/0/1") or b"") == b"short"
+    assert array[0:2, 4:6].tolist() == model[0:2, 4:6].tolist()
+
+
+def test_a_chunk_that_shares_its_bytes_is_not_overwritten() -> None:
+    store = Noting()
+    array, model = numbered("codec", store, strategy="in-place")
+    shard = bytearray(store.get("c/0/0") or b"")
+    shard[-INDEX + 16 : -INDEX + 32] = shard[-INDEX : -INDEX + 16]  # the second chunk is the first one
+    store.set("c/0/0", bytes(shard))
+    model[0:2, 2:4] = model[0:2, 0:2]
+    array[0:2, 0:2] = model[0:2, 0:2] = 1
+    np.testing.assert_array_equal(array[...], model)
+
+
+def test_append_leaves_what_was_there() -> None:
+    store = Noting()
+    array, _ = numbered("codec", store, strategy="append")
+    old = bytes(store.get("c/0/0") or b"")
+    array[0:3, 0:2] = 7
+    assert store.writes == [
+        ("part", "c/0/0", len(old), 8),
+        ("part", "c/0/0", len(old) + 8, 8),
+        ("part", "c/0/0", len(old) + 16, INDEX),
+    ]
+    assert bytes(store.get("c/0/0") or b"").startswith(old)
+    assert array[0:4, 0].tolist() == [7, 7, 7, 24]
+
+
+def test_an_index_at_the_start_is_overwritten_last() -> None:
+    store = Noting()
+    array, _ = numbered("index at start", store, strategy="append")
+    array[0:2, 0:2] = 7
+    assert store.writes == [("part", "c/0/0", INDEX + 128, 8), ("part", "c/0/0", 0, INDEX)]
+
+
+@pytest.mark.parametrize("kind", ["in parts", "draft in parts"])
+def test_an_index_of_its_own_is_swapped_after_the_data(kind: str) -> None:
+    store = Noting()
+    array, _ = numbered(kind, store, strategy="append")
+    end = store.size("c/0/0") or 0
+    array[0, 0] = 7
+    (what, key, start, length), last = store.writes
+    assert (what, key, start) == ("part", "c/0/0", end)
+    assert last == ("set", "c/0/0.index", INDEX)
+    assert store.size("c/0/0") == end + length
+
+
+@pytest.mark.parametrize("kind", ["in parts", "draft in parts"])
+@pytest.mark.parametrize("left", [0, 1])
+def test_an_append_to_parts_that_stops_in_the_middle_changes_nothing(kind: str, left: int) -> None:
+    store = Noting()
+    array, model = numbered(kind, store, strategy="append")
+    store.left = left
+    with pytest.raises(OSError, match="no more"):
+        array[0, 0] = 7
+    np.testing.assert_array_equal(zarrlite.open_array(store, mode="r")[...], model)
+    store.left = 9
+    array[0, 0] = 8
+    assert zarrlite.open_array(store, mode="r")[0, 0] == 8
+
+
+@pytest.mark.parametrize("kind", ["codec", "in parts", "draft", "compressed"])
+def test_a_shard_does_not_grow_for_ever(kind: str) -> None:
+    store = Noting()
+    array, model = numbered(kind, store, strategy="append")
+    new = sum(store.size(key) or 0 for key in store.list_prefix("c/"))
+    for i in range(300):
+        array[i % 8, i % 7] = model[i % 8, i % 7] = i
+        assert sum(store.size(key) or 0 for key in store.list_prefix("c/")) <= 2 * new + 64
+    np.testing.assert_array_equal(array[...], model)
+
+
+@pytest.mark.parametrize("strategy", ["in-place", "append"])
+@pytest.mark.parametrize("kind", ["codec", "draft"])
+def test_on_a_disk_the_file_stays_the_same_one(tmp_path: Path, kind: str, strategy: str) -> None:
+    array, model = numbered(kind, tmp_path, strategy=strategy)
+    file = tmp_path / "c/0/0"
+    before = file.stat()
+    array[5, 5] = model[5, 5] = 1
+    assert file.stat().st_ino == before.st_ino
+    assert file.stat().st_size == before.st_size + (0 if strategy == "in-place" else 8 + INDEX)
+    np.testing.assert_array_equal(zarrlite.open_array(tmp_path, mode="r")[...], model)
+
+
+@pytest.mark.parametrize("strategy", ["in-place", "append"])
+@pytest.mark.parametrize("written", [0, 3, 11, 200])
+def test_a_disk_that_is_full_changes_nothing(
+    tmp_path: Path, strategy: str, written: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array, model = numbered("codec", zarrlite.LocalStore(tmp_path, fsync=True), strategy=strategy)
+    before = (tmp_path / "c/0/0").read_bytes()
+    left = written if strategy == "append" else written % 8
+
+    def filling(fd: int, value: Any, offset: int) -> int:
+        nonlocal left
+        if not left:
+            left = 10**6  # what was there can be written again
+            raise OSError(28, "No space left on device")
+        n = os.pwrite(fd, memoryview(value)[:left], offset)
+        left -= n
+        return n
+
+    monkeypatch.setattr(files, "_pwrite", filling)
+    with pytest.raises(StoreError, match="'c/0/0' cannot be written: No space left on device"):
+        array[5, 5] = 1
+    assert (tmp_path / "c/0/0").read_bytes() == before
+    array[5, 5] = model[5, 5] = 2
+    np.testing.assert_array_equal(array[...], model)
+
+
+def test_another_reader_of_what_is_appended(tmp_path: Path, zarr: Any) -> None:
+    array, model = numbered("checked", tmp_path, strategy="append", order="morton", header=24)
+    for i in range(5):
+        array[i, i] = model[i, i] = 100 + i
+    np.testing.assert_array_equal(zarr.open_array(tmp_path, mode="r")[...], model)
+    assert (tmp_path / "c/0/0").read_bytes()[:24] == bytes(24)
+
+
+# headers
+
+
+def shard_with_header(store: Any) -> zarrlite.Array:
+    parts = ConcatParts([Part(".header", 64), Part(""), Part(".index", INDEX)])
+    return zarrlite.create_array(
+        store, data=np.arange(64, dtype="u2").reshape(8, 8), chunks=SHARD, codecs=[indexed(header=64)],
+        storage_transformers=[parts],
+    )  # fmt: skip
+
+
+def test_a_header_has_room_that_offsets_count() -> None:
+    store = zarrlite.MemoryStore()
+    shard_with_header(store)
+    assert bytes(store.get("c/0/0.header") or b"") == bytes(64)
+    assert min(offsets(store.get("c/0/0.index"))) == 64
+    assert bytes(store.get("c/0/0") or b"")[:4] == b"\0\0\1\0"
+
+
+@pytest.mark.parametrize(("strategy", "index"), itertools.product(STRATEGIES, [np.s_[0, 0], np.s_[...], np.s_[0:4, :]]))
+def test_a_header_that_is_there_is_kept(strategy: str, index: Any) -> None:
+    store = zarrlite.MemoryStore()
+    shard_with_header(store)
+    store.set("c/0/0.header", b"H" * 64)
+    array = zarrlite.open_array(store, options={"/codecs/0": {"header": 64, "strategy": strategy}})
+    array[index] = 7
+    assert bytes(store.get("c/0/0.header") or b"") == b"H" * 64
+    assert array[0, 0] == 7
+    assert array[7, 7] == (63 if index is not ... else 7)
+
+
+def test_chunks_are_no_header() -> None:
+    store = zarrlite.MemoryStore()
+    zarrlite.create_array(store, data=np.full((8, 8), 9, "u2"), chunks=SHARD, codecs=[indexed()])
+    array = zarrlite.open_array(store, options={"/codecs/0": {"header": 16}})
+    array[0, 0] = 1
+    value = bytes(store.get("c/0/0") or b"")
+    assert value[:16] == bytes(16)
+    assert min(offsets(value)) == 16
+
+
+# options
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "fast"}, "strategy must be one of 'rewrite', 'in-place', 'append', not 'fast'"),
+        ({"order": "C"}, "order must be one of 'row-major', 'column-major', 'morton', not 'C'"),
+        ({"header": -1}, "header must be a number of bytes, not -1"),
+        ({"header": True}, "header must be a number of bytes, not True"),
+        ({"header": 1.5}, "header must be a number of bytes, not 1.5"),
+    ],
+)
+def test_options_that_are_none_are_refused(options: Any, message: str) -> None:
+    for make in (lambda **o: ShardingIndexed((2,), **o), lambda **o: Sharding((2,), **o)):
+        with pytest.raises(ArgumentError) as caught:
+            make(**options)
+        assert str(caught.value) == message
+
+
+def test_an_index_at_the_start_leaves_no_room_for_a_header() -> None:
+    with pytest.raises(ArgumentError, match="begins with its index"):
+        ShardingIndexed((2,), index_location="start", header=4)
+
+
+def test_options_are_no_metadata() -> None:
+    array, _ = numbered("draft", {}, strategy="append", order="morton", header=3)
+    assert array.metadata.to_json()["storage_transformers"] == [
+        {"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [4, 4]}}
+    ]
+    assert "append" not in str(numbered("codec", {}, strategy="append")[0].metadata.to_json())
+
+
+# the draft's chunks are read and written shard by shard
+
+
+def test_a_shard_of_the_draft_is_written_once() -> None:
+    store = Noting()
+    array, model = numbered("draft", store)
+    array[...] = model + 1
+    assert store.writes == [("set", "c/0/0", 128 + INDEX)]
+    array[0:3, 0:5] = 0
+    assert len(store.writes) == 2
+    assert array.chunks == (2, 2)
+    assert array.shards == (8, 8)
+    assert array.nchunks == array.nchunks_initialized + 2 == 16
+
+
+def test_shards_of_shards_are_written_once() -> None:
+    store = Noting()
+    array, _ = numbered("draft over draft", store)
+    array[...] = 7
+    assert [what for what, *_ in store.writes] == ["set"]
+    assert array.shards == (8, 8)

@@ -1,0 +1,178 @@
+"""How shards are written: the order of their chunks, room for a header, and what is done when some chunks change.
+
+Rules
+- "Any configuration parameters for the write strategy must not be part of the metadata" (draft `sharding`): they are
+  runtime options, the same for the codec and for the draft's transformer.
+- `rewrite` makes a new shard, which replaces the old one whole: readers and crashes see the one or the other.
+- `in-place` overwrites chunks that fit where the old ones are, then the index if it changes. A crash can damage the
+  chunks that are being written, and the index of a shard whose chunks change in size.
+- `append` puts chunks behind the shard and a new index behind them; nothing old is overwritten, save an index at the
+  start. A crash can leave a shard that ends without its index. Where the index is a stored object of its own, it is
+  swapped after the data, whole: then readers and crashes see the old chunks or the new ones.
+- Where that is not possible, or more than half of a shard would be unused, it is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from zarrlite.codecs.base import Piece
+from zarrlite.errors import ArgumentError
+from zarrlite.ranges import Buffer
+from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
+from zarrlite.source import ByteSource
+
+STRATEGIES: Final = ("rewrite", "in-place", "append")
+ORDERS: Final = ("row-major", "column-major", "morton")
+Table = np.ndarray[Any, Any]
+
+
+class Writing(NamedTuple):
+    """The runtime options of both kinds of sharding."""
+
+    strategy: str = "rewrite"
+    order: str = "row-major"
+    header: int = 0  # unused bytes at the start of a shard; offsets count them
+
+    def check(self, location: str) -> None:
+        """Refuse what is no option; `location` is that of the index."""
+        for name, allowed in (("strategy", STRATEGIES), ("order", ORDERS)):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+        if isinstance(self.header, bool) or not isinstance(self.header, int) or self.header < 0:
+            raise ArgumentError(f"header must be a number of bytes, not {self.header!r}")
+        if self.header and location == "start":
+            raise ArgumentError("a header has no room at the start of a shard that begins with its index")
+
+
+class ShardWriter:
+    """Makes and changes shards of a format."""
+
+    def __init__(self, form: ShardFormat, writing: Writing) -> None:
+        self.form = form
+        self.writing = writing
+        self.patches = writing.strategy != "rewrite"  # whether a shard can be changed where it lies
+        # whether a new shard depends on the one that it replaces
+        self.needs_old = writing.header > 0 or form.index_pipeline.needs_old
+
+    @cached_property
+    def sequence(self) -> list[int]:
+        """The numbers of the chunks in the order in which they are written."""
+        numbers = np.arange(self.form.count)
+        if self.writing.order == "column-major":
+            numbers = numbers.reshape(self.form.grid).ravel(order="F")
+        elif self.writing.order == "morton":
+            numbers = numbers[np.argsort(_morton(self.form.grid), kind="stable")]
+        found: list[int] = numbers.tolist()
+        return found
+
+    def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Buffer:
+        """A shard of these chunks (None for absent ones) without gaps, in place of an old one."""
+        form = self.form
+        table = np.full((form.count, 2), ABSENT, np.uint64)
+        pieces: list[Buffer] = []
+        position = form.index_size if form.at_start else self.writing.header
+        for i in self.sequence:
+            chunk = chunks[i]
+            if chunk is not None:
+                table[i] = position, len(chunk)
+                position += len(chunk)
+                pieces.append(chunk)
+        index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
+        return b"".join((index, *pieces) if form.at_start else (self._header(old), *pieces, index))
+
+    def _header(self, old: Buffer | None) -> Buffer:
+        """What is at the start of the old shard, unless that is a chunk; zeros if there is nothing."""
+        room = self.writing.header
+        if room and old is not None and len(old) >= room + self.form.index_size:
+            view = memoryview(old)
+            table = self.form.parse_index(self.form.index_range.of(view), len(view)).table
+            if not (table[:, 0] < room).any():
+                return view[:room]
+        return bytes(room)
+
+    def index(self, table: Table, old: Buffer | None = None) -> Buffer:
+        """The stored form of an index, in place of an old one."""
+        pipeline = self.form.index_pipeline
+        return pipeline.encode(table.reshape(pipeline.spec.shape), old)
+
+    def patch(self, source: ByteSource, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> list[Piece] | None:
+        """What to overwrite, in this order, so that chunks of a stored shard change; None: write it anew."""
+        size = source.known_size()
+        size = source.size() if size is None else size
+        if size is None:
+            return None
+        table = np.array(index.table, np.uint64)
+        before = table.copy()
+        tail = 0 if self.form.at_start else self.form.index_size
+        if self.writing.strategy == "append":
+            # an index that is an object of its own is replaced after the data; another one stays, as unused space
+            pieces, end = self._append(table, size - tail if source.apart == tail else size, changes)
+            end += tail
+        elif (found := self._in_place(table, index, size - tail, changes)) is not None:
+            pieces, end = found, size
+        else:
+            return None
+        used = int(table[:, 1][table[:, 1] != ABSENT].sum()) + self.form.index_size + self.writing.header
+        if (table == ABSENT).all() or 2 * used < end:
+            return None
+        if not np.array_equal(table, before):
+            old = source.read((self.form.index_range,)) if self.form.index_pipeline.needs_old else None
+            pieces.append((end - tail if tail else 0, self.index(table, old[0] if old else None)))
+        return pieces
+
+    @staticmethod
+    def _append(table: Table, position: int, changes: Mapping[int, Buffer | None]) -> tuple[list[Piece], int]:
+        """The chunks one after the other from a position on, and where they end."""
+        pieces: list[Piece] = []
+        for i, chunk in changes.items():
+            table[i] = ABSENT
+            if chunk is not None:
+                table[i] = position, len(chunk)
+                pieces.append((position, chunk))
+                position += len(chunk)
+        return pieces, position
+
+    def _in_place(
+        self, table: Table, index: ShardIndex, end: int, changes: Mapping[int, Buffer | None]
+    ) -> list[Piece] | None:
+        """Each chunk where the old one is; None: one does not fit there."""
+        pieces: list[Piece] = []
+        for i, chunk in changes.items():
+            if chunk is None:
+                table[i] = ABSENT
+                continue
+            entry = index.entry(i)
+            if entry is None or len(chunk) > entry[1] or sum(entry) > end or self._shared(table, i):
+                return None
+            pieces.append((entry[0], chunk))
+            table[i] = entry[0], len(chunk)
+        return pieces
+
+    @staticmethod
+    def _shared(table: Table, i: int) -> bool:
+        """Whether another chunk has bytes in the place of this one: overlapping entries are not forbidden."""
+        offset, length = table[i]
+        starts, lengths = table[:, 0], table[:, 1]
+        with np.errstate(over="ignore"):  # of entries that are damaged, and are not looked at here
+            overlap = (lengths != ABSENT) & (starts < offset + length) & (starts + lengths > offset)
+        overlap[i] = False
+        return bool(overlap.any())
+
+
+def _morton(grid: tuple[int, ...]) -> Table:
+    """For each chunk, row-major, its number along the Morton curve: the bits of its coordinates, interleaved."""
+    coords = np.unravel_index(np.arange(np.prod(grid, dtype=int)), grid) if grid else ()
+    number = np.zeros(np.prod(grid, dtype=int), np.uint64)
+    place = 0
+    for bit in range(max((n - 1).bit_length() for n in grid) if grid else 0):
+        for n, c in reversed(list(zip(grid, coords, strict=True))):
+            if (n - 1) >> bit:
+                number |= ((c.astype(np.uint64) >> np.uint64(bit)) & np.uint64(1)) << np.uint64(place)
+                place += 1
+    return number
