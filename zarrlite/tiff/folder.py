@@ -89,7 +89,7 @@ def _metadata(store: Store, shape: Any, fill_value: Any) -> ArrayMetadata:
         _check_same(read_picture(store, key), first, key, keys[0])
     made = first.header
     if ndim < len(made.shape):
-        message = f"its name has {ndim} coordinates, a picture of shape {made.shape} needs at least {len(made.shape)}"
+        message = f"a picture of shape {made.shape} has at least {len(made.shape)} coordinates in its name, not {ndim}"
         raise DataError(message, key=keys[0])
     chunks = (1,) * (ndim - len(made.shape)) + made.shape
     return array_metadata(

@@ -167,7 +167,7 @@ def _samples(tags: _Directory) -> int:
     colour, samples = tags.one(262), tags.one(277)
     if (colour, samples) not in ((GREY, 1), (RGB, 3), (RGB, 4)):
         wanted = "only grey (1) with 1 and RGB (2) with 3 or 4 do"
-        raise DataError(f"PhotometricInterpretation is {colour} with {samples} samples; {wanted}")
+        raise DataError(f"PhotometricInterpretation is {colour}, SamplesPerPixel {samples}; {wanted}")
     return samples
 
 
