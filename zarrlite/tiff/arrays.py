@@ -40,7 +40,7 @@ def create_array(
     if "codecs" in kwargs:
         raise ArgumentError("the codecs of TIFF pictures follow from rgb=, byteorder= and compression=")
     if dtype is None and data is not None:
-        data = np.asarray(data)
+        data = _as_array(data)
         dtype = data.dtype
     if dtype is None:
         raise ArgumentError("an array needs shape= and dtype=, or data=")
@@ -56,6 +56,13 @@ def create_array(
     )
 
 
+def _as_array(data: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(data)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"data cannot be made an array: {error}") from None
+
+
 def open_array(store: Any = None, *, mode: api.Mode = "r+", path: str | None = None, **kwargs: Any) -> Array:
     """Open an array whose chunks are TIFF files, with the header function that `zarr.json` cannot hold.
 
@@ -64,15 +71,14 @@ def open_array(store: Any = None, *, mode: api.Mode = "r+", path: str | None = N
     """
     place = open_store(store)
     metadata = api.open_array(place, mode="r", path=path).metadata
-    function, option = _header_of(metadata)
     options = dict(kwargs.pop("options", None) or {})
     last = f"/codecs/{len(metadata.codecs) - 1}"
-    options[last] = {option: function, **options.get(last, {})}
+    options[last] = {**_header_option(metadata), **options.get(last, {})}
     return api.open_array(place, mode=mode, path=path, options=options, **kwargs)
 
 
-def _header_of(metadata: ArrayMetadata) -> tuple[Header, str]:
-    """The header function that made the chunks of an array, and the name of the option that takes it."""
+def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
+    """The option of the last codec that makes the headers of an array; none where `zarr.json` has the header."""
     compression: str | None = None
     match metadata.codecs:
         case (Bytes() as first, (Pad(location="start") | Offset()) as last):
@@ -86,7 +92,8 @@ def _header_of(metadata: ArrayMetadata) -> tuple[Header, str]:
         with contextlib.suppress(ArgumentError):
             made = header(chunks, metadata.data_type, rgb=rgb, byteorder=first.byte_order, compression=compression)
             if made.nbytes == last.plan.head:  # grey and colour never need the same number of bytes
-                return made, "padding_func" if isinstance(last, Pad) else "prefix_func"
+                option = "padding_func" if isinstance(last, Pad) else "prefix_func"
+                return {option: made} if last.plan.literal is None else {}
     raise ArgumentError(
         f"no TIFF header for chunks of shape {chunks} and {metadata.data_type.name} has {last.plan.head} bytes"
     )

@@ -108,7 +108,7 @@ class Header:
         behind = 8 + 2 + 12 * len(tags) + 4  # where values that are longer than 4 bytes go
         end = behind + sum(n for type_, values in tags.values() if (n := _length(type_, values)) > 4)
         if end + count > MOST:
-            raise ArgumentError(f"a TIFF file ends before byte {MOST}; {end + count} bytes need smaller chunks")
+            raise ArgumentError(f"a TIFF file has at most {MOST} bytes, not {end + count}; use smaller chunks")
         directory, values_behind = struct.pack(order + "H", len(tags)), b""
         for tag, (type_, values) in self._tags(end, count).items():  # TIFF 6.0, section 2, Image File Directory
             packed = struct.pack(f"{order}{len(values)}{FORMATS[type_]}", *values)
@@ -143,9 +143,9 @@ def header(
     name = from_dtype(dtype).name
     if name not in DATA_TYPES:
         raise ArgumentError(f"a TIFF picture has {', '.join(DATA_TYPES)}, not {name}")
-    if byteorder not in BYTE_ORDERS:
+    if byteorder not in list(BYTE_ORDERS):
         raise ArgumentError(f"byteorder must be 'little' or 'big', not {byteorder!r}")
-    if compression not in COMPRESSIONS:
+    if compression not in list(COMPRESSIONS):
         raise ArgumentError(f"compression must be None or 'zstd', not {compression!r}")
     ndim = 3 if rgb else 2
     picture, before = shape[-ndim:], shape[:-ndim]
