@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
@@ -57,3 +59,31 @@ def zarrs(zarr: ModuleType) -> ModuleType:
 @pytest.fixture(scope="session")
 def tensorstore() -> ModuleType:
     return load_peer("tensorstore")
+
+
+@pytest.fixture(scope="session")
+def tifffile() -> ModuleType:
+    load_peer("imagecodecs")  # does its zstd
+    return load_peer("tifffile")
+
+
+@pytest.fixture(scope="session")
+def pillow() -> ModuleType:
+    return load_peer("PIL.Image")
+
+
+@pytest.fixture(scope="session")
+def libtiff() -> Callable[..., str]:
+    """Runs one of libtiff's tools, which must succeed without a warning; returns what it prints."""
+    for name in ("tiffinfo", "tiffcp", "tiffcmp", "tiffdump"):
+        if shutil.which(name) is None:
+            if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
+                pytest.fail(f"{name} is not installed and peers are required (Debian: libtiff-tools)")
+            pytest.skip(f"{name} is not installed")
+
+    def run(*command: object) -> str:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        return done.stdout
+
+    return run

@@ -39,7 +39,7 @@ def test_every_code_block_of_the_readme_runs_and_prints_what_stands_below_it(tmp
             assert content == printed
         else:
             assert language in ("console", "toml")
-    assert count == 9
+    assert count == 10
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile():

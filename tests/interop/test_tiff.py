@@ -1,0 +1,234 @@
+"""TIFF both ways: zarrlite's files read by tifffile, libtiff and Pillow, and theirs opened by zarrlite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import DataError, tiff
+from zarrlite.chunk_key_encodings import SuffixKeys
+from zarrlite.codecs import Bytes, Zstd
+
+Tool = Callable[..., str]
+DATA_TYPES = ["uint8", "uint16", "uint32", "int8", "int16", "int32", "float32", "float64"]
+ORDER = {"little": "<", "big": ">"}
+
+
+def noise(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Numbers from the whole range of a data type, half of them alike so that there is something to compress."""
+    rng = np.random.default_rng(len(shape))
+    if np.dtype(dtype).kind == "f":
+        data = rng.normal(0, 1e6, shape).astype(dtype)
+    else:
+        info = np.iinfo(dtype)
+        data = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    data[: shape[0] // 2] = data.flat[0]
+    return data
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in shape, in values and in data type, whatever the byte order."""
+    a, b = np.asarray(a), np.asarray(b)
+    return a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+@pytest.mark.parametrize("samples", [1, 3, 4])
+@pytest.mark.parametrize("dtype", DATA_TYPES)
+def test_tifffile_and_libtiff_read_every_picture(
+    tmp_path: Path, tifffile: ModuleType, libtiff: Tool, dtype: str, samples: int, byteorder: str, compression: Any
+) -> None:
+    data = noise((20, 30) if samples == 1 else (20, 30, samples), dtype)
+    tiff.create_array(
+        tmp_path / "a", data=data, chunks=data.shape, rgb=samples > 1, byteorder=byteorder, compression=compression,
+        chunk_key_encoding=SuffixKeys(".tif", "v2"),
+    )  # fmt: skip
+    picture, plain = tmp_path / "a" / ("0.0.tif" if samples == 1 else "0.0.0.tif"), tmp_path / "plain.tif"
+    assert same(tifffile.imread(picture), data)
+    assert "Image Width: 30 Image Length: 20" in libtiff("tiffinfo", "-D", picture)
+    assert ("50000" in libtiff("tiffdump", picture)) == (compression == "zstd")
+    libtiff("tiffcp", "-c", "none", picture, plain)
+    libtiff("tiffcmp", "-t", picture, plain)  # of pixels, not of tags
+    assert same(tifffile.imread(plain), data)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize(
+    ("dtype", "samples", "byteorder", "seen"),
+    [
+        ("uint8", 1, "little", "uint8"),
+        ("uint8", 1, "big", "uint8"),
+        ("uint16", 1, "little", "uint16"),
+        ("uint16", 1, "big", "uint16"),
+        ("int16", 1, "little", "int32"),
+        ("int32", 1, "little", "int32"),
+        ("float32", 1, "little", "float32"),
+        ("uint8", 3, "little", "uint8"),
+        ("uint8", 3, "big", "uint8"),
+        ("uint8", 4, "little", "uint8"),
+        ("uint8", 4, "big", "uint8"),
+    ],
+)
+def test_pillow_reads_the_pictures_that_it_has_a_mode_for(
+    tmp_path: Path, pillow: ModuleType, dtype: str, samples: int, byteorder: str, seen: str, compression: Any
+) -> None:
+    data = noise((20, 30) if samples == 1 else (20, 30, samples), dtype)
+    tiff.create_array(
+        tmp_path, data=data, chunks=data.shape, rgb=samples > 1, byteorder=byteorder, compression=compression
+    )
+    with pillow.open(tmp_path / ("c/0/0.tiff" if samples == 1 else "c/0/0/0.tiff")) as picture:
+        assert same(picture, data.astype(seen))
+
+
+@pytest.mark.parametrize("codec", [Zstd(-5), Zstd(1), Zstd(22), Zstd(3, checksum=True)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (700, 700)])
+def test_every_zstd_frame_is_read(
+    tmp_path: Path, tifffile: ModuleType, libtiff: Tool, pillow: ModuleType, codec: Zstd, shape: tuple[int, int]
+) -> None:
+    data = noise(shape, "uint16")
+    codecs = [Bytes(), codec, tiff.header(shape, "uint16", compression="zstd").pad()]
+    zarrlite.create_array(tmp_path, data=data, chunks=shape, codecs=codecs, chunk_key_encoding=SuffixKeys(".tiff"))
+    picture = tmp_path / "c/0/0.tiff"
+    assert same(tifffile.imread(picture), data)
+    with pillow.open(picture) as opened:
+        assert same(opened, data)
+    libtiff("tiffcp", "-c", "none", picture, tmp_path / "plain.tif")
+    assert same(tifffile.imread(tmp_path / "plain.tif"), data)
+
+
+def test_pictures_of_an_array_are_whole_chunks_and_change_with_it(tmp_path: Path, tifffile: ModuleType) -> None:
+    data = noise((2, 5, 7), "uint16")
+    array = tiff.create_array(tmp_path, data=data, chunks=(1, 4, 4), fill_value=9, compression="zstd")
+    edge = np.full((4, 4), 9, "uint16")
+    edge[:1, :3] = data[1, 4:, 4:]
+    assert same(tifffile.imread(tmp_path / "c/1/1/1.tiff"), edge)
+    array[1, 4, 4] = 77
+    edge[0, 0] = 77
+    assert same(tifffile.imread(tmp_path / "c/1/1/1.tiff"), edge)
+    again = tiff.open_array(tmp_path)
+    again[1, 4, 5] = 78
+    edge[0, 1] = 78
+    assert same(tifffile.imread(tmp_path / "c/1/1/1.tiff"), edge)
+
+
+# what others wrote
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+@pytest.mark.parametrize("samples", [1, 3, 4])
+@pytest.mark.parametrize("dtype", DATA_TYPES)
+def test_files_of_tifffile_are_chunks(
+    tmp_path: Path, tifffile: ModuleType, dtype: str, samples: int, byteorder: str, compression: Any
+) -> None:
+    channels = () if samples == 1 else (samples,)
+    data = noise((2, 6, 10, *channels), dtype)
+    for z in range(2):
+        for x in range(2):
+            name = ".".join(map(str, (z, 0, x, *(0 for _ in channels)))) + ".tif"
+            tifffile.imwrite(
+                tmp_path / name, data[z, :, 5 * x : 5 * x + 5].astype(data.dtype.newbyteorder(ORDER[byteorder])),
+                byteorder=ORDER[byteorder], compression=compression, rowsperstrip=6, metadata=None,
+                photometric="rgb" if channels else "minisblack",
+            )  # fmt: skip
+    array = tiff.open_folder(tmp_path)
+    assert array.chunks == (1, 6, 5, *channels)
+    assert same(array[...], data)
+    assert array.metadata.byte_order == byteorder
+
+
+@pytest.mark.parametrize(
+    ("dtype", "samples"), [("uint8", 1), ("uint16", 1), ("int32", 1), ("float32", 1), ("uint8", 3), ("uint8", 4)]
+)
+def test_files_of_pillow_are_chunks(tmp_path: Path, pillow: ModuleType, dtype: str, samples: int) -> None:
+    data = noise((6, 10) if samples == 1 else (6, 10, samples), dtype)
+    (tmp_path / "c/0").mkdir(parents=True)
+    for x in range(2):
+        name = f"c/0/{x}.tif" if samples == 1 else f"c/0/{x}/0.tif"
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pillow.fromarray(data[:, 5 * x : 5 * x + 5]).save(tmp_path / name)
+    array = tiff.open_folder(tmp_path, save=True)
+    assert same(array[...], data)
+    assert same(zarrlite.open_array(tmp_path, mode="r")[...], data)
+
+
+@pytest.mark.parametrize("order", ["-B", "-L"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float64"])
+def test_files_of_libtiff_have_their_header_behind_and_are_chunks(
+    tmp_path: Path, tifffile: ModuleType, libtiff: Tool, dtype: str, order: str
+) -> None:
+    data = noise((6, 10), dtype)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for x in range(2):
+        tifffile.imwrite(tmp_path / "one.tif", data[:, 5 * x : 5 * x + 5], rowsperstrip=1)
+        libtiff("tiffcp", order, "-r", 6, tmp_path / "one.tif", folder / f"0.{x}.tif")
+    array = tiff.open_folder(folder, save=True)
+    assert same(array[...], data)
+    end, start = array.metadata.codecs[1:]
+    assert (end.to_config()["location"], start.to_config()["nbytes"]) == ("end", 8)
+
+    written = zarrlite.open_array(folder)  # a chunk that is written is a file for libtiff again
+    written[0, 0] = data[0, 0] = 1
+    assert same(tifffile.imread(folder / "0.0.tif"), data[:, :5])
+    libtiff("tiffinfo", folder / "0.0.tif")
+
+
+def test_compressed_files_of_libtiff_are_chunks_if_as_many_bytes_stand_behind(
+    tmp_path: Path, tifffile: ModuleType, libtiff: Tool
+) -> None:
+    """libtiff puts its header at an even byte: behind a strip of odd length there is a byte more."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    behind: dict[int, list[np.ndarray]] = {0: [], 1: []}
+    for n in range(1, 40):
+        data = np.zeros((40, 40), "uint8")
+        data.flat[:n] = np.random.default_rng(n).integers(0, 255, n)
+        tifffile.imwrite(tmp_path / "one.tif", data)
+        libtiff("tiffcp", "-c", "zstd", "-r", 40, tmp_path / "one.tif", tmp_path / "two.tif")
+        with tifffile.TiffFile(tmp_path / "two.tif") as file:
+            parity = file.pages[0].databytecounts[0] % 2
+        (tmp_path / "two.tif").rename(folder / f"{parity}.{len(behind[parity])}.tif")
+        behind[parity].append(data)
+    with pytest.raises(DataError, match=r"^chunk 1\.0\.tif: has \d+ bytes behind its pixels, 0\.0\.tif has \d+; they"):
+        tiff.open_folder(folder)
+    for file in folder.glob("1.*"):
+        file.unlink()
+    assert len(behind[0]) > 5
+    assert same(tiff.open_folder(folder)[...], np.concatenate(behind[0], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"tile": (16, 16)}, "has tiles; a chunk is one strip"),
+        ({"rowsperstrip": 8}, "has 4 strips; a chunk is one"),
+        ({"compression": "zlib"}, "Compression is 8 (deflate); only 1 (none) and 50000 (zstd) do"),
+        ({"compression": "lzw"}, "Compression is 5 (LZW); only 1 (none) and 50000 (zstd) do"),
+        ({"compression": "zstd", "predictor": True}, "Predictor is 2; only 1 can be a chunk"),
+        ({"bigtiff": True}, "is BigTIFF, which is not handled"),
+    ],
+)
+def test_files_of_tifffile_that_cannot_be_chunks_are_refused(
+    tmp_path: Path, tifffile: ModuleType, keywords: Any, message: str
+) -> None:
+    tifffile.imwrite(tmp_path / "0.0.tif", noise((32, 32), "uint8"), **{"rowsperstrip": 32, **keywords})
+    with pytest.raises(DataError) as caught:
+        tiff.open_folder(tmp_path)
+    assert str(caught.value) == f"chunk 0.0.tif: {message}"
+
+
+def test_pages_and_planes_are_refused(tmp_path: Path, tifffile: ModuleType) -> None:
+    tifffile.imwrite(tmp_path / "0.0.tif", noise((2, 8, 8), "uint8"), photometric="minisblack", contiguous=False)
+    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: has several pages; a chunk is one$"):
+        tiff.open_folder(tmp_path)
+    tifffile.imwrite(tmp_path / "0.0.tif", noise((3, 8, 8), "uint8"), photometric="rgb", planarconfig="separate")
+    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: has 3 strips; a chunk is one$"):
+        tiff.open_folder(tmp_path)

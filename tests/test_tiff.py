@@ -1,0 +1,327 @@
+"""Chunks that are TIFF files. What real readers make of them: tests/interop/test_tiff.py."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import pickle
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zarrlite
+from zarrlite import DataError, MemoryStore, tiff
+from zarrlite.chunk_key_encodings import SuffixKeys
+from zarrlite.codecs import Bytes, Offset, Pad, Zstd
+from zarrlite.errors import ArgumentError
+from zarrlite.ranges import Buffer
+from zarrlite.tiff.headers import DATA_TYPES
+from zarrlite.tiff.parse import Picture, read_picture
+
+# proposal `pad`, Example 1
+PROPOSED = (
+    "SUkqAAgAAAAIAAABAwABAAAAAAEAAAEBAwABAAAAAAEAAAIBAwABAAAAEAAAAAMBAwABAAAAAQAAAAYBAwABAAAAAQAAABEBBAABAAAAbgAAABYB"
+    "AwABAAAAAAEAABcBBAABAAAAAAACAAAAAAA="
+)
+
+
+def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return (np.arange(np.prod(shape)).reshape(shape) + 1).astype(dtype)
+
+
+# headers
+
+
+def test_the_header_of_the_proposal_is_made_byte_for_byte() -> None:
+    made = tiff.header((256, 256), "uint16")
+    assert made.pad().to_json() == {
+        "name": "pad",
+        "configuration": {"location": "start", "nbytes": 110, "padding": PROPOSED},
+    }
+    assert made(bytes(2 * 256 * 256)) == base64.b64decode(PROPOSED)
+
+
+def test_a_big_endian_rgba_header_tag_by_tag() -> None:
+    made = tiff.header((1, 70000, 5, 4), "int16", rgb=True, byteorder="big", compression="zstd")
+    end = 8 + 2 + 11 * 12 + 4  # where the two values that are longer than 4 bytes stand
+    entries = [
+        (256, 3, 1, b"\x00\x05\x00\x00"),  # a SHORT is left-justified
+        (257, 4, 1, struct.pack(">I", 70000)),
+        (258, 3, 4, struct.pack(">I", end)),
+        (259, 3, 1, struct.pack(">HH", 50000, 0)),
+        (262, 3, 1, b"\x00\x02\x00\x00"),
+        (273, 4, 1, struct.pack(">I", end + 16)),
+        (277, 3, 1, b"\x00\x04\x00\x00"),
+        (278, 4, 1, struct.pack(">I", 70000)),
+        (279, 4, 1, struct.pack(">I", 1234)),
+        (338, 3, 1, b"\x00\x02\x00\x00"),
+        (339, 3, 4, struct.pack(">I", end + 8)),
+    ]
+    directory = b"".join(struct.pack(">HHI", *entry[:3]) + entry[3] for entry in entries)
+    behind = struct.pack(">8H", 16, 16, 16, 16, 2, 2, 2, 2)
+    assert made(bytes(1234)) == b"MM\0*\0\0\0\x08" + struct.pack(">H", 11) + directory + bytes(4) + behind
+    assert made.nbytes == end + 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "nbytes"),
+    [
+        (((1, 1), "uint8"), {}, 110),
+        (((1, 1), "int8"), {}, 122),
+        (((1, 1), "float64"), {}, 122),
+        (((2**16, 2**16 - 1), "uint8"), {}, 110),
+        (((9, 9), "uint16"), {"compression": "zstd"}, 110),
+        (((9, 9, 3), "uint8"), {"rgb": True}, 128),
+        (((9, 9, 4), "uint8"), {"rgb": True}, 142),
+        (((9, 9, 3), "float32"), {"rgb": True}, 146),
+        (((9, 9, 4), "float32"), {"rgb": True}, 162),
+    ],
+)
+def test_a_tag_is_added_only_where_its_default_does_not_do(arguments: Any, keywords: Any, nbytes: int) -> None:
+    assert tiff.header(*arguments, **keywords).nbytes == nbytes
+
+
+TYPES = "uint8, uint16, uint32, int8, int16, int32, float32, float64"
+GREY = "a chunk that is a TIFF picture has shape (..., height, width) with 1 for each '...', not"
+COLOUR = "a chunk that is a TIFF picture has shape (..., height, width, samples) with 1 for each '...', not"
+SIZE = "a TIFF picture has a height and a width from 1 to 4294967295, not"
+END = "a TIFF file has at most 4294967295 bytes, not"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "dtype", "keywords", "message"),
+    [
+        ((5,), "uint8", {}, f"{GREY} (5,)"),
+        ((2, 5, 5), "uint8", {}, f"{GREY} (2, 5, 5)"),
+        ((5, 3), "uint8", {"rgb": True}, f"{COLOUR} (5, 3)"),
+        ((2, 5, 5, 3), "uint8", {"rgb": True}, f"{COLOUR} (2, 5, 5, 3)"),
+        ((5, 5, 2), "u1", {"rgb": True}, "an RGB picture has 3 samples, or 4 with alpha, as its last length, not 2"),
+        ((5, 5), "uint64", {}, f"a TIFF picture has {TYPES}, not uint64"),
+        ((5, 5), "complex64", {}, f"a TIFF picture has {TYPES}, not complex64"),
+        ((5, 5), "uint8", {"byteorder": "native"}, "byteorder must be 'little' or 'big', not 'native'"),
+        ((5, 5), "uint8", {"compression": "gzip"}, "compression must be None or 'zstd', not 'gzip'"),
+        ((5, 0), "uint8", {}, f"{SIZE} 5 and 0"),
+        ((2**32, 1), "uint8", {"compression": "zstd"}, f"{SIZE} 4294967296 and 1"),
+        ((2**16, 2**16), "uint8", {}, f"{END} 4294967406; use smaller chunks"),
+        ((2**30, 2), "float32", {}, f"{END} 8589934714; use smaller chunks"),
+    ],
+)
+def test_what_cannot_be_a_tiff_picture_is_refused(chunks: Any, dtype: str, keywords: Any, message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        tiff.header(chunks, dtype, **keywords)
+    assert str(caught.value) == message
+
+
+def test_a_header_knows_what_follows() -> None:
+    with pytest.raises(ArgumentError, match=r"^a TIFF picture of shape \(2, 3\) has 12 bytes, not 11$"):
+        tiff.header((2, 3), "uint16")(bytes(11))
+
+    class Long(bytes):
+        def __len__(self) -> int:
+            return 2**32 - 110
+
+    with pytest.raises(ArgumentError, match=f"^{END} 4294967296; use smaller chunks$"):
+        tiff.header((2, 3), "uint16", compression="zstd")(Long())
+
+
+headers = st.builds(
+    tiff.Header,
+    height=st.integers(1, 2**32 - 1),
+    width=st.integers(1, 2**32 - 1),
+    samples=st.sampled_from([1, 3, 4]),
+    data_type=st.sampled_from(list(DATA_TYPES)),
+    byteorder=st.sampled_from(["little", "big"]),
+    compression=st.just("zstd"),
+)
+small_headers = st.builds(
+    tiff.Header,
+    height=st.integers(1, 9),
+    width=st.integers(1, 9),
+    samples=st.sampled_from([1, 3, 4]),
+    data_type=st.sampled_from(list(DATA_TYPES)),
+    byteorder=st.sampled_from(["little", "big"]),
+)
+
+
+@given(headers | small_headers, st.binary(min_size=1, max_size=9), st.binary(max_size=3))
+def test_a_header_that_is_made_is_read_as_it_was_meant(made: tiff.Header, data: bytes, behind: bytes) -> None:
+    data = data if made.compression else bytes(made.pixel_bytes)
+    store = MemoryStore({"0.0.tif": made(data) + data + behind})
+    assert read_picture(store, "0.0.tif") == Picture(made, made.nbytes, len(behind))
+
+
+@given(small_headers, st.integers(0, 161), st.binary(min_size=1, max_size=6), st.integers(0, 200))
+def test_a_damaged_header_is_refused_or_harmless(made: tiff.Header, at: int, new: bytes, cut: int) -> None:
+    """Whatever stands there: an error of the library, or a picture that lies inside of the file."""
+    value = bytearray(made(bytes(made.pixel_bytes)) + bytes(made.pixel_bytes))
+    value[at : at + len(new)] = new
+    del value[len(value) - cut :]
+    store = MemoryStore({"0.0.tif": bytes(value)})
+    with contextlib.suppress(DataError):
+        found = read_picture(store, "0.0.tif")
+        assert found.before + found.behind <= len(value)
+
+
+# arrays of pictures
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+@pytest.mark.parametrize(
+    ("shape", "chunks", "rgb"),
+    [
+        ((5, 7), (3, 4), False),
+        ((2, 2, 5, 7), (1, 1, 5, 4), False),
+        ((5, 7, 3), (3, 4, 3), True),
+        ((2, 5, 7, 4), (1, 3, 4, 4), True),
+    ],
+)
+def test_arrays_of_pictures_come_back(
+    shape: Any, chunks: Any, rgb: bool, byteorder: str, compression: str | None
+) -> None:
+    data = numbers(shape, "int32")
+    store = MemoryStore()
+    keywords: Any = {"rgb": rgb, "byteorder": byteorder, "compression": compression}
+    tiff.create_array(store, data=data, chunks=chunks, **keywords)
+    again = zarrlite.open_array(store, mode="r")
+    assert np.array_equal(again[...], data)
+    assert again.metadata.chunk_key_encoding == SuffixKeys(".tiff")
+    made = tiff.header(chunks, "int32", **keywords)
+    for key in store.list():
+        if key != "zarr.json":
+            value = bytes(store.get(key) or b"")
+            assert value.startswith(made(value[made.nbytes :]))
+            assert len(value) - made.nbytes == made.pixel_bytes or compression
+
+
+def test_the_codecs_of_an_array_of_pictures_stand_in_its_document() -> None:
+    plain = tiff.create_array("memory://", shape=(512, 512), dtype="uint16", chunks=(256, 256))
+    small = tiff.create_array("memory://", shape=(512, 512), dtype=">u2", chunks=(256, 256), compression="zstd")
+    pad = {"name": "pad", "configuration": {"location": "start", "nbytes": 110}}
+    assert [codec.to_json() for codec in plain.metadata.codecs] == [
+        {"name": "bytes", "configuration": {"endian": "little"}},
+        {"name": "pad", "configuration": {**pad["configuration"], "padding": PROPOSED}},  # type: ignore[dict-item]
+    ]
+    assert [codec.to_json() for codec in small.metadata.codecs] == [
+        {"name": "bytes", "configuration": {"endian": "little"}},
+        {"name": "zstd", "configuration": {"level": 3, "checksum": False}},
+        pad,
+    ]
+
+
+def test_the_keywords_of_create_array_go_through() -> None:
+    store = MemoryStore()
+    array = tiff.create_array(
+        store, name="a/b", shape=(4, 4), dtype="uint8", chunks=(2, 2), fill_value=7, attributes={"x": 1},
+        chunk_key_encoding=SuffixKeys(".tif", "v2"), write_empty_chunks=True,
+    )  # fmt: skip
+    array[...] = 7
+    assert (array.path, array.fill_value, dict(array.attrs)) == ("a/b", 7, {"x": 1})
+    assert sorted(store.list_prefix("a/b/")) == [
+        "a/b/0.0.tif", "a/b/0.1.tif", "a/b/1.0.tif", "a/b/1.1.tif", "a/b/zarr.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"shape": (4, 4)}, "an array needs shape= and dtype=, or data="),
+        ({"dtype": "u1"}, "an array needs shape= and dtype=, or data="),
+        (
+            {"data": np.eye(2), "codecs": []},
+            "the codecs of TIFF pictures follow from rgb=, byteorder= and compression=",
+        ),
+        (
+            {"data": np.eye(2), "compressors": []},
+            "codecs= is the whole chain; filters, serializer, compressors and shards go without it",
+        ),
+        ({"data": np.eye(2), "compression": ["zstd"]}, "compression must be None or 'zstd', not ['zstd']"),
+        ({"data": [["a", "b"]]}, f"a TIFF picture has {TYPES}, not fixed_length_utf32"),
+    ],
+)
+def test_arguments_that_make_no_pictures_are_refused(keywords: Any, message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        tiff.create_array("memory://", chunks=(2, 2), **keywords)
+    assert str(caught.value) == message
+
+
+def test_ragged_data_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"^data cannot be made an array: "):
+        tiff.create_array("memory://", data=[[1, 2], [3]], chunks=(2, 2))
+
+
+def strip_byte_counts(value: Buffer | None) -> int:
+    """Bytes 102..105 of a header of 110 bytes."""
+    return struct.unpack("<I", bytes(value or b"")[102:106])[0]
+
+
+def test_a_compressed_array_that_is_opened_again_needs_the_header_function() -> None:
+    store = MemoryStore()
+    tiff.create_array(store, data=numbers((4, 8), "u2"), chunks=(4, 4), compression="zstd")
+    zarrlite.open_array(store)[0, 0] = 99
+    assert bytes(store.get("c/0/0.tiff") or b"")[:110] == bytes(110)
+
+    array = tiff.open_array(store)
+    array[0, ::4] = 100  # a part of both chunks
+    array.append(numbers((4, 8), "u2"))
+    for key in ("c/0/0.tiff", "c/0/1.tiff", "c/1/0.tiff", "c/1/1.tiff"):
+        assert strip_byte_counts(store.get(key)) == (store.size(key) or 0) - 110 > 0
+    assert zarrlite.open_array(store, mode="r")[0].tolist() == [100, 2, 3, 4, 100, 6, 7, 8]
+
+
+@pytest.mark.parametrize("rgb", [False, True])
+@pytest.mark.parametrize("codec", ["pad", "offset"])
+def test_open_array_finds_the_header_function_in_the_document(codec: str, rgb: bool) -> None:
+    """A chunk of shape (1, 9, 3) may be a grey or an RGB picture; the number of bytes tells."""
+    made = tiff.header((1, 9, 3), "float32", rgb=rgb, byteorder="big", compression="zstd")
+    last = made.pad() if codec == "pad" else Offset(made.nbytes, prefix_func=made)
+    store = MemoryStore()
+    codecs = [Bytes("big"), Zstd(), last]
+    zarrlite.create_array(store, name="a", shape=(2, 9, 3), dtype="float32", chunks=(1, 9, 3), codecs=codecs)
+    array = tiff.open_array(store, path="a", write_empty_chunks=True)
+    array[...] = 0
+    assert array.metadata.codecs == (*codecs[:2], last)
+    value = bytes(store.get("a/c/1/0/0") or b"")
+    assert value.startswith(made(value[made.nbytes :]))
+    assert np.array_equal(pickle.loads(pickle.dumps(array))[...], array[...])
+    assert tiff.open_array(store, path="a", mode="r").read_only
+
+
+def test_a_header_that_stands_in_the_document_is_left_alone() -> None:
+    store = MemoryStore()
+    codecs = [Bytes(), Pad("start", 110, bytes(range(110)))]
+    zarrlite.create_array(store, data=numbers((4, 4), "u2"), chunks=(4, 4), codecs=codecs)
+    tiff.open_array(store)[...] = 9
+    assert bytes(store.get("c/0/0") or b"")[:110] == bytes(range(110))
+
+
+def test_options_for_other_codecs_go_along() -> None:
+    store = MemoryStore()
+    tiff.create_array(store, data=numbers((4, 4), "u2"), chunks=(4, 4), compression="zstd")
+    array = tiff.open_array(store, options={"/codecs/2": {"keep_padding": True}})
+    before = bytes(store.get("c/0/0.tiff") or b"")[:110]
+    array[...] = 9
+    assert bytes(store.get("c/0/0.tiff") or b"")[:110] == before
+
+
+CHAIN = "chunks are TIFF files only with the codecs bytes, zstd if wanted, and pad or offset"
+
+
+@pytest.mark.parametrize(
+    ("codecs", "message"),
+    [
+        ([Bytes()], CHAIN),
+        ([Bytes(), "gzip", Pad("start", 110)], CHAIN),
+        ([Bytes(), Pad("end", 110)], CHAIN),
+        ([Bytes(), Pad("start", 111)], "no TIFF header for chunks of shape (4, 4) and uint16 has 111 bytes"),
+    ],
+)
+def test_open_array_refuses_what_are_no_pictures(codecs: Any, message: str) -> None:
+    array = zarrlite.create_array("memory://", shape=(4, 4), dtype="u2", codecs=codecs)
+    with pytest.raises(ArgumentError) as caught:
+        tiff.open_array(array.store)
+    assert str(caught.value) == message
