@@ -57,3 +57,8 @@ def zarrs(zarr: ModuleType) -> ModuleType:
 @pytest.fixture(scope="session")
 def tensorstore() -> ModuleType:
     return load_peer("tensorstore")
+
+
+@pytest.fixture(scope="session")
+def z5py() -> ModuleType:
+    return load_peer("z5py")

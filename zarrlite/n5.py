@@ -57,9 +57,9 @@ def array_document(
     """The `zarr.json` that reads an N5 dataset, from its `attributes.json`.
 
     `codec` says who deals with the header of a block: `n5_default` reads every block; `pad` and `offset` only skip it,
-    so that blocks cut off at the edge of the array cannot be read.
+    so that a block cut off at the edge of the array is an error.
 
-    >>> attributes = {"dimensions": [5, 7], "blockSize": [3, 2], "dataType": "uint8", "compression": {"type": "raw"}}
+    >>> attributes = {"dimensions": [6, 8], "blockSize": [3, 2], "dataType": "uint8", "compression": {"type": "raw"}}
     >>> [c["name"] for c in array_document(attributes, codec="pad")["codecs"]]
     ['transpose', 'bytes', 'pad']
     """
@@ -84,6 +84,9 @@ def array_document(
     with faults.collecting():
         members = _user_attributes(config)
     faults.raise_any()
+    if codec != "n5_default" and compressor is None and any(n % c for n, c in zip(shape, chunks, strict=True)):
+        # parts of raw blocks are read by their place, and nobody would notice
+        raise ArgumentError(f"raw blocks may be cut off at the edge of the array, which {codec} cannot know")
     return {
         "zarr_format": 3,
         "node_type": "array",
