@@ -93,9 +93,9 @@ def array_document(
         "shape": list(shape),
         "data_type": name,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}},
-        # "Zarr arrays reading N5 data MUST use a /-separated v2 chunk key encoding" (n5_default, Chunk key encoding)
+        # "MUST use a `/`-separated v2 chunk key encoding" (n5_default, Chunk key encoding)
         "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
-        "fill_value": 0.0 if name.startswith("float") else 0,
+        "fill_value": 0,
         "codecs": _chain(chunks, compressor, codec),
         "attributes": members,
     }
@@ -302,7 +302,7 @@ def create_array(
     array = Array(place, where, ArrayMetadata.from_json(array_document(document, document="new array")))
     _make_room(place, where, overwrite=overwrite)
     if where and place.size(ATTRIBUTES) is None:
-        place.set(ATTRIBUTES, dump_json({"n5": VERSION}))  # "stored in the n5 attribute of the root group" (3)
+        place.set(ATTRIBUTES, dump_json({"n5": VERSION}))  # z5py opens no container without it
     place.set(key_prefix(where) + ATTRIBUTES, dump_json(document if where else {"n5": VERSION, **document}))
     return array
 

@@ -120,10 +120,7 @@ class BlockSerializer(Serializer):
 
     def pipeline(self, shape: Shape) -> Pipeline:
         """The inner chain, for blocks of this shape."""
-        try:
-            return Pipeline(self.codec.codecs, self.spec.reshaped(shape))
-        except MetadataError as error:
-            raise error.under("/configuration/codecs") from None
+        return Pipeline(self.codec.codecs, self.spec.reshaped(shape))
 
     @property
     def limit(self) -> Limit:
