@@ -87,3 +87,8 @@ def libtiff() -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def z5py() -> ModuleType:
+    return load_peer("z5py")

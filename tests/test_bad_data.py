@@ -97,6 +97,7 @@ class Chain:
 
 
 PAD = {"name": "pad", "configuration": {"location": "end", "nbytes": 4}}
+N5_RAW = [{"name": "transpose", "configuration": {"order": [0]}}, {"name": "bytes", "configuration": {"endian": "big"}}]
 
 CHAINS = {
     "bytes": Chain(document([BYTES]), NUMBERS),
@@ -117,6 +118,10 @@ CHAINS = {
     "pad at both ends": Chain(document([BYTES, PAD, {"name": "offset", "configuration": {"offset": 3}}]), NUMBERS),
     "pad in crc32c": Chain(document([BYTES, PAD, CRC]), NUMBERS),
     "shard in pad": Chain(document([sharding(2), PAD]), NUMBERS),
+    "n5_default": Chain(document([{"name": "n5_default", "configuration": {"codecs": N5_RAW}}]), NUMBERS),
+    "n5_default, compressed": Chain(
+        document([{"name": "n5_default", "configuration": {"codecs": [*N5_RAW, ZSTD_SUM]}}]), NUMBERS
+    ),
     "vlen-utf8": Chain(strings(VLEN_UTF8), TEXTS),
     "vlen-utf8 in zstd": Chain(strings(VLEN_UTF8, ZSTD), TEXTS),
     "vlen-bytes": Chain(document([VLEN_BYTES], "bytes", fill="AA=="), BYTES_ITEMS),

@@ -177,6 +177,7 @@ codecs: Registry[Any] = Registry(
         "bytes": "zarrlite.codecs.bytes",
         "crc32c": "zarrlite.codecs.crc32c",
         "gzip": "zarrlite.codecs.gzip",
+        "n5_default": "zarrlite.codecs.n5_default",
         "offset": "zarrlite.codecs.pad",
         "packbits": "zarrlite.codecs.packbits",
         "pad": "zarrlite.codecs.pad",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zarrlite.codecs.bytes import Bytes
     from zarrlite.codecs.crc32c import Crc32c
     from zarrlite.codecs.gzip import Gzip
+    from zarrlite.codecs.n5_default import N5Default
     from zarrlite.codecs.packbits import Packbits
     from zarrlite.codecs.pad import Offset, Pad
     from zarrlite.codecs.sharding_indexed import ShardingIndexed
@@ -24,6 +25,7 @@ _CLASSES = {
     "Bytes": "bytes",
     "Crc32c": "crc32c",
     "Gzip": "gzip",
+    "N5Default": "n5_default",
     "Offset": "pad",
     "Packbits": "packbits",
     "Pad": "pad",
@@ -44,6 +46,7 @@ __all__ = [
     "Codec",
     "Crc32c",
     "Gzip",
+    "N5Default",
     "Offset",
     "Packbits",
     "Pad",

@@ -1,0 +1,205 @@
+"""The `n5_default` codec: a block of N5 in default mode, its own shape in front.
+
+Rules (registered codec n5_default, Configuration parameters and Procedure)
+- The inner chain is a full `transpose`, `bytes` in big endian, and at most one bytes -> bytes codec.
+- A block of another mode, or of another number of dimensions, is refused.
+- A block that is shorter than its chunk is padded with the fill value. A longer one is refused: "truncate" is for grids
+  with short chunks at the edge, and on a regular grid it would hide a wrong chunk shape.
+- Blocks are written full-size, at the edge as well; readers of N5 know both kinds.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
+from zarrlite.codecs.bytes import Bytes
+from zarrlite.codecs.transpose import Transpose
+from zarrlite.config import Config, Json
+from zarrlite.errors import ArgumentError, DataError, FaultKind, MetadataError, TruncatedError
+from zarrlite.extension import Ignored
+from zarrlite.pipeline import Pipeline, parse_chain
+from zarrlite.ranges import Buffer
+from zarrlite.registry import codecs as registry
+from zarrlite.registry import register
+from zarrlite.selection import Points, Selection, Shape, everything
+from zarrlite.source import ArraySource, ByteSource, Held, Limit
+from zarrlite.values import normalize_shape
+
+Array = np.ndarray[Any, Any]
+DATA_TYPES: Final = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
+MAX_LENGTH: Final = 2**32 - 1  # of a block along one dimension
+_MODES = {1: "varlength", 2: "object"}
+
+
+def n5_header(shape: Any) -> bytes:
+    """The bytes in front of an N5 block of this shape, in default mode.
+
+    >>> n5_header((64, 64)).hex(" ", 4)
+    '00000002 00000040 00000040'
+    """
+    lengths = normalize_shape(shape)
+    if any(not 1 <= n <= MAX_LENGTH for n in lengths):
+        raise ArgumentError(f"an N5 block has lengths from 1 to {MAX_LENGTH}, not {shape!r}")
+    return struct.pack(f">HH{len(lengths)}I", 0, len(lengths), *lengths)
+
+
+@register
+@dataclass(frozen=True)
+class N5Default(ArrayBytesCodec):
+    """A header with the shape of the block, and the block."""
+
+    name = "n5_default"
+    codecs: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        chain = tuple(c if isinstance(c, Ignored) else registry.coerce(c) for c in self.codecs)
+        object.__setattr__(self, "codecs", chain)
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        return cls(parse_chain(config.list("codecs"), config.at("codecs"), config.context))
+
+    def to_config(self) -> dict[str, Json]:
+        return {"codecs": [codec.to_json() for codec in self.codecs]}
+
+    @property
+    def byte_order(self) -> str:  # type: ignore[override]
+        return byte_order_of(self.codecs)
+
+    def prepare(self, spec: ArraySpec) -> Serializer:
+        return BlockSerializer(self, spec)
+
+    def encode(self, array: Array, spec: ArraySpec) -> Buffer:
+        return self.prepare(spec).encode(array)
+
+    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
+        return self.prepare(spec).decode(data)
+
+    def check(self, spec: ArraySpec) -> None:
+        """Refuse what N5 has no blocks for; pointers are relative to the codec."""
+        ndim, name = len(spec.shape), spec.data_type.name
+        if name not in DATA_TYPES:
+            raise MetadataError(f"N5 has no {name}; it has {', '.join(DATA_TYPES)}", kind="conflict")
+        if any(not 1 <= n <= MAX_LENGTH for n in spec.shape):
+            raise MetadataError(f"an N5 block has lengths from 1 to {MAX_LENGTH}, not {spec.shape}", kind="conflict")
+        chain = [(i, codec) for i, codec in enumerate(self.codecs) if not isinstance(codec, Ignored)]
+        kinds = (Transpose, Bytes, BytesBytesCodec)[: max(2, len(chain))]
+        if len(chain) != len(kinds) or not all(isinstance(c, k) for (_, c), k in zip(chain, kinds, strict=True)):
+            raise self._fault("", "must be transpose, bytes, and at most one bytes -> bytes codec")
+        (first, transpose), (second, serializer) = chain[:2]
+        if transpose.order != tuple(range(ndim))[::-1]:
+            message = f"must be {list(range(ndim))[::-1]}, not {list(transpose.order)}"
+            raise self._fault(f"/{first}/configuration/order", message)
+        if serializer.endian is None and spec.data_type.has_byte_order:
+            raise self._fault(f"/{second}/configuration/endian", f'is required for {name}: "big"', "missing")
+        if serializer.endian == "little":
+            raise self._fault(f"/{second}/configuration/endian", 'must be "big", not "little"')
+
+    @staticmethod
+    def _fault(pointer: str, message: str, kind: FaultKind = "conflict") -> MetadataError:
+        return MetadataError(message, pointer=f"/configuration/codecs{pointer}", kind=kind)
+
+
+class BlockSerializer(Serializer):
+    """The codec bound to a chunk: the header and the inner chain of a full-size block."""
+
+    codec: N5Default
+
+    def __init__(self, codec: N5Default, spec: ArraySpec) -> None:
+        codec.check(spec)
+        super().__init__(codec, spec)
+        self.inner = self.pipeline(spec.shape)
+        self.header = n5_header(spec.shape)
+        if self.inner.encoded_size is not None:
+            self.encoded_size = len(self.header) + self.inner.encoded_size
+
+    def pipeline(self, shape: Shape) -> Pipeline:
+        """The inner chain, for blocks of this shape."""
+        return Pipeline(self.codec.codecs, self.spec.reshaped(shape))
+
+    @property
+    def limit(self) -> Limit:
+        return Limit(len(self.header) + self.inner.limit.fixed)
+
+    def open(self, data: Buffer) -> tuple[Shape, Buffer]:
+        """The shape of a stored block, which fits into the chunk, and what follows its header."""
+        ndim, name = len(self.spec.shape), self.codec.name
+        mode, dimensions = struct.unpack(">HH", bytes(data[:4])) if len(data) >= 4 else (0, ndim)
+        if mode != 0:
+            message = f"is a block of mode {mode} ({_MODES.get(mode, 'unknown')}); only mode 0 (default) is read"
+            raise DataError(message, codec=name)
+        if dimensions != ndim:
+            raise DataError(f"is a block of {dimensions} dimensions, the chunk has {ndim}", codec=name)
+        size = len(self.header)
+        if len(data) < size:
+            raise TruncatedError(f"has {len(data)} bytes, the header of a block alone has {size}", codec=name)
+        shape = struct.unpack(f">{ndim}I", bytes(data[4:size]))
+        if any(not 1 <= n <= length for n, length in zip(shape, self.spec.shape, strict=True)):
+            message = f"is a block of shape {shape}, which does not fit the chunk of shape {self.spec.shape}"
+            raise DataError(message, codec=name)
+        return shape, memoryview(data)[size:]
+
+    def view(self, source: ByteSource) -> ArraySource:
+        return _Block(self, source)
+
+    def decode(self, data: Buffer) -> Array:
+        array = _Block(self, Held(data)).read(everything(self.spec.shape))
+        return self.spec.filled() if array is None else array
+
+    @property
+    def needs_old(self) -> bool:  # type: ignore[override]
+        return self.inner.needs_old
+
+    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
+        replaced = None if old is None else self.open(old)[1]
+        return b"".join((self.header, self.inner.encode(array, replaced)))
+
+    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+        if selection.spans_all(self.spec.shape) and not self.needs_old:
+            old = None
+        if old is not None:
+            shape, block = self.open(old)
+            old = block if shape == self.spec.shape else self.inner.encode(self.decode(old), block)
+        new = self.inner.update(old, selection, values)
+        return None if new is None else b"".join((self.header, new))
+
+
+class _Block(ArraySource):
+    """A stored block, decoded as a whole; what it lacks of the chunk is the fill value."""
+
+    def __init__(self, serializer: BlockSerializer, source: ByteSource) -> None:
+        self.serializer = serializer
+        self.source = source
+
+    def read(self, selection: Selection) -> Array | None:
+        bound, data = self.serializer, self.source.read_all()
+        if data is None:
+            return None
+        shape, block = bound.open(data)
+        if shape == bound.spec.shape:
+            return bound.inner.read(Held(block), selection)
+        pipeline = bound.pipeline(shape)
+        # no larger than what is asked for: the chunk shape comes from a file, and nothing vouches for it
+        needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
+        if needed == shape:
+            return pipeline.read(Held(block), selection)
+        padded = bound.spec.reshaped(needed).filled()
+        padded[tuple(slice(0, n) for n in shape)] = pipeline.read(Held(block), everything(shape))
+        return selection.take(padded)
+
+
+def _stops(selection: Selection) -> list[int]:
+    """For each dimension the end of what is selected."""
+    stops = [0] * selection.ndim
+    for part, dims in zip(selection.parts, selection.dims, strict=True):
+        for i, dim in enumerate(dims):
+            if isinstance(part, Points):
+                stops[dim] = int(part.coords[i].max(initial=-1)) + 1
+            else:
+                stops[dim] = part.start + (part.length - 1) * part.step + 1
+    return stops
