@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import zarrlite
+from zarrlite.registry import codecs
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore
 from zarrlite.stores.draft import DraftStore, find_draft
 
 FOLDER = Path(__file__).parent / "data" / "draft"
 HIERARCHIES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
-CODECS = "blosc, bytes, crc32c, gzip, offset, packbits, pad, sharding_indexed, transpose, vlen-bytes, vlen-utf8, zstd"
 READABLE = [name for name in HIERARCHIES if name != "refused"]
 ARRAYS = [(name, path) for name, hierarchy in HIERARCHIES.items() for path in hierarchy["arrays"]]
 
@@ -343,10 +343,10 @@ def test_what_is_not_there_is_not_found():
 
 
 REFUSED = {
-    "zlib": f'UnknownExtensionError: #/compressor: "zlib" is not a known codec (known: {CODECS})',
-    "bz2": f'UnknownExtensionError: #/compressor: "bz2" is not a known codec (known: {CODECS})',
-    "lz4": f'UnknownExtensionError: #/compressor: "lz4" is not a known codec (known: {CODECS})',
-    "lzma": f'UnknownExtensionError: #/compressor: "lzma" is not a known codec (known: {CODECS})',
+    "zlib": 'UnknownExtensionError: #/compressor: "zlib" is not a known codec (known: CODECS)',
+    "bz2": 'UnknownExtensionError: #/compressor: "bz2" is not a known codec (known: CODECS)',
+    "lz4": 'UnknownExtensionError: #/compressor: "lz4" is not a known codec (known: CODECS)',
+    "lzma": 'UnknownExtensionError: #/compressor: "lzma" is not a known codec (known: CODECS)',
     "delta": "UnknownExtensionError: #/attributes/filters: "
     'filters of zarr-python 2 are not read, and these are ["delta"]',
     "pickles": "MetadataError: #/data_type: "
@@ -361,7 +361,8 @@ REFUSED = {
 def test_what_zarr_python_wrote_and_zarr_v3_has_not_is_refused(path):
     with pytest.raises(zarrlite.MetadataError) as caught:
         zarrlite.open(memory("refused"), mode="r", path=path)
-    assert whole(caught.value).replace(f"meta/root/{path}.array.json", "") == REFUSED[path]
+    message = whole(caught.value).replace(f"meta/root/{path}.array.json", "")
+    assert message.replace(", ".join(codecs.names()), "CODECS") == REFUSED[path]
 
 
 def test_a_refused_array_is_listed_and_does_not_hide_the_others():
