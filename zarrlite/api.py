@@ -13,12 +13,13 @@ from zarrlite.array import Array
 from zarrlite.chunks import ArrayOptions
 from zarrlite.config import Json
 from zarrlite.creation import check_format, check_keywords, create_array_at
-from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError
+from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.group import Group, create_group_at
 from zarrlite.metadata import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
 from zarrlite.node import is_version_2, load, make_room, not_found
 from zarrlite.stores import ReadOnlyStore, Store, open_store
+from zarrlite.stores.draft import find_draft
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
 _MODES = ("r", "r+", "a", "w", "w-")
@@ -107,7 +108,20 @@ def _locate(
         if mode == "w-" and place.size(key_prefix(where) + DOCUMENT) is not None:
             raise NodeExistsError(f"there is a node at {where!r} in {place!r} already", path=where)
         return place, where, None
-    found = load(place, where, strict=strict, options=options)
+    fault = None
+    try:
+        found = load(place, where, strict=strict, options=options)
+    except MetadataError as error:
+        found, fault = None, error
+    # what is no node may be the entry document of the draft; what is not there may lie below one
+    draft = find_draft(place) if fault or (found is None and where) else None
+    if draft:
+        found = load(draft, where, strict=strict, options=options)
+        if found is None and mode == "a":
+            raise draft.refuse_new(where)
+        place = draft
+    elif fault:
+        raise fault
     if found is None and (mode in ("r", "r+") or is_version_2(place, where)):
         raise not_found(place, where)
     return place, where, found

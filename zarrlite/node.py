@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, TypeVar
 
 from zarrlite.config import MAX_DOCUMENT_BYTES, Json, dump_json, load_json
-from zarrlite.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError
+from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
 from zarrlite.metadata import GroupMetadata, Metadata, Options, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.stores import PrefixStore, Store
+from zarrlite.stores.draft import find_draft
+from zarrlite.stores.foreign import ForeignStore
 
 M = TypeVar("M", bound=Metadata)
 
@@ -36,7 +38,9 @@ def not_found(store: Store, path: str) -> NodeNotFoundError:
     """The error for a path without a node, with what is there instead."""
     where = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
     why = f"there is no {key_prefix(path)}{DOCUMENT}"
-    if is_version_2(store, path):
+    if isinstance(store, ForeignStore):
+        why = f"the hierarchy of {store.format} has none there"
+    elif is_version_2(store, path):
         why = "what is there is Zarr version 2, and zarrlite reads version 3"
     return NodeNotFoundError(f"{where}: {why}", path=path)
 
@@ -69,7 +73,13 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
     names = path.split("/") if path else []
     missing = []
     for ancestor in itertools.accumulate(["", *names[:-1]] if names else [], lambda a, b: f"{a}/{b}" if a else b):
-        metadata = load(store, ancestor)
+        try:
+            metadata = load(store, ancestor)
+        except MetadataError:
+            draft = find_draft(store)
+            if draft:
+                raise draft.refuse_new(path) from None
+            raise
         if metadata is None:
             missing.append(ancestor)
         elif metadata.node_type != "group":
@@ -136,6 +146,8 @@ class Node:
         self._base.erase_prefix("")
 
     def _check_writable(self) -> None:
+        if isinstance(self.store, ForeignStore):
+            raise ReadOnlyError(f"{self!r} cannot be changed: hierarchies of {self.store.format} are read only")
         if self.read_only:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 

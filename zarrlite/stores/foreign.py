@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
+from typing import ClassVar
 
 from zarrlite.config import Json, dump_json
+from zarrlite.errors import MetadataError, ReadOnlyError
 from zarrlite.names import DOCUMENT
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource, Held
@@ -21,6 +23,7 @@ class ForeignStore(Store):
     """A store whose documents are made from those of another format; read-only."""
 
     read_only = True
+    format: ClassVar[str] = "another format"  # what it is called in messages
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -46,6 +49,11 @@ class ForeignStore(Store):
     def list_dir(self, prefix: str) -> Listing:
         """Keys and prefixes directly under a prefix, as they are seen here."""
 
+    def refuse_new(self, path: str) -> ReadOnlyError:
+        """The error for a node that was to be created."""
+        message = f"{path!r} cannot be created in {self.store!r}: hierarchies of {self.format} are read only"
+        return ReadOnlyError(message, path=path)
+
     def _document(self, key: str) -> Buffer | None:
         document = self.document(key[: -len(DOCUMENT)].rstrip("/"))
         return None if document is None else dump_json(document)
@@ -57,10 +65,10 @@ class ForeignStore(Store):
         found: list[Buffer | None] = [None] * len(key_ranges)
         requests: list[tuple[int, str, ByteRange]] = []
         for i, (key, byte_range) in enumerate(key_ranges):
-            if _is_document(key):
+            if _is_document(check_key(key)):
                 document = self._document(key)
                 found[i] = None if document is None else byte_range.of(document)
-            elif (below := self.below(check_key(key))) is not None:
+            elif (below := self.below(key)) is not None:
                 requests.append((i, below, byte_range))
         values = self.store.get_partial_values([(key, byte_range) for _, key, byte_range in requests])
         for (i, _, _), value in zip(requests, values, strict=True):
@@ -68,18 +76,21 @@ class ForeignStore(Store):
         return found
 
     def source(self, key: str) -> ByteSource:
-        below = self.below(check_key(key)) if not _is_document(key) else None
+        below = None if _is_document(check_key(key)) else self.below(key)
         return Held(self.get(key)) if below is None else self.store.source(below)
 
     def size(self, key: str) -> int | None:
-        if _is_document(key):
-            document = self._document(key)
+        if _is_document(check_key(key)):
+            try:
+                document = self._document(key)
+            except MetadataError:
+                return 0  # it is there, and whoever reads it learns why it is refused
             return None if document is None else len(document)
-        below = self.below(check_key(key))
+        below = self.below(key)
         return None if below is None else self.store.size(below)
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
-        return (type(self), *self.store.location()), prefix
+        return self.store.location()  # all of it: where a value lies below may be anywhere there
 
     def list(self) -> Iterator[str]:
         return self.list_prefix("")

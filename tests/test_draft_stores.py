@@ -1,0 +1,492 @@
+"""Hierarchies of the Zarr v3 draft, as zarr-python 2.18 wrote them: tests/data/draft, made by the script there."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite.registry import codecs
+from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore
+from zarrlite.stores.draft import DraftStore, find_draft
+
+FOLDER = Path(__file__).parent / "data" / "draft"
+HIERARCHIES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
+READABLE = [name for name in HIERARCHIES if name != "refused"]
+ARRAYS = [(name, path) for name, hierarchy in HIERARCHIES.items() for path in hierarchy["arrays"]]
+
+
+def values(name: str) -> dict[str, bytes]:
+    """The keys and values of a hierarchy."""
+    store = HIERARCHIES[name]["store"]
+    return {k: base64.b64decode(v) if k.startswith("data/") else v.encode() for k, v in store.items()}
+
+
+def memory(name: str) -> MemoryStore:
+    return MemoryStore(values(name))
+
+
+def disk(name: str, folder: Path) -> Path:
+    for key, value in values(name).items():
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(value)
+    return folder
+
+
+def assert_as_recorded(found: np.ndarray[Any, Any], name: str, path: str) -> None:
+    """Bit for bit what zarr-python read."""
+    expected = HIERARCHIES[name]["arrays"][path]
+    assert list(found.shape) == expected["shape"]
+    if expected["dtype"] == "|O":  # zarr-python shows 0, its default fill value, even among strings
+        texts = [base64.b64encode(v).decode() if isinstance(v, bytes) else v for v in found.ravel().tolist()]
+        assert texts == [v or "" for v in expected["data"]]
+        return
+    descr = expected["dtype"]
+    dtype = np.dtype(descr if isinstance(descr, str) else fields(descr))
+    if dtype.names == ("f0",):
+        dtype = dtype["f0"]  # zarr-python makes a field of raw bytes
+    assert found.dtype == dtype.newbyteorder("=")
+    assert found.astype(dtype).tobytes() == base64.b64decode(expected["data"])
+
+
+def fields(descr: Any) -> Any:
+    return [(name, fields(kind) if isinstance(kind, list) else kind) for name, kind in descr]
+
+
+@pytest.mark.parametrize(("name", "path"), ARRAYS)
+def test_every_array_reads_as_zarr_python_read_it(name, path, tmp_path):
+    for store in (memory(name), disk(name, tmp_path)):
+        array = zarrlite.open_array(store, mode="r", path=path)
+        assert_as_recorded(array[...], name, path)
+
+
+@pytest.mark.parametrize("name", HIERARCHIES)
+def test_groups_and_attributes_are_those_that_zarr_python_saw(name):
+    root = zarrlite.open(memory(name), mode="r")
+    for path, attributes in HIERARCHIES[name]["attributes"].items():
+        node = zarrlite.open(root.store, mode="r", path=path)
+        assert isinstance(node, zarrlite.Group) == (path in HIERARCHIES[name]["groups"])
+        attributes.pop("filters", None)  # zarr-python keeps there what encodes objects
+        assert dict(node.attrs) == attributes
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("groups", ["a", "a/b", "a/b/c", "a/b/c/x", "c", "c/0", "c/c", "consolidated", "empty", "x.array"]),
+        ("implicit", ["a", "a/b", "a/b/x", "y"]),
+        ("suffix", ["g", "g/x"]),
+    ],
+)
+def test_groups_without_documents_are_groups(name, members, tmp_path):
+    for store in (memory(name), disk(name, tmp_path)):
+        group = zarrlite.open_group(store, mode="r")
+        assert [path for path, _ in group.members(None)] == members
+        assert "nothing" not in group
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_keys_are_those_of_zarr_v3_and_cover_all_chunks(name):
+    store = find_draft(memory(name))
+    keys = list(store.list())
+    chunks = [key for key in keys if not f"/{key}".endswith("/zarr.json")]
+    assert len(set(keys)) == len(keys)
+    assert {store.below(key) for key in chunks} == {key for key in values(name) if key.startswith("data/")}
+    assert not any(zarrlite.validate(store.get(key)) for key in set(keys) - set(chunks))
+    for key in keys:
+        assert store.size(key) == len(store.get(key))
+        prefix = key.rpartition("/")[0] + "/" if "/" in key else ""
+        assert sorted(store.list_prefix(prefix)) == sorted(k for k in keys if k.startswith(prefix))
+        assert store.list_dir(prefix) == MemoryStore(dict.fromkeys(keys, b"")).list_dir(prefix)
+
+
+def test_the_keys_of_an_array_have_its_own_separator():
+    store = find_draft(memory("layouts"))
+    assert list(store.list_prefix("line-dot/")) == [
+        "line-dot/c.0",
+        "line-dot/c.1",
+        "line-dot/c.2",
+        "line-dot/zarr.json",
+    ]
+    assert list(store.list_prefix("line-f/c/")) == ["line-f/c/0", "line-f/c/1", "line-f/c/2"]
+    assert list(store.list_prefix("scalar/")) == ["scalar/c", "scalar/zarr.json"]
+    assert store.list_dir("c-slash/c/") == ([], ["c-slash/c/0/", "c-slash/c/1/", "c-slash/c/2/"])
+    assert [store.get(key) for key in ("meta/root/scalar.array.json", "data/root/scalar/c0", "x/c/00")] == [None] * 3
+
+
+def test_a_stray_file_is_no_chunk_and_no_node():
+    store = memory("layouts")
+    for key in ("data/root/c-slash/c0/x", "data/root/c-slash/d0/0", "data/root/scalar/c1", "meta/root/notes/a.txt"):
+        store.set(key, b"")
+    assert list(find_draft(store).list()) == list(find_draft(memory("layouts")).list())
+
+
+def test_a_document_of_zarr_v3_is_made():
+    document = find_draft(memory("sharded")).document("f")
+    assert document == {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [9, 11],
+        "data_type": "int32",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0,
+        "codecs": [
+            {"name": "transpose", "configuration": {"order": [1, 0]}},
+            {"name": "bytes", "configuration": {"endian": "big"}},
+            {
+                "name": "blosc",
+                "configuration": {
+                    "cname": "lz4",
+                    "clevel": 5,
+                    "shuffle": "shuffle",
+                    "typesize": 4,
+                    "blocksize": 0,
+                },
+            },
+        ],
+        "attributes": {},
+        "storage_transformers": [
+            {"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [2, 3]}}
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "fill_value"),
+    [
+        ("dates", np.datetime64("NaT", "D")),
+        ("durations", np.timedelta64(7, "ms")),
+        ("bytes", b"xy"),
+        ("text", "né"),
+        ("raw", np.void(b"\1\2\3\4")),
+        ("records", (1, 2.5, (3, b"xy"))),
+        ("big-records", (5, 6.0)),
+        ("strings", ""),
+        ("strings-f", "?"),
+        ("blobs", b""),
+        ("special", np.nan),
+    ],
+)
+def test_fill_values_of_every_spelling(path, fill_value):
+    found = zarrlite.open_array(memory("types"), mode="r", path=path).fill_value
+    assert np.array_equal(found, fill_value, equal_nan=path in ("special", "dates")) or found.item() == fill_value
+
+
+class Recorder(MemoryStore):
+    """Notes what is read."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        super().__init__(values)
+        self.read: list[str] = []
+
+    def get(self, key, byte_range=zarrlite.ByteRange()):
+        self.read.append(key)
+        return super().get(key, byte_range)
+
+    def size(self, key):
+        self.read.append(key)
+        return super().size(key)
+
+
+def test_ordinary_hierarchies_are_opened_without_another_look():
+    zarrlite.create_array(store := Recorder({}), name="a/x", data=[1])
+    for path in ("", "a", "a/x"):
+        for mode in ("r", "r+", "a"):
+            store.read.clear()
+            zarrlite.open(store, mode=mode, path=path)
+            assert store.read == [f"{path}/zarr.json".lstrip("/")]
+
+
+def test_an_array_of_the_draft_is_opened_by_four_reads_and_its_shards_are_read_in_parts():
+    store = Recorder(values("sharded"))
+    array = zarrlite.open_array(store, mode="r", path="plain")
+    documents = ["meta/root/plain.array.json", "meta/root/plain.group.json"]
+    assert store.read == ["plain/zarr.json", "zarr.json", *documents]
+    store.read.clear()
+    assert array[0, 0] == 1
+    assert store.read == ["data/root/plain/c0/0", "data/root/plain/c0/0"]  # the index, and one chunk
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "a"])
+def test_nothing_is_written_by_opening_and_reading(mode, tmp_path):
+    disk("sharded", tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    group = zarrlite.open(tmp_path, mode=mode)
+    assert group.read_only
+    for path, array in group.arrays():
+        assert_as_recorded(array[...], "sharded", path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_arrays_and_groups_pickle(tmp_path):
+    group = pickle.loads(pickle.dumps(zarrlite.open_group(disk("suffix", tmp_path), mode="r")))
+    assert_as_recorded(pickle.loads(pickle.dumps(group["g/x"]))[...], "suffix", "g/x")
+
+
+# converting
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_a_copy_is_a_hierarchy_of_zarr_v3(name, tmp_path):
+    source = zarrlite.open(disk(name, tmp_path / "draft"), mode="r")
+    zarrlite.copy(source, tmp_path / "copy")
+    assert find_draft(LocalStore(tmp_path / "copy")) is None
+    for path in HIERARCHIES[name]["arrays"]:
+        array = zarrlite.open_array(tmp_path / "copy", mode="r", path=path)
+        assert type(array.store) is ReadOnlyStore
+        assert_as_recorded(array[...], name, path)
+
+
+def test_an_array_can_be_written_anew_as_an_ordinary_one():
+    old = zarrlite.open_array(memory("sharded"), mode="r", path="f")
+    new = zarrlite.create_array({}, data=old, chunks=old.chunks, shards=(4, 9))
+    assert new.metadata.storage_transformers is None
+    assert_as_recorded(new[...], "sharded", "f")
+
+
+# refusals
+
+
+def whole(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: zarrlite.open(s, path="new"), "ReadOnlyError: 'new' cannot be created in"),
+        (lambda s: zarrlite.open(s, path="new", mode="w"), "ReadOnlyError: 'new' cannot be created in"),
+        (lambda s: zarrlite.open(s, path="full", mode="w"), "ReadOnlyError: 'full' cannot be created in"),
+        (lambda s: zarrlite.open(s, path="a/b", mode="w-"), "ReadOnlyError: 'a/b' cannot be created in"),
+        (lambda s: zarrlite.open_group(s, path="new"), "ReadOnlyError: 'new' cannot be created in"),
+        (lambda s: zarrlite.create_group(s, path="new"), "ReadOnlyError: 'new' cannot be created in"),
+        (
+            lambda s: zarrlite.create_array(s, name="meta/root", data=[1], overwrite=True),
+            "ReadOnlyError: 'meta/root' cannot be created in",
+        ),
+    ],
+)
+def test_nothing_is_created_inside_of_a_hierarchy_of_the_draft(call, message):
+    store = memory("sharded")
+    with pytest.raises(zarrlite.ReadOnlyError) as caught:
+        call(store)
+    assert whole(caught.value) == f"{message} {store!r}: hierarchies of the Zarr v3 draft are read only"
+    assert dict.fromkeys(store.list()) == dict.fromkeys(sorted(values("sharded")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda g: g["full"].__setitem__(0, 1),
+        lambda g: g["full"].attrs.update(a=1),
+        lambda g: g["full"].resize((1, 1)),
+        lambda g: g["full"].append(np.zeros((1, 11))),
+        lambda g: g["full"].delete(),
+        lambda g: g.__delitem__("full"),
+    ],
+)
+def test_an_array_of_the_draft_cannot_be_changed(change):
+    store = memory("sharded")
+    with pytest.raises(zarrlite.ReadOnlyError) as caught:
+        change(zarrlite.open_group(store, mode="r+"))
+    expected = (
+        "<Array /full shape=(9, 11) dtype=int32> cannot be changed: hierarchies of the Zarr v3 draft are read only"
+    )
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda g: g.create_array("x", data=[1]),
+        lambda g: g.create_group("x"),
+        lambda g: g.attrs.update(a=1),
+        lambda g: g.consolidate_metadata(),
+    ],
+)
+def test_a_group_of_the_draft_cannot_be_changed(change):
+    with pytest.raises(zarrlite.ReadOnlyError) as caught:
+        change(zarrlite.open_group(memory("sharded")))
+    assert str(caught.value) == "<Group /> cannot be changed: hierarchies of the Zarr v3 draft are read only"
+
+
+def test_its_place_is_occupied_until_it_is_replaced_as_a_whole():
+    store = memory("sharded")
+    with pytest.raises(zarrlite.NodeExistsError):
+        zarrlite.open(store, mode="w-")
+    with pytest.raises(zarrlite.NodeExistsError):
+        zarrlite.create_array(store, data=[1])
+    zarrlite.open(store, mode="w", data=[1])
+    assert list(store.list()) == ["c/0", "zarr.json"]
+
+
+@pytest.mark.parametrize("path", ["", "sub"])
+def test_it_is_not_copied_onto_or_into_itself(path):
+    store = memory("sharded")
+    with pytest.raises(zarrlite.ArgumentError, match="cannot be copied onto or into itself"):
+        zarrlite.copy(zarrlite.open(store), PrefixStore(store, ""), path, overwrite=True)
+    assert len(list(store.list())) == len(values("sharded"))
+
+
+def test_what_is_not_there_is_not_found():
+    with pytest.raises(zarrlite.NodeNotFoundError) as caught:
+        zarrlite.open(memory("root_array"), mode="r", path="no")
+    where = "no array or group at 'no' in DraftStore(ReadOnlyStore(MemoryStore(5 keys)))"
+    assert str(caught.value) == f"{where}: the hierarchy of the Zarr v3 draft has none there"
+
+
+REFUSED = {
+    "zlib": 'UnknownExtensionError: #/compressor: "zlib" is not a known codec (known: CODECS)',
+    "bz2": 'UnknownExtensionError: #/compressor: "bz2" is not a known codec (known: CODECS)',
+    "lz4": 'UnknownExtensionError: #/compressor: "lz4" is not a known codec (known: CODECS)',
+    "lzma": 'UnknownExtensionError: #/compressor: "lzma" is not a known codec (known: CODECS)',
+    "delta": "UnknownExtensionError: #/attributes/filters: "
+    'filters of zarr-python 2 are not read, and these are ["delta"]',
+    "pickles": "MetadataError: #/data_type: "
+    'objects are read if their one filter is vlen-utf8 or vlen-bytes, not ["pickle"]',
+    "mixed": "MetadataError: #/data_type: has fields in both byte orders; the bytes codec has one for all",
+    "subarrays": 'MetadataError: #/data_type: ["a", "<i4", [2]] is a field that is an array, which Zarr v3 has not',
+    "nan": 'MetadataError: #: NaN is not JSON (a fill value is written as a string: "NaN")',
+}
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_what_zarr_python_wrote_and_zarr_v3_has_not_is_refused(path):
+    with pytest.raises(zarrlite.MetadataError) as caught:
+        zarrlite.open(memory("refused"), mode="r", path=path)
+    message = whole(caught.value).replace(f"meta/root/{path}.array.json", "")
+    assert message.replace(", ".join(codecs.names()), "CODECS") == REFUSED[path]
+
+
+def test_a_refused_array_is_listed_and_does_not_hide_the_others():
+    group = zarrlite.open_group(memory("refused"), mode="r")
+    assert list(group) == sorted([*REFUSED, "good"])
+    assert group["good"][...].tolist() == [1, 2, 3]
+
+
+SHARDS = {"extension": "https://purl.org/zarr/spec/storage_transformers/sharding/1.0", "type": "indexed"}
+GZIP = "https://purl.org/zarr/spec/codec/gzip/1.0"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape": [3, -1]}, "/shape/1: must be an integer from 0 to 9223372036854775807, not -1"),
+        ({"shape": [1] * 65}, "/shape: has 65 dimensions; at most 64 are handled"),
+        ({"chunk_grid": {"type": "odd"}}, '/chunk_grid/type: must be "regular", not "odd"'),
+        (
+            {"chunk_grid": {"type": "regular", "chunk_shape": [2], "separator": "/"}},
+            "/chunk_grid/chunk_shape: must have 2 items, as shape has, not 1",
+        ),
+        (
+            {"chunk_grid": {"type": "regular", "chunk_shape": [2, 2], "separator": "-"}},
+            '/chunk_grid/separator: must be "/" or ".", not "-"',
+        ),
+        ({"data_type": "<i3"}, '/data_type: "<i3" is not a data type that zarrlite reads'),
+        ({"data_type": {"type": "<f16"}}, '/data_type: "<f16" is not a data type that zarrlite reads'),
+        ({"data_type": {}}, "/data_type/type: is required and missing"),
+        (
+            {"data_type": {"type": [["a", "u1"], ["a", "u1"]]}},
+            '/data_type: [["a", "u1"], ["a", "u1"]] is not a data type: field \'a\' occurs more than once',
+        ),
+        ({"data_type": {"type": [["a"]]}}, '/data_type: ["a"] is not a field: a name and a data type'),
+        (
+            {"data_type": {"type": "|S9999999"}},
+            "/data_type/configuration/length_bytes: must be at most 1048576, not 9999999",
+        ),
+        ({"fill_value": "x"}, '/fill_value: must be an integer, not "x"'),
+        ({"chunk_memory_layout": "A"}, '/chunk_memory_layout: must be "C" or "F", not "A"'),
+        (
+            {"compressor": {"codec": "gzip"}},
+            '/compressor/codec: must be https://purl.org/zarr/spec/codec/, a name and a version, not "gzip"',
+        ),
+        (
+            {"compressor": {"codec": GZIP, "configuration": {"level": 11}}},
+            "/compressor/configuration/level: must be an integer from 0 to 9, not 11",
+        ),
+        (
+            {"compressor": {"codec": GZIP.replace("gzip", "bytes")}},
+            '/compressor/codec: "bytes" is not a compressor',
+        ),
+        (
+            {"storage_transformers": [{**SHARDS, "configuration": {"chunks_per_shard": ["x", 1]}}]},
+            '/storage_transformers/0/configuration/chunks_per_shard/0: must be an integer, not "x"',
+        ),
+        (
+            {"storage_transformers": [{**SHARDS, "configuration": {"chunks_per_shard": [1, 1, 1]}}]},
+            "/storage_transformers/0/configuration/chunks_per_shard: must have 2 items, as shape has, not 3",
+        ),
+        (
+            {"extensions": [{"extension": "u", "must_understand": True}]},
+            '/extensions/0: "u" is an extension of the draft that zarrlite does not know',
+        ),
+    ],
+)
+def test_a_bad_document_is_refused_where_it_is_bad(change, message):
+    store = memory("implicit")
+    key = "meta/root/y.array.json"
+    store.set(key, json.dumps({**json.loads(store.get(key)), **change}).encode())
+    with pytest.raises(zarrlite.MetadataError) as caught:
+        zarrlite.open(store, mode="r", path="y")
+    assert str(caught.value) == f"{key}#{message}"
+
+
+def test_an_extension_that_need_not_be_understood_is_ignored():
+    store = memory("implicit")
+    key = "meta/root/y.array.json"
+    extensions = [{"extension": "u", "must_understand": False}]
+    store.set(key, json.dumps({**json.loads(store.get(key)), "extensions": extensions}).encode())
+    assert_as_recorded(zarrlite.open_array(store, mode="r", path="y")[...], "implicit", "y")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"metadata_encoding": "x"},
+            '/metadata_encoding: must be "https://purl.org/zarr/spec/protocol/core/3.0", not "x"',
+        ),
+        (
+            {"metadata_key_suffix": "/../x"},
+            "/metadata_key_suffix: must be made of ASCII letters, digits, '.', '_' and '-', not \"/../x\"",
+        ),
+        ({"extensions": [{}]}, "/extensions/0: null is an extension of the draft that zarrlite does not know"),
+        ({"extensions": None}, "/extensions: must be an array, not null"),
+    ],
+)
+def test_a_bad_entry_document_is_refused(change, message):
+    store = memory("implicit")
+    store.set("zarr.json", json.dumps({**json.loads(store.get("zarr.json")), **change}).encode())
+    with pytest.raises(zarrlite.MetadataError) as caught:
+        zarrlite.open(store, mode="r")
+    assert str(caught.value) == f"zarr.json#{message}"
+
+
+@pytest.mark.parametrize("document", [b"{", b"{}", b'{"zarr_format": "https://example.com"}', b'{"zarr_format": 4}'])
+def test_other_documents_are_not_taken_for_the_draft(document):
+    store = MemoryStore({"zarr.json": document})
+    assert find_draft(store) is None
+    with pytest.raises(zarrlite.MetadataError, match=r"^zarr.json#"):
+        zarrlite.open(store, mode="r")
+
+
+def test_damaged_shards_are_errors():
+    store = memory("sharded")
+    key = "data/root/plain/c0/0"
+    store.set(key, bytes(store.get(key))[:20])
+    with pytest.raises(zarrlite.DataError, match=r"^chunk plain/c/0/0"):
+        zarrlite.open_array(store, mode="r", path="plain")[0, 0]
+
+
+def test_a_store_of_the_draft_can_be_given_as_such():
+    below = memory("suffix")
+    store = DraftStore(below, ".meta-1")
+    assert store == find_draft(below)
+    assert_as_recorded(zarrlite.open_array(store, path="g/x")[...], "suffix", "g/x")
