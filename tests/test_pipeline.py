@@ -736,5 +736,5 @@ def test_a_value_longer_than_any_chunk_is_refused_before_it_is_read(tmp_path: Pa
         with open(tmp_path / "c/0", "r+b") as file:
             file.truncate(2**40)  # a hole, which takes no room on disk
         for index in (..., 3):
-            with pytest.raises(TruncatedError, match="has 1099511627776 bytes, at most"):
+            with pytest.raises(TruncatedError, match="has 1099511627776 bytes, "):
                 array[index]

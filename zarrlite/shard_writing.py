@@ -15,11 +15,11 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
 from zarrlite.errors import ArgumentError
 from zarrlite.ranges import Buffer

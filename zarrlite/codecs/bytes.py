@@ -63,7 +63,7 @@ class Bytes(ArrayBytesCodec):
     def decode(self, data: Buffer, spec: ArraySpec) -> Array:
         expected = self.encoded_size(spec)
         if len(data) != expected:
-            raise TruncatedError(f"has {len(data)} bytes, a chunk of shape {spec.shape} has {expected}")
+            raise TruncatedError(_wrong_size(len(data), spec.shape, expected))
         return np.frombuffer(data, self.stored_dtype(spec)).reshape(spec.shape)
 
     def encoded_size(self, spec: ArraySpec) -> int:
@@ -107,6 +107,9 @@ class _RawElements(ArraySource):
             return None if data is None else selection.take(bound.decode(data))
         if 0 in selection.shape:
             return np.empty(selection.shape, bound.dtype)
+        size = self.source.known_size()
+        if size is not None and size != bound.encoded_size:
+            raise TruncatedError(_wrong_size(size, bound.spec.shape, bound.encoded_size), codec="bytes")
         if all(type(part) is Span for part in selection.parts):
             array = self._read_spans(selection)
         else:
@@ -160,6 +163,10 @@ class _RawElements(ArraySource):
         low, high = int(flat.min()), int(flat.max()) + 1
         elements = self._strided(low * itemsize, [(high - low) * itemsize], (high - low,), [itemsize], 0)
         return None if elements is None else elements[flat - low]
+
+
+def _wrong_size(size: int, shape: tuple[int, ...], expected: int | None) -> str:
+    return f"has {size} bytes, a chunk of shape {shape} has {expected}"
 
 
 def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

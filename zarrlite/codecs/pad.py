@@ -13,9 +13,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Self
 
+from zarrlite.cached import cached_property
 from zarrlite.codecs.base import BytesBytesCodec, Piece
 from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, TruncatedError

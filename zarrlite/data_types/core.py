@@ -16,11 +16,11 @@ import math
 import numbers
 import re
 import sys
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.config import Config, Json, is_integer, show
 from zarrlite.data_types.base import MAX_ITEMSIZE, NamedType, refuse, wrong_type
 from zarrlite.data_types.scalars import cast_exact_bytes, cast_number, parse_exact_bytes

@@ -9,11 +9,11 @@ Rules
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.config import Config, Json, show
 from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, refuse
 from zarrlite.data_types.scalars import (

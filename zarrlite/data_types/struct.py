@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.config import Config, Faults, Json, escape, show
 from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, refuse, wrong_type
 from zarrlite.data_types.native import from_numpy

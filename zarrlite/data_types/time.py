@@ -11,11 +11,11 @@ from __future__ import annotations
 import datetime
 import numbers
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.config import Config, Json, is_integer, show
 from zarrlite.data_types.base import DataType, refuse, wrong_type
 from zarrlite.data_types.scalars import unwrap

@@ -8,11 +8,11 @@ Rules
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.config import Json
 from zarrlite.data_types.base import NamedType
 from zarrlite.data_types.scalars import cast_bytes, cast_text, parse_bytes, parse_text, write_base64
