@@ -47,6 +47,8 @@ KNOWN = {
     "proposals/sharding/store/corrupt-in-index",
     "proposals/sharding/store/corrupt-into-index",
     "proposals/sharding/store/corrupt-whole-value",
+    "proposals/sharding/store/erase-all",
+    "proposals/sharding/store/erase-edge",
 }
 
 
