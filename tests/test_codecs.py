@@ -580,9 +580,9 @@ def test_the_error_of_an_array_names_the_key() -> None:
 @pytest.mark.parametrize(
     ("shape", "selection", "size", "message"),
     [
-        ((8,), 7, 7, "chunk c/0, codec bytes: ends before byte 8"),
-        ((8,), slice(0, 8, 7), 7, "chunk c/0, codec bytes: ends before byte 8"),
-        ((8,), [0, 7], 7, "chunk c/0, codec bytes: ends before byte 8"),
+        ((8,), 7, 7, "chunk c/0, codec bytes: has 7 bytes, a chunk of shape (8,) has 8"),
+        ((8,), 0, 7, "chunk c/0, codec bytes: has 7 bytes, a chunk of shape (8,) has 8"),
+        ((8,), [0, 6], 9, "chunk c/0, codec bytes: has 9 bytes, a chunk of shape (8,) has 8"),
         ((8,), slice(None), 7, "chunk c/0, codec bytes: has 7 bytes, a chunk of shape (8,) has 8"),
         ((8,), slice(None), 9, "chunk c/0, codec bytes: has 9 bytes, a chunk of shape (8,) has 8"),
     ],
@@ -596,6 +596,16 @@ def test_a_short_chunk_is_noticed_when_a_part_of_it_is_read(
     with pytest.raises(TruncatedError) as caught:
         array[selection]
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("selection", [7, slice(0, 8, 7), [0, 7]])
+def test_a_short_chunk_of_unknown_size_is_noticed_by_what_is_missing(selection: Any) -> None:
+    held: dict[str, bytes] = {}
+    zarrlite.create_array(held, shape=8, dtype="u1", chunks=8, codecs=["bytes"])
+    held["c/0"] = bytes(7)
+    with pytest.raises(TruncatedError) as caught:
+        zarrlite.open_array(Unsized(held), mode="r")[selection]
+    assert str(caught.value) == "chunk c/0, codec bytes: ends before byte 8"
 
 
 @pytest.mark.parametrize("bad", [1.5, "text", None])

@@ -1,0 +1,61 @@
+"""The files of spec_fixtures/, and what all tests that run them share."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1] / "spec_fixtures"
+PROPOSALS = ("concat-parts", "sharding", "suffix", "offset", "pad")
+FILES = sorted(
+    path
+    for folder in ("core", "optional", *(f"proposals/{name}" for name in PROPOSALS))
+    for path in (ROOT / folder).glob("*.json")
+)
+DOCUMENTS = {path: json.loads(path.read_text("utf-8")) for path in FILES}
+CASES = [case for document in DOCUMENTS.values() for case in document["cases"]]
+
+
+def cases(kind: str) -> pytest.MarkDecorator:
+    """Parametrize a test by all cases of a kind."""
+    found = [case for case in CASES if case["kind"] == kind]
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in found])
+
+
+def decode(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def content(case: dict[str, Any]) -> bytes:
+    """The bytes of the document of a `metadata` case."""
+    return decode(case["text_base64"]) if "text_base64" in case else json.dumps(case["document"]).encode()
+
+
+def stored(case: dict[str, Any]) -> dict[str, bytes]:
+    """Everything in the store of an `array`, `damage` or `reads` case."""
+    values = {key: json.dumps(document).encode() for key, document in case["documents"].items()}
+    return values | {key: decode(value) for key, value in case["values"].items()}
+
+
+def index(selection: list[list[int]] | None) -> Any:
+    return ... if selection is None else tuple(slice(*bounds) for bounds in selection)
+
+
+def assert_read(found: Any, read: dict[str, Any], dtype: np.dtype[Any]) -> None:
+    """Compare what was read with what a case says."""
+    assert_same(found, np.frombuffer(decode(read["data"]), dtype.newbyteorder("<")).reshape(read["shape"]), dtype)
+
+
+def assert_same(found: Any, wanted: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+    """Equal, bit for bit where elements have a size."""
+    array = np.asarray(found, dtype)
+    assert array.shape == wanted.shape
+    if dtype.hasobject or dtype.kind == "T":
+        assert array.tolist() == wanted.tolist()
+    else:
+        assert array.astype(dtype.newbyteorder("<")).tobytes() == wanted.tobytes()

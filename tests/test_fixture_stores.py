@@ -1,0 +1,154 @@
+"""The fixtures that look at the store: which bytes are read, and what a stack of transformers does."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from fixture_files import assert_read, cases, decode, index, stored
+
+import zarrlite
+from zarrlite.chunks import ArrayOptions, Chunks
+from zarrlite.errors import ZarrliteError
+from zarrlite.metadata import parse_node
+from zarrlite.ranges import ALL, Buffer, ByteRange
+
+ABSENT = 2**64 - 1
+
+
+class Counting(zarrlite.MemoryStore):
+    """Notes what is read, round by round, in absolute offsets; a size is not a read, nor is a missing value."""
+
+    def __init__(self, values: Any = None) -> None:
+        super().__init__(values)
+        self.rounds: list[list[list[Any]]] = []
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        return self.get_partial_values([(key, byte_range)])[0]
+
+    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
+        there = [(key, r, size) for key, r in key_ranges if (size := self.size(key)) is not None]
+        if there:
+            self.rounds.append([[key, *r.resolve(size)] for key, r, size in there])
+        return [super(Counting, self).get(key, r) for key, r in key_ranges]
+
+    def values(self) -> dict[str, bytes]:
+        return {key: bytes(super(Counting, self).get(key) or b"") for key in self.list()}
+
+
+def merged(rounds: list[list[list[Any]]]) -> list[list[list[Any]]]:
+    """Ranges in order; those that touch or overlap are one."""
+    result = []
+    for requests in rounds:
+        ranges: list[list[Any]] = []
+        for key, start, stop in sorted(requests):
+            if ranges and ranges[-1][0] == key and start <= ranges[-1][2]:
+                ranges[-1][2] = max(stop, ranges[-1][2])
+            else:
+                ranges.append([key, start, stop])
+        result.append(ranges)
+    return result
+
+
+@cases("reads")
+def test_exactly_these_bytes_are_read(case: dict[str, Any]) -> None:
+    store = Counting(stored(case))
+    array = zarrlite.open_array(store, mode="r", path=case["path"])
+    for read in case["reads"]:
+        store.rounds.clear()
+        assert_read(array[index(read["selection"])], read, array.dtype)
+        assert merged(store.rounds) == merged(read["rounds"])
+
+
+# a stack of transformers
+
+
+def stack(case: dict[str, Any], below: Counting) -> Any:
+    """The store above the transformers of an array whose chunks have one element."""
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": case["shape"],
+        "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1] * len(case["shape"])}},
+        "chunk_key_encoding": case["chunk_key_encoding"],
+        "fill_value": 0,
+        "codecs": ["bytes"],
+        "storage_transformers": case["storage_transformers"],
+    }
+    metadata: Any = parse_node(document)
+    return Chunks(below, "", metadata, ArrayOptions()).store
+
+
+def encode(value: Buffer | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
+    """Do one operation; what it returns, under the names that the case gives to it."""
+    match op["op"]:
+        case "get":
+            return {"value": encode(store.get(op["key"], ByteRange(*op.get("range", ALL))))}
+        case "get_partial_values":
+            found = store.get_partial_values([(key, ByteRange(*r)) for key, *r in op["ranges"]])
+            return {"values": list(map(encode, found))}
+        case "size":
+            return {"size": store.size(op["key"])}
+        case "list":
+            return {"keys": sorted(store.list())}
+        case "list_prefix":
+            return {"keys": sorted(store.list_prefix(op["prefix"]))}
+        case "list_dir":
+            keys, prefixes = store.list_dir(op["prefix"])
+            return {"keys": keys, "prefixes": prefixes}
+        case "set":
+            store.set(op["key"], decode(op["value"]))
+        case "set_partial_values":
+            store.set_partial_values([(key, start, decode(value)) for key, start, value in op["pieces"]])
+        case "erase":
+            store.erase(op["key"])
+        case "erase_values":
+            store.erase_values(op["keys"])
+        case "erase_prefix":
+            store.erase_prefix(op["prefix"])
+    return {}
+
+
+def chunks_of(shard: bytes, entries: int) -> dict[str, bytes]:
+    """The chunks of a shard with a bare index at its end, by their number."""
+    data_end = len(shard) - 16 * entries
+    found = {}
+    for i in range(entries):
+        offset, length = struct.unpack_from("<QQ", shard, data_end + 16 * i)
+        if (offset, length) != (ABSENT, ABSENT):
+            assert offset + length <= data_end
+            found[str(i)] = shard[offset : offset + length]
+    return found
+
+
+@cases("store")
+def test_transformers_do_what_they_say(case: dict[str, Any]) -> None:
+    below = Counting({key: decode(value) for key, value in case["before"].items()})
+    store = stack(case, below)
+    for op in case["operations"]:
+        below.rounds.clear()
+        if "error" in op:
+            with pytest.raises(ZarrliteError) as caught:
+                perform(store, op)
+            assert type(caught.value).__name__ == op["error"]
+        else:
+            found = perform(store, op)
+            assert found == {name: op[name] for name in found}
+        if "rounds" in op:
+            assert merged(below.rounds) == merged(op["rounds"])
+    values = below.values()
+    assert sorted(values) == sorted(case["after"])
+    for key, wanted in case["after"].items():
+        if isinstance(wanted, str):
+            assert values[key] == decode(wanted), key
+        else:
+            chunks = chunks_of(values[key], wanted["entries"])
+            assert chunks == {i: decode(chunk) for i, chunk in wanted["chunks"].items()}, key
