@@ -153,6 +153,9 @@ class Array(Node):
     # reading and writing
 
     def __getitem__(self, index: Any) -> Any:
+        request = indexing.simple(index, self.metadata.shape)
+        if request is not None:
+            return self._get(request)
         fields, index = indexing.split_fields(index, self.dtype)
         result = self._get(indexing.basic(index, self.shape))
         return result if fields is None else result[fields]

@@ -56,6 +56,7 @@ class Chunks:
             if not isinstance(transformer, Ignored):
                 self.store = transformer.wrap(self.store, metadata)
         self.unit = self._unit()
+        self._latest: tuple[Shape, Pipeline | None] = ((), None)  # most often that of all chunks
 
     def _unit(self) -> Shape | None:
         """Chunks along each dimension that are read and written together; None: each on its own."""
@@ -75,7 +76,12 @@ class Chunks:
 
     def pipeline(self, coords: Shape) -> Pipeline:
         """The codec chain for one chunk."""
-        return self.metadata.pipeline(self.grid.chunk_shape(coords), write_empty=self.options.write_empty_chunks)
+        shape = self.grid.chunk_shape(coords)
+        known, pipeline = self._latest
+        if shape is not known or pipeline is None:
+            pipeline = self.metadata.pipeline(shape, write_empty=self.options.write_empty_chunks)
+            self._latest = shape, pipeline
+        return pipeline
 
     def shape_inside(self, coords: Shape) -> Shape:
         """The shape of the part of a chunk that lies inside of the array."""
@@ -115,15 +121,19 @@ class Chunks:
         if source is None:
             source = self.store.source(key)
             source.max_size = pipeline.max_size
+        target = outside.take(out) if outside.plain else None  # a view
         try:
-            part = pipeline.read(source, inside)
+            part = pipeline.read(source, inside, out=target)
             if part is None and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
         except Exception as error:
             self._failed(error, key, "decoded")
         finally:
             source.close()
-        outside.put(out, pipeline.spec.fill if part is None else part)
+        if target is None:
+            outside.put(out, pipeline.spec.fill if part is None else part)
+        elif part is not target:
+            target[...] = pipeline.spec.fill if part is None else part
 
     def _failed(self, error: Exception, key: str, what: str) -> NoReturn:
         """Raise an error that says which chunk it is about, unless it does already."""

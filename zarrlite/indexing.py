@@ -153,6 +153,32 @@ def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
     return list(np.nonzero(mask))
 
 
+def simple(index: Index, shape: Shape) -> Request | None:
+    """What `basic` makes of integers and slices of step 1, one for each dimension, in fewer steps; None: else."""
+    items = index if type(index) is tuple else (index,)
+    if len(items) != len(shape):
+        return None
+    spans: list[Span] = []
+    final: list[int] = []
+    for item, n in zip(items, shape, strict=True):
+        if type(item) is int:
+            if not -n <= item < n:
+                return None
+            spans.append(Span(item % n, 1))
+        elif type(item) is slice and item.step is None:
+            try:
+                start, stop, _ = item.indices(n)
+            except TypeError:
+                return None
+            length = max(0, stop - start)
+            spans.append(Span(start if length else 0, length))
+            final.append(length)
+        else:
+            return None
+    lengths = tuple([span.length for span in spans])
+    return Request(Selection.box(tuple(spans), lengths), tuple(final), None, not final)
+
+
 def basic(index: Index, shape: Shape) -> Request:
     """`array[index]` as numpy reads it."""
     items = _expand(index, len(shape))

@@ -16,11 +16,11 @@ import numpy as np
 from zarrlite import registry
 from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec, Piece
 from zarrlite.config import Context, Json
-from zarrlite.errors import ArgumentError, MetadataError
+from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, everything
-from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit
+from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_failed
 
 Array = np.ndarray[Any, Any]
 _REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -78,6 +78,9 @@ class Pipeline:
                 spec = self._add(codec, spec)
             except MetadataError as error:
                 raise error.under(f"/{i}") from None
+        self.decoders = self.compressors[::-1]
+        # whether a codec knows nothing but whole values, so that there is no use in reading parts
+        self.whole = any(type(codec).view is BytesBytesCodec.view for codec, _ in self.compressors)
 
     def _add(self, codec: Extension, spec: ArraySpec) -> ArraySpec:
         """Take one codec into the chain; returns what the next one gets."""
@@ -98,15 +101,36 @@ class Pipeline:
                 self.encoded_size = codec.encoded_size(self.encoded_size)
         return spec
 
-    def read(self, source: ByteSource, selection: Selection, budget: Budget | None = None) -> Array | None:
-        """The selected elements; None: the chunk is missing."""
-        source = self._decompressed(source)
+    def read(
+        self, source: ByteSource, selection: Selection, budget: Budget | None = None, out: Array | None = None
+    ) -> Array | None:
+        """The selected elements, perhaps written to `out`, which is then returned; None: the chunk is missing."""
+        if self.whole:
+            data = source.read_all()
+            if data is None:
+                return None
+            source = Held(self._decode(data))
+        else:
+            source = self._decompressed(source)
         if budget is not None:
             budget.spend(source.size() or 0)
         elements = self.serializer.view(source)
         for filter_, spec in reversed(self.filters):
             elements = filter_.view(elements, spec)
-        return elements.read(selection)
+        return elements.read(selection, out)
+
+    def _decode(self, data: Buffer) -> Buffer:
+        """What the array -> bytes codec gets of a whole value, as a chain of `Decoded` would give it."""
+        stored = len(data)  # limits must not multiply from codec to codec
+        for codec, limit in self.decoders:
+            most = limit.of(stored) if limit.per_byte else limit.fixed
+            try:
+                data = codec.decode(data, most)
+            except Exception as error:
+                decoding_failed(error, codec.name)
+            if len(data) > most:
+                raise TruncatedError(f"decodes to {len(data)} bytes, at most {most} fit here", codec=codec.name)
+        return data
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""

@@ -77,7 +77,7 @@ _IN_ORDER = tuple((dim,) for dim in range(64))
 class Selection:
     """Parts, and the dimensions that each of them picks from (by default one each, in order)."""
 
-    __slots__ = ("dims", "parts", "plain", "shape")
+    __slots__ = ("_slices", "dims", "parts", "plain", "shape")
 
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
         in_order = _IN_ORDER[: len(parts)]
@@ -86,6 +86,15 @@ class Selection:
         self.shape = tuple([part.length for part in parts])
         # plain: slices of the dimensions in order, which numpy indexes without a copy
         self.plain = self.dims == in_order and Points not in map(type, parts)
+        self._slices: tuple[Any, ...] | None = None  # the numpy index of a plain one, once it is needed
+
+    @classmethod
+    def box(cls, spans: tuple[Span, ...], shape: Shape, slices: tuple[Any, ...] | None = None) -> Selection:
+        """The same as `Selection(spans)`, from what is known already."""
+        new = cls.__new__(cls)
+        new.parts, new.shape, new._slices = spans, shape, slices
+        new.dims, new.plain = _IN_ORDER[: len(spans)], True
+        return new
 
     def __repr__(self) -> str:
         return f"Selection({list(self.parts)}, {list(self.dims)})"
@@ -96,11 +105,13 @@ class Selection:
         return sum(map(len, self.dims))
 
     def covers(self, shape: Shape) -> bool:
-        """Whether this is everything, in order."""
-        return self.plain and self.parts == tuple([(0, n, 1) for n in shape])
+        """Whether this is everything, in order: what lies within and is as long starts at 0 and leaves nothing out."""
+        return self.plain and self.shape == shape
 
     def spans_all(self, shape: Shape) -> bool:
         """Whether every element is among the selected, in whatever order of dimensions."""
+        if self.plain:
+            return self.shape == shape
         pairs = zip(self.parts, self.dims, strict=True)
         return all(type(p) is Span and p == (0, shape[d[0]], 1) for p, d in pairs)
 
@@ -111,17 +122,29 @@ class Selection:
 
     def take(self, array: Array) -> Array:
         """The selected elements, one axis for each part."""
+        if self.plain:
+            plain: Array = array[self._slices or self._sliced()]
+            return plain
         index, order = self._index()
         taken: Array = array[(*index, ...)] if order is None else array.transpose(order)[index]
         return taken
 
     def put(self, array: Array, values: Array) -> None:
         """Assign values (of this shape, or one) to the selected elements."""
+        if self.plain:
+            array[self._slices or self._sliced()] = values
+            return
         index, order = self._index()
         if order is None:
             array[(*index, ...)] = values
         else:
             array.transpose(order)[index] = values
+
+    def _sliced(self) -> tuple[Any, ...]:
+        """Slices, and an ellipsis so that an array of no dimensions stays one."""
+        slices: Any = [slice(start, start + length * step, step) for start, length, step in self.parts]  # type: ignore[misc]
+        self._slices = (*slices, ...)
+        return self._slices
 
     def _index(self) -> tuple[tuple[Any, ...], list[int] | None]:
         """The numpy index, and the order of dimensions that it goes with if not theirs."""
@@ -144,10 +167,8 @@ class Selection:
         """For each chunk of a regular grid: its coordinates, the selection inside of it, its place in the result."""
         if 0 in self.shape:
             return
-        if self.plain and (coords := self._only_chunk(chunk_shape)) is not None:
-            spans: Any = zip(self.parts, coords, chunk_shape, strict=True)
-            inside = Selection([Span(s - c * n, length, step) for (s, length, step), c, n in spans])
-            yield coords, inside, everything(self.shape)
+        if self.plain:
+            yield from self._project_box(chunk_shape)
             return
         ways = [self._along(part, dims, chunk_shape) for part, dims in zip(self.parts, self.dims, strict=True)]
         position = [0] * self.ndim
@@ -156,6 +177,22 @@ class Selection:
                 for c, d in zip(chunk, dims, strict=True):
                     position[d] = c
             yield tuple(position), Selection([p[1] for p in picks], self.dims), Selection([p[2] for p in picks])
+
+    def _project_box(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
+        """The same for slices alone: what each dimension gives to a chunk is worked out once, not for every chunk."""
+        coords = self._only_chunk(chunk_shape)
+        if coords is not None:
+            only: Any = zip(self.parts, coords, chunk_shape, strict=True)
+            spans = tuple([Span(s - c * n, length, step) for (s, length, step), c, n in only])
+            yield coords, Selection.box(spans, self.shape), everything(self.shape)
+            return
+        whole = everything(chunk_shape)
+        pairs: Any = zip(self.parts, chunk_shape, strict=True)
+        ways = (_pieces(part, length) for part, length in pairs)
+        for picks in _product(list(ways)):
+            chunk, inner, outer, lengths, slices = zip(*picks, strict=True)
+            inside = whole if lengths == chunk_shape else Selection.box(inner, lengths)
+            yield chunk, inside, Selection.box(outer, lengths, (*slices, ...))
 
     def _only_chunk(self, chunk_shape: Shape) -> Shape | None:
         """The chunk that a plain selection lies in, if it is a single one: the common case, and the cheap one."""
@@ -184,6 +221,12 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
             yield (head, *tail)
 
 
+def _pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, Span, Span, int, slice]]:
+    """What falls on each chunk along one dimension: its index, inside of it, in the result; how long, as a slice."""
+    for (chunk,), inside, outside in span.along(chunk_length):
+        yield chunk, inside, outside, inside.length, slice(outside.start, outside.start + outside.length)
+
+
 def everything(shape: Shape) -> Selection:
     """The selection of a whole array."""
-    return Selection([Span(0, n) for n in shape])
+    return Selection.box(tuple([Span(0, n) for n in shape]), shape)

@@ -61,8 +61,11 @@ class ArraySource(ABC):
     """An array that can be read in parts."""
 
     @abstractmethod
-    def read(self, selection: Selection) -> np.ndarray[Any, Any] | None:
-        """The selected elements, in any byte order, possibly read-only; None: there is no such chunk."""
+    def read(self, selection: Selection, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any] | None:
+        """The selected elements, in any byte order, possibly read-only; None: there is no such chunk.
+
+        `out` has the shape of the result. Whoever can write there at less cost may do so, and returns it.
+        """
 
 
 def decoding_failed(error: Exception, codec: str) -> NoReturn:

@@ -215,7 +215,7 @@ class _Deserialized(ArraySource):
         self.serializer = serializer
         self.source = source
 
-    def read(self, selection: Selection) -> Array | None:
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         data = self.source.read_all()
         return None if data is None else selection.take(self.serializer.decode(data))
 
@@ -228,7 +228,7 @@ class _Filtered(ArraySource):
         self.source = source
         self.spec = spec
 
-    def read(self, selection: Selection) -> Array | None:
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         array = self.source.read(everything(self.codec.encoded_spec(self.spec).shape))
         return None if array is None else selection.take(_decoded(self.codec, array, self.spec))
 

@@ -100,7 +100,7 @@ class _RawElements(ArraySource):
         self.serializer = serializer
         self.source = source
 
-    def read(self, selection: Selection) -> Array | None:
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         bound = self.serializer
         if not self.source.partial or not selection.parts or selection.covers(bound.spec.shape):
             data = self.source.read_all()

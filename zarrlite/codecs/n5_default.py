@@ -176,7 +176,7 @@ class _Block(ArraySource):
         self.serializer = serializer
         self.source = source
 
-    def read(self, selection: Selection) -> Array | None:
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         bound, data = self.serializer, self.source.read_all()
         if data is None:
             return None

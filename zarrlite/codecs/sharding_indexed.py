@@ -217,7 +217,7 @@ class _Shard(ArraySource):
         self.serializer = serializer
         self.source = source
 
-    def read(self, selection: Selection) -> Array | None:
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         bound = self.serializer
         find = self._chunks if not self.source.partial or selection.spans_all(bound.spec.shape) else self._entries
         jobs = list(selection.project(bound.codec.chunk_shape))

@@ -69,5 +69,5 @@ class _Transposed(ArraySource):
         self.source = source
         self.order = order
 
-    def read(self, selection: Selection) -> Array | None:
-        return self.source.read(selection.relabel(self.order))
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
+        return self.source.read(selection.relabel(self.order), out)

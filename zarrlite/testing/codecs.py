@@ -279,7 +279,7 @@ class _Elements(ArraySource):
     def __init__(self, array: Array | None) -> None:
         self.array = array
 
-    def read(self, selection: Selection) -> Array | None:
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         return None if self.array is None else selection.take(self.array)
 
 
