@@ -20,7 +20,7 @@ ABSENT = 2**64 - 1
 
 
 class Counting(zarrlite.MemoryStore):
-    """Notes what is read, round by round, in absolute offsets; a size is not a read, nor is a missing value."""
+    """Notes what is read, round by round, in absolute offsets; what gives no bytes is not a read."""
 
     def __init__(self, values: Any = None) -> None:
         super().__init__(values)
@@ -30,9 +30,10 @@ class Counting(zarrlite.MemoryStore):
         return self.get_partial_values([(key, byte_range)])[0]
 
     def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        there = [(key, r, size) for key, r in key_ranges if (size := self.size(key)) is not None]
-        if there:
-            self.rounds.append([[key, *r.resolve(size)] for key, r, size in there])
+        there = [(key, *r.resolve(size)) for key, r in key_ranges if (size := self.size(key)) is not None]
+        read = [[key, start, stop] for key, start, stop in there if stop > start]
+        if read:
+            self.rounds.append(read)
         return [super(Counting, self).get(key, r) for key, r in key_ranges]
 
     def values(self) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from zarrlite import ByteRange, registry
 from zarrlite.codecs import Bytes, Crc32c, Pad, Zstd
 from zarrlite.config import Context
 from zarrlite.creation import array_metadata
-from zarrlite.errors import MetadataError, ShardError
+from zarrlite.errors import ArgumentError, MetadataError, ShardError
 from zarrlite.ranges import ALL
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.testing.storage_transformers import StorageTransformerLaws
@@ -162,7 +162,7 @@ def test_every_spelling_is_read_and_one_is_written(value: Any) -> None:
             "/configuration/x",
             "unknown-member",
         ),
-        ({"extension": URI, "type": "hdf", "configuration": {"chunks_per_shard": [2]}}, "/configuration/type", "value"),
+        ({"extension": URI, "type": "hdf", "configuration": {"chunks_per_shard": [2]}}, "/type", "value"),
         ({"extension": URI, "type": "indexed", "configuration": 5}, "/configuration", "type"),
         ({"extension": URI, "x": 1, "configuration": {"chunks_per_shard": [2]}}, "/x", "unknown-member"),
         ({"extension": "urn:other"}, "/name", "missing"),
@@ -254,6 +254,17 @@ def test_a_chunk_of_a_shard_in_parts_costs_the_index_and_its_bytes() -> None:
     assert array[2:, :2].tolist() == [[8, 9], [12, 13]]
     requests = [request for batch in store.batches for request in batch]
     assert requests == [("c/0/0.index", 0, None), ("c/0/0", 8, 12)]
+
+
+def test_a_shard_of_too_many_chunks_is_refused_at_once() -> None:
+    below = zarrlite.MemoryStore()
+    store = wrap(below, (2**40,))
+    with pytest.raises(ArgumentError, match="a shard of 1099511627776 chunks cannot be written"):
+        store.set("c/0", b"value")
+    below.set("c/0", b"value")
+    for read in (lambda: list(store.list_prefix("c/")), lambda: store.get("c/7"), lambda: store.size("c/7")):
+        with pytest.raises(ShardError, match="the index has 17592186044416 bytes, the shard only 5"):
+            read()
 
 
 class TestSharding(StorageTransformerLaws):

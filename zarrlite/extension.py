@@ -40,7 +40,10 @@ class Extension(ABC):
 
     @classmethod
     def foreign(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Translate an object of an older form, one without `name`, into today's; None: not one of mine."""
+        """Translate an object of an older form, one without `name`, into today's; None: not one of mine.
+
+        Raises MetadataError, with a pointer relative to the object, where the old form is at fault.
+        """
         return None
 
     def to_config(self) -> dict[str, Json]:

@@ -108,7 +108,10 @@ class Registry(Generic[E]):
             value = {"name": value}
         elif isinstance(value, dict) and "name" not in value:
             translations = (cls.foreign(value) for cls in self.classes())
-            value = next((v for v in translations if v is not None), value)
+            try:
+                value = next((v for v in translations if v is not None), value)
+            except MetadataError as error:
+                raise error.under(pointer, context.document) from None
         if not isinstance(value, dict):
             message = f"must be an extension object or a name, not {show(value)}"
             raise MetadataError(message, pointer=pointer, kind="type", document=context.document)

@@ -27,6 +27,7 @@ from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
 from zarrlite.source import ByteSource
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
+MAX_CHUNKS: Final = 2**24  # of a shard that is written
 ORDERS: Final = ("row-major", "column-major", "morton")
 Table = np.ndarray[Any, Any]
 
@@ -70,6 +71,12 @@ class ShardWriter:
             numbers = numbers[np.argsort(_morton(self.form.grid), kind="stable")]
         found: list[int] = numbers.tolist()
         return found
+
+    def chunks(self, old: Buffer | None) -> list[Buffer | None]:
+        """The chunks of an old shard, all absent if there is none, to be changed and joined again."""
+        if self.form.count > MAX_CHUNKS:
+            raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger ones")
+        return [None] * self.form.count if old is None else self.form.split(old)
 
     def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Buffer:
         """A shard of these chunks (None for absent ones) without gaps, in place of an old one."""

@@ -21,7 +21,7 @@ from zarrlite.errors import DataError, ShardError
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.selection import Shape, everything
-from zarrlite.source import ByteSource, Held, Limit
+from zarrlite.source import ByteSource, Held, Limit, Slice
 
 ABSENT: Final = 2**64 - 1
 NEAR: Final = 2**13  # bytes between two entries that cost less to read along than a range of their own
@@ -136,3 +136,34 @@ def cut(wanted: Sequence[Entry], places: Sequence[tuple[int, int]], found: Seque
             raise ShardError(f"an entry at {offset} of {length} bytes leaves the shard")
         chunks.append(chunk)
     return chunks
+
+
+class ChunkInShard(ByteSource):
+    """A chunk of a shard, whose place is looked up once."""
+
+    def __init__(self, shard: ByteSource, form: ShardFormat, number: int) -> None:
+        self.shard = shard
+        self.format = form
+        self.number = number
+        self._place: Slice | None = None
+
+    def _found(self) -> Slice | None:
+        if self._place is None:
+            index = self.format.read_index(self.shard)
+            entry = None if index is None else index.entry(self.number)
+            self._place = None if entry is None else Slice(self.shard, *entry)
+        return self._place
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        chunk = self._found()
+        return None if chunk is None else chunk.read(ranges)
+
+    def size(self) -> int | None:
+        chunk = self._found()
+        return None if chunk is None else chunk.length
+
+    def known_size(self) -> int | None:
+        return None if self._place is None else self._place.length
+
+    def close(self) -> None:
+        self.shard.close()

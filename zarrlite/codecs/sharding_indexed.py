@@ -19,7 +19,7 @@ import numpy as np
 
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Piece, Serializer, byte_order_of
 from zarrlite.config import Config, Faults, Json
-from zarrlite.errors import ArgumentError, DataError, MetadataError
+from zarrlite.errors import DataError, MetadataError
 from zarrlite.extension import Ignored, runtime
 from zarrlite.pipeline import Pipeline, parse_chain
 from zarrlite.ranges import Buffer
@@ -32,7 +32,6 @@ from zarrlite.source import ArraySource, Budget, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
 
 Array = np.ndarray[Any, Any]
-MAX_CHUNKS = 2**24  # of a shard that is written
 Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
 Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
 
@@ -167,19 +166,14 @@ class ShardSerializer(Serializer):
         return self.spec.filled() if array is None else array
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
-        chunks = self._old_chunks(old if self.inner.needs_old else None)
+        chunks = self.writer.chunks(old if self.inner.needs_old else None)
         for coords, _, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
             n = self.number(coords)
             chunks[n] = self.inner.write(outside.take(array), chunks[n])
         return self.writer.join(chunks, old)
 
-    def _old_chunks(self, old: Buffer | None) -> list[Buffer | None]:
-        if self.format.count > MAX_CHUNKS:
-            raise ArgumentError(f"a shard of {self.format.count} inner chunks cannot be written; use larger ones")
-        return [None] * self.format.count if old is None else self.format.split(old)
-
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
-        chunks = self._old_chunks(old)
+        chunks = self.writer.chunks(old)
         jobs = selection.project(self.codec.chunk_shape)
         for n, chunk in self._updated(jobs, values, chunks.__getitem__):
             chunks[n] = chunk

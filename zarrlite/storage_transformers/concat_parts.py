@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from zarrlite.config import Config, Json
-from zarrlite.errors import ArgumentError, DataError, TruncatedError
+from zarrlite.errors import ArgumentError, DataError, MetadataError, TruncatedError
 from zarrlite.names import key_text_fault
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.registry import register
@@ -30,6 +30,9 @@ from zarrlite.stores.base import Listing, Store, overwrite
 
 if TYPE_CHECKING:
     from zarrlite.metadata import ArrayMetadata
+
+
+Wanted = tuple[str, ByteRange, int | None]  # a part, what of it, and how many bytes that must be
 
 
 class Part(NamedTuple):
@@ -63,7 +66,7 @@ class ConcatParts(StorageTransformer):
     def _part(cls, item: Config, taken: set[str]) -> Part:
         suffix = item.string("key_suffix")
         fault = key_text_fault(suffix)
-        if suffix[:1].isdigit():
+        if "0" <= suffix[:1] <= "9":
             fault = "it does not start with a digit"
         if fault:
             raise item.error(f"{fault}; {suffix!r} cannot be part of a key", "key_suffix")
@@ -76,6 +79,16 @@ class ConcatParts(StorageTransformer):
     def to_config(self) -> dict[str, Json]:
         return {"parts": [{k: v for k, v in part._asdict().items() if v is not None} for part in self.parts]}
 
+    def check(self, metadata: ArrayMetadata) -> None:
+        """Another one nearer to the array passes its parts on as they are, and its part without a suffix as a chunk."""
+        nearer = itertools.takewhile(lambda other: other is not self, metadata.storage_transformers or ())
+        taken = {part.key_suffix for other in nearer if isinstance(other, ConcatParts) for part in other.parts}
+        for i, part in enumerate(self.parts):
+            if part.key_suffix and part.key_suffix in taken:
+                message = f"{part.key_suffix!r} is the suffix of a part of an earlier concat-parts"
+                pointer = f"/configuration/parts/{i}/key_suffix"
+                raise MetadataError(message, pointer=pointer, kind="conflict")
+
     def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
         return PartsStore(store, self.parts, metadata)
 
@@ -87,6 +100,8 @@ class PartsStore(Store):
         self.store = store
         self.parts = tuple(parts)
         self.read_only = store.read_only
+        unsized = [i for i, part in enumerate(self.parts) if part.size is None]
+        self._first, self._last = (unsized[0], unsized[-1]) if unsized else (len(self.parts), len(self.parts))
         self._decode = metadata.chunk_key_encoding.decode
         self._ndim = len(metadata.shape)
 
@@ -102,17 +117,71 @@ class PartsStore(Store):
     # reading
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        if not self._is_chunk(key):
-            return self.store.get(key, byte_range)
-        return self._whole(key) if byte_range == ALL else self._range(key, byte_range)
+        return self.get_partial_values([(key, byte_range)])[0]
 
-    def _whole(self, key: str) -> Buffer | None:
-        found = self.store.get_partial_values([(part_key, ALL) for part_key in self._keys(key)])
-        if all(value is None for value in found):
+    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
+        wanted = [self._wanted(key, byte_range) for key, byte_range in key_ranges]
+        requests = [(key, byte_range) for parts in wanted for key, byte_range, _ in parts]
+        values = iter(self.store.get_partial_values(requests) if requests else [])
+        found: list[Buffer | None] = []
+        for (key, byte_range), parts in zip(key_ranges, wanted, strict=True):
+            pieces = [next(values) for _ in parts]
+            fits = [v is not None and n in (None, len(v)) for v, (_, _, n) in zip(pieces, parts, strict=True)]
+            if not self._is_chunk(key):
+                found.append(pieces[0])
+            elif parts and all(fits):
+                found.append(pieces[0] if len(pieces) == 1 else b"".join(v for v in pieces if v is not None))
+            else:
+                found.append(self._again(key, byte_range, pieces))
+        return found
+
+    def _wanted(self, key: str, r: ByteRange) -> list[Wanted]:
+        """What to ask the parts for; how many bytes each must give, if that is known."""
+        sizes = [part.size for part in self.parts]
+        if not self._is_chunk(key):
+            return [(key, r, None)]
+        if r == ALL:
+            return [(key + part.key_suffix, ALL, part.size) for part in self.parts]
+        head, tail = sum(n or 0 for n in sizes[: self._first]), sum(n or 0 for n in sizes[self._last + 1 :])
+        if None not in sizes:
+            return self._ranges(key, 0, sizes, *r.resolve(head))
+        if r.start >= 0 and r.stop is not None and 0 <= r.stop <= head:
+            return self._ranges(key, 0, sizes[: self._first], r.start, r.stop)
+        if -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
+            return self._ranges(key, self._last + 1, sizes[self._last + 1 :], tail + r.start, tail + (r.stop or 0))
+        if self._first == self._last and r.start >= head and r.stop is not None and r.stop > r.start:
+            # most likely all of it lies in the part without a size: one request tells, unless that ends too early
+            main = key + self.parts[self._first].key_suffix
+            return [(main, ByteRange(r.start - head, r.stop - head), r.stop - r.start)]
+        known = self._sizes(key)
+        return [] if known is None else self._ranges(key, 0, known, *r.resolve(sum(known)))
+
+    def _ranges(self, key: str, first: int, sizes: Sequence[int | None], start: int, stop: int) -> list[Wanted]:
+        """A range of consecutive parts of known sizes, counted from the first of them."""
+        found: list[Wanted] = []
+        for part, size in zip(self.parts[first:], sizes, strict=False):
+            n = size or 0
+            low, high = max(start, 0), min(stop, n)
+            if low < high:
+                whole = high - low == n
+                found.append((key + part.key_suffix, ALL if whole else ByteRange(low, high), high - low))
+            start, stop = start - n, stop - n
+        return found
+
+    def _again(self, key: str, r: ByteRange, pieces: Sequence[Buffer | None]) -> Buffer | None:
+        """A range for which there was no answer, or a short one, now that only the sizes of the parts can tell."""
+        known = self._sizes(key)  # raises if some parts are missing, or not as long as they must be
+        if known is None:
             return None
-        for part, value in zip(self.parts, found, strict=True):
-            self._check(key, part, None if value is None else len(value))
-        return b"".join(value for value in found if value is not None)
+        start, stop = r.resolve(sum(known))
+        # what a first guess has found already is not read again
+        begin = pieces[0] if len(pieces) == 1 and pieces[0] and r != ALL and len(pieces[0]) < stop - start else b""
+        parts = self._ranges(key, 0, known, start + len(begin), stop)
+        rest = self.store.get_partial_values([(part, byte_range) for part, byte_range, _ in parts]) if parts else []
+        for (part, _, length), value in zip(parts, rest, strict=True):
+            if value is None or len(value) != length:
+                raise TruncatedError(f"the part {part!r} has changed meanwhile")
+        return b"".join((begin, *(value for value in rest if value is not None)))
 
     def _check(self, key: str, part: Part, size: int | None) -> None:
         """Refuse a part that is missing while others are there, or is not as long as it must be."""
@@ -120,48 +189,6 @@ class PartsStore(Store):
             raise DataError(f"the part {key + part.key_suffix!r} is missing, others are there")
         if part.size is not None and size != part.size:
             raise TruncatedError(f"the part {key + part.key_suffix!r} has {size} bytes, not {part.size}")
-
-    def _range(self, key: str, r: ByteRange) -> Buffer | None:
-        sizes = [part.size for part in self.parts]
-        unsized = [i for i, size in enumerate(sizes) if size is None]
-        first, last = (unsized[0], unsized[-1]) if unsized else (len(sizes), len(sizes))
-        head, tail = sum(s or 0 for s in sizes[:first]), sum(s or 0 for s in sizes[last + 1 :])
-        if not unsized:
-            return self._read(key, 0, sizes, *r.resolve(head))
-        if r.start >= 0 and r.stop is not None and 0 <= r.stop <= head:
-            return self._read(key, 0, sizes[:first], r.start, r.stop)
-        if -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
-            return self._read(key, last + 1, sizes[last + 1 :], tail + r.start, tail + (r.stop or 0))
-        if len(unsized) == 1 and r.start >= head and r.stop is not None and r.stop > r.start:
-            # perhaps all of it lies in the part without a size: one request tells, unless that ends too early
-            value = self.store.get(key + self.parts[first].key_suffix, ByteRange(r.start - head, r.stop - head))
-            if value is not None and len(value) == r.stop - r.start:
-                return value
-        known = self._sizes(key)
-        if known is None:
-            return None
-        return self._read(key, 0, known, *r.resolve(sum(known)))
-
-    def _read(self, key: str, first: int, sizes: Sequence[int | None], start: int, stop: int) -> Buffer | None:
-        """Bytes of consecutive parts of known sizes, counted from the first of them."""
-        requests: list[tuple[str, ByteRange]] = []
-        wanted: list[tuple[int, int]] = []
-        for i, size in enumerate(sizes, first):
-            n = size or 0
-            low, high = max(start, 0), min(stop, n)
-            if low < high:
-                requests.append((key + self.parts[i].key_suffix, ALL if high - low == n else ByteRange(low, high)))
-                wanted.append((i, high - low))
-            start, stop = start - n, stop - n
-        found = self.store.get_partial_values(requests)
-        if any(value is None for value in found) or not requests:
-            known = self._sizes(key)  # raises if some parts are there
-            return None if known is None else b""
-        for (i, length), value in zip(wanted, found, strict=True):
-            if value is not None and len(value) != length:
-                self._sizes(key)  # says which part has which size
-                raise TruncatedError(f"the part {key + self.parts[i].key_suffix!r} has changed meanwhile")
-        return b"".join(value for value in found if value is not None)
 
     def _sizes(self, key: str) -> list[int] | None:
         """The sizes of all parts; None: all are missing."""
@@ -217,7 +244,7 @@ class PartsStore(Store):
             changed[growing[0]] += new - old
             # from where it ends on, everything moves
             behind = old - sum(sizes[growing[0] + 1 :])
-            tail = overwrite(self._range(key, ByteRange(behind, old)), _within(pieces, behind, new))
+            tail = overwrite(self.get(key, ByteRange(behind, old)), _within(pieces, behind, new))
             pieces = [*_within(pieces, 0, behind), (behind, tail)]
         order = sorted(range(len(sizes)), key=lambda i: self.parts[i].size is not None)
         starts = list(itertools.accumulate(changed, initial=0))

@@ -14,23 +14,22 @@ Rules (draft "Sharding storage transformer", version 1.0)
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from zarrlite.codecs.base import ArraySpec, Piece
-from zarrlite.config import Config, Json
+from zarrlite.config import Config, Json, show
 from zarrlite.errors import MetadataError
 from zarrlite.extension import runtime
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.registry import codecs, data_types, register
 from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.shards import ABSENT, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
-from zarrlite.source import Limit
+from zarrlite.shards import ABSENT, ChunkInShard, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
+from zarrlite.source import ByteSource, Limit
 from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.stores.base import Change, Store, Update, check_prefix
 
@@ -43,7 +42,6 @@ _URIS = (
 )
 _INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
 Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
-Read = Callable[[Sequence[tuple[str, ByteRange]]], Sequence[Buffer | None]]
 
 
 @register
@@ -69,8 +67,14 @@ class Sharding(StorageTransformer):
             return None
         rest = {k: v for k, v in value.items() if k not in ("extension", "type", "configuration")}
         configuration = value.get("configuration", {})
+        if "type" in value and value["type"] != "indexed":
+            message = f'must be "indexed", not {show(value["type"])}'
+            raise MetadataError(message, pointer="/type", kind="value" if isinstance(value["type"], str) else "type")
         if isinstance(configuration, dict) and "type" in value:
-            configuration = {**configuration, "type": value["type"]}
+            if configuration.get("type", "indexed") != "indexed":
+                message = "must be what type beside configuration is, if it is there at all"
+                raise MetadataError(message, pointer="/configuration/type", kind="conflict")
+            configuration = {**configuration, "type": "indexed"}
         return {**rest, "name": cls.name, "configuration": configuration}
 
     @classmethod
@@ -125,14 +129,11 @@ class ShardsStore(Store):
         inside = (c % n for c, n in zip(coords, self.per_shard, strict=True))
         return self.encoding.encode(shard), row_major(inside, self.per_shard)
 
-    def _chunk_keys(self, shard_key: str) -> list[str] | None:
-        """The keys of all chunks of a shard, in the order of its index; None: the key is not a shard's."""
-        shard = self.encoding.decode(shard_key, len(self.per_shard))
-        if shard is None:
-            return None
+    def _chunk_keys(self, shard: tuple[int, ...]) -> Iterator[str]:
+        """The keys of all chunks of a shard, in the order of its index."""
         origin = [s * n for s, n in zip(shard, self.per_shard, strict=True)]
-        inside = np.ndindex(*self.per_shard)
-        return [self.encoding.encode(tuple(o + i for o, i in zip(origin, chunk, strict=True))) for chunk in inside]
+        for inside in itertools.product(*map(range, self.per_shard)):
+            yield self.encoding.encode(tuple(o + i for o, i in zip(origin, inside, strict=True)))
 
     # reading
 
@@ -149,12 +150,12 @@ class ShardsStore(Store):
                 others.append(i)
             else:
                 wanted.setdefault(place[0], []).append((i, place[1]))
-        with self._reading([] if others else list(wanted)) as read:
-            indices = self._indices(list(wanted), read)
+        with self._reading([] if others else list(wanted)) as below:
+            indices = below.indices(list(wanted))
             parts = {shard: self._parts(indices[shard], chunks, key_ranges) for shard, chunks in wanted.items()}
             plans = {shard: coalesce(list(entries.values())) for shard, entries in parts.items()}
             requests = [(shard, byte_range) for shard, (ranges, _) in plans.items() for byte_range in ranges]
-            values = iter(read(requests + [key_ranges[i] for i in others]))
+            values = iter(below.read(requests + [key_ranges[i] for i in others]))
         for shard, (ranges, places) in plans.items():
             held = [next(values) or b"" for _ in ranges]  # what has gone meanwhile is short, and an error
             entries = parts[shard]
@@ -164,46 +165,41 @@ class ShardsStore(Store):
             found[i] = value
         return found
 
-    @contextlib.contextmanager
-    def _reading(self, shards: Sequence[str]) -> Iterator[Read]:
-        """How parts of shards are read: those of a single one all from the same state of it."""
-        if len(shards) != 1:
-            yield lambda requests: self.store.get_partial_values(requests) if requests else []
-            return
-        source = self.store.source(shards[0])
-        try:
-            yield (
-                lambda requests: (source.read([r for _, r in requests]) if requests else None) or [None] * len(requests)
-            )
-        finally:
-            source.close()
-
-    def _indices(self, shards: Sequence[str], read: Read) -> dict[str, ShardIndex | None]:
-        """The indices of these shards, by one request; None: there is no such shard."""
-        found = read([(shard, self.format.index_range) for shard in shards])
-        return {s: None if d is None else self.format.parse_index(d) for s, d in zip(shards, found, strict=True)}
-
     @staticmethod
     def _parts(
         index: ShardIndex | None, chunks: Sequence[tuple[int, int]], key_ranges: Sequence[tuple[str, ByteRange]]
     ) -> dict[int, Entry]:
         """For each answer that there is one, where in the shard it lies."""
         parts: dict[int, Entry] = {}
-        for i, number in chunks if index is not None else ():
-            entry = index.entry(number) if index is not None else None
+        for i, number in chunks:
+            entry = None if index is None else index.entry(number)
             if entry is not None:
                 # a range of the chunk never leaves the chunk, whatever lies behind it in the shard
                 start, stop = key_ranges[i][1].resolve(entry[1])
                 parts[i] = entry[0] + start, stop - start
         return parts
 
-    def size(self, key: str) -> int | None:
+    @contextlib.contextmanager
+    def _reading(self, shards: Sequence[str]) -> Iterator[_Below]:
+        """The store below, for several requests; all of them see one state of a shard, if it is a single one."""
+        source = self.store.source(shards[0]) if len(shards) == 1 else None
+        try:
+            yield _Below(self.store, self.format, source)
+        finally:
+            if source is not None:
+                source.close()
+
+    def source(self, key: str) -> ByteSource:
         place = self._place(key)
-        if place is None:
-            return self.store.size(key)
-        index = self._indices([place[0]], self.store.get_partial_values)[place[0]]
-        entry = None if index is None else index.entry(place[1])
-        return None if entry is None else entry[1]
+        return (
+            self.store.source(key)
+            if place is None
+            else ChunkInShard(self.store.source(place[0]), self.format, place[1])
+        )
+
+    def size(self, key: str) -> int | None:
+        with contextlib.closing(self.source(key)) as source:
+            return source.size()
 
     # writing
 
@@ -272,7 +268,7 @@ class ShardsStore(Store):
 
     def _merge(self, old: Buffer | None, changes: dict[int, Change]) -> Buffer | None:
         """A shard with some of its chunks replaced; the others are copied as bytes."""
-        chunks: list[Buffer | None] = [None] * self.format.count if old is None else self.format.split(old)
+        chunks = self.writer.chunks(old)
         for n, change in changes.items():
             chunks[n] = change(chunks[n]) if callable(change) else change
         return None if all(chunk is None for chunk in chunks) else self.writer.join(chunks, old)
@@ -290,12 +286,43 @@ class ShardsStore(Store):
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
         for key in self.store.list_prefix(""):  # a prefix of chunk keys says little about the keys of their shards
-            chunks = self._chunk_keys(key)
-            if chunks is None:
-                if key.startswith(prefix):
-                    yield key
-                continue
-            wanted = [(n, chunk) for n, chunk in enumerate(chunks) if chunk.startswith(prefix)]
-            index = self._indices([key], self.store.get_partial_values)[key] if wanted else None
-            if index is not None:
-                yield from (chunk for n, chunk in wanted if index.entry(n) is not None)
+            shard = self.encoding.decode(key, len(self.per_shard))
+            if shard is not None:
+                yield from self._list_shard(key, shard, prefix)
+            elif key.startswith(prefix):
+                yield key
+
+    def _list_shard(self, key: str, shard: tuple[int, ...], prefix: str) -> Iterator[str]:
+        """The keys of the chunks that a shard has, of those that begin with a prefix."""
+        if (self.store.size(key) or 0) < self.format.index_size:
+            self.format.parse_index(self.store.get(key) or b"")  # which says so
+        wanted = [(n, chunk) for n, chunk in enumerate(self._chunk_keys(shard)) if chunk.startswith(prefix)]
+        if wanted:
+            with self._reading([key]) as below:
+                index = below.indices([key])[key]
+            yield from (chunk for n, chunk in wanted if index is not None and index.entry(n) is not None)
+
+
+class _Below:
+    """The shards of a store: many by batched requests, or one from its source."""
+
+    def __init__(self, store: Store, form: ShardFormat, source: ByteSource | None) -> None:
+        self.store = store
+        self.format = form
+        self.source = source
+
+    def read(self, requests: Sequence[tuple[str, ByteRange]]) -> Sequence[Buffer | None]:
+        if not requests:
+            return []
+        if self.source is None:
+            return self.store.get_partial_values(requests)
+        return self.source.read([byte_range for _, byte_range in requests]) or [None] * len(requests)
+
+    def indices(self, shards: Sequence[str]) -> dict[str, ShardIndex | None]:
+        """By one request; None: there is no such shard."""
+        found = self.read([(shard, self.format.index_range) for shard in shards])
+        size = None if self.source is None else self.source.known_size()
+        return {
+            shard: None if data is None else self.format.parse_index(data, size)
+            for shard, data in zip(shards, found, strict=True)
+        }
