@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable
@@ -295,6 +296,45 @@ def test_an_append_to_parts_that_stops_in_the_middle_changes_nothing(kind: str, 
     store.left = 9
     array[0, 0] = 8
     assert zarrlite.open_array(store, mode="r")[0, 0] == 8
+
+
+@pytest.mark.parametrize("kind", ["in parts", "draft in parts", "in many parts"])
+@pytest.mark.parametrize("index", [np.s_[0:4, 0:4], np.s_[...]], ids=["part", "all"])
+def test_a_rewrite_of_parts_that_stops_in_the_middle_is_never_wrong_data(kind: str, index: Any) -> None:
+    outcomes = []
+    for left in range(7):
+        store = Noting()
+        array, model = numbered(kind, store)
+        new = model.copy()
+        new[index] = 7
+        store.left = left
+        with contextlib.suppress(OSError):
+            array[index] = 7
+        try:
+            found = zarrlite.open_array(store, mode="r")[...]
+            outcomes.append([np.array_equal(found, model), np.array_equal(found, new)])
+        except zarrlite.TruncatedError:  # of the part that was emptied
+            outcomes.append([])
+    first, *middle, last = (outcome for outcome, _ in itertools.groupby(outcomes))
+    assert (first, middle, last) == ([True, False], [[]], [False, True])
+
+
+def test_a_full_disk_changes_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array, model = numbered("in parts", tmp_path)
+    write, left = files.write, 2
+
+    def filling(path: str, value: Any, *, fsync: bool) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(28, "No space left on device")
+        write(path, value, fsync=fsync)
+
+    monkeypatch.setattr(files, "write", filling)
+    with pytest.raises(StoreError, match="No space left on device"):
+        array[...] = 7
+    np.testing.assert_array_equal(zarrlite.open_array(tmp_path, mode="r")[...], model)
+    assert len([file for file in tmp_path.rglob("*") if file.is_file()]) == 4
 
 
 @pytest.mark.parametrize("kind", ["codec", "in parts", "draft", "compressed"])

@@ -44,7 +44,7 @@ def array_metadata(
     attributes: Mapping[str, Json] | None = None,
     chunk_key_encoding: Any = None,
     dimension_names: Sequence[str | None] | None = None,
-    storage_transformers: Sequence[Any] = (),
+    storage_transformers: Sequence[Any] | None = None,
     options: Options | None = None,
 ) -> ArrayMetadata:
     """The metadata of a new array."""
@@ -62,7 +62,7 @@ def array_metadata(
     if shards is not None:
         inner, chunk_shape = chunk_shape, _shard_shape(shards, chunk_shape, shape)
         chain = [_sharding(inner, chain)]
-    transformers = tuple(registry.storage_transformers.coerce(t) for t in storage_transformers)
+    transformers = tuple(registry.storage_transformers.coerce(t) for t in storage_transformers or ())
     names = None if dimension_names is None else tuple(dimension_names)
     metadata = ArrayMetadata(
         shape=shape,

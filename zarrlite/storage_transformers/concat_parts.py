@@ -5,6 +5,7 @@ Rules (proposal `concat-parts`, Description and Configuration)
 - All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
 - Writing splits by `size`, which "is required for all but at most one part"; what does not fit is refused before
   anything is stored. The part without a size is written first and the others in order, so that an index comes last.
+  Where a chunk is replaced, that last one is emptied first: what is interrupted is an error, never wrong data.
 - A range is served from the parts that hold it; a range at the end that lies in sized parts touches only those.
 - A `key_suffix` cannot make two parts meet on one key: no two are equal, none starts with a digit (which would carry
   chunk 1 over to chunk 10), none leads anywhere (`names.key_text_fault`).
@@ -218,9 +219,13 @@ class PartsStore(Store):
         if not self._is_chunk(key):
             self.store.set(key, value)
             return
-        pieces = self._split(value)
+        pieces = [(key + suffix, piece) for suffix, piece in self._split(value)]
         with self.lock(key):
-            self.store.set_many((key + suffix, piece) for suffix, piece in pieces)
+            last, piece = pieces[-1]
+            if len(pieces) > 1 and len(piece) and self.store.size(last) is not None:
+                # until it is stored anew it has a wrong size: a new part beside an old one is never taken for data
+                pieces.insert(0, (last, b""))
+            self.store.set_many(pieces)
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Overwrite chunks in their parts: in place, save parts that are replaced whole, which are stored whole."""

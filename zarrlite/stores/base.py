@@ -47,7 +47,7 @@ class Store(ABC):
         raise ReadOnlyError(f"{self!r} cannot be written")
 
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
-        """Store several values, in order."""
+        """Store several values, in order; where a store can, none of them before all are known to fit."""
         for key, value in items:
             self.set(key, value)
 

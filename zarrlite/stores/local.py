@@ -12,7 +12,6 @@ Rules
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 import stat
@@ -24,15 +23,11 @@ from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import files
 from zarrlite.stores.base import Listing, Store, Update, check_prefix, flat
+from zarrlite.stores.failures import failure, failures
 from zarrlite.stores.filelock import hold, prune, remove_directory
 from zarrlite.stores.paths import Root, is_temporary
 
 _ATTEMPTS = 100  # to write into a directory that others keep removing
-_REASONS = {
-    errno.ENOTDIR: "one of its parents is a value",
-    errno.EISDIR: "it is a prefix of other keys",
-    errno.ENAMETOOLONG: "the file system takes no names as long as that",
-}
 
 
 class LocalStore(Store):
@@ -76,7 +71,7 @@ class LocalStore(Store):
         return "file", os.path.join(os.path.realpath(os.path.join(self.root, prefix)), "")
 
     def size(self, key: str) -> int | None:
-        with _failures("read", key):
+        with failures("read", key):
             path = self._root.path(key)
             try:
                 info = os.lstat(path)
@@ -100,7 +95,7 @@ class LocalStore(Store):
         except StoreError:
             raise
         except OSError as error:
-            raise _failure(error, "read", key) from error
+            raise failure(error, "read", key) from error
 
     def _open(self, key: str) -> int | None:
         path = self._root.path(key)
@@ -144,14 +139,14 @@ class LocalStore(Store):
                 pending += reversed(self._entries(entry))
 
     def _entries(self, prefix: str) -> Sequence[str]:
-        with _failures("listed", prefix):
+        with failures("listed", prefix):
             return self._root.entries(prefix)
 
     # Writing
 
     def set(self, key: str, value: Buffer) -> None:
         path = self._writable(key)
-        with _failures("written", key):
+        with failures("written", key):
             try:
                 self._replace(path, value)
             except BaseException:
@@ -160,12 +155,44 @@ class LocalStore(Store):
             if self.fsync:
                 files.sync_directory(os.path.dirname(path))
 
+    def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
+        """Store several values, in order; a disk that is too small for all of them changes none."""
+        new: list[tuple[str, str, str]] = []
+        try:
+            for key, value in items:
+                path = self._writable(key)
+                with failures("written", key):
+                    new.append((key, path, self._temporary(path, value)))
+            for key, path, temporary in new:
+                with failures("written", key), hold(path, self.root, fsync=self.fsync) as lock:
+                    lock.replace(temporary)
+        finally:
+            for _, path, temporary in new:
+                files.discard(temporary)  # gone, unless something failed
+                prune(os.path.dirname(path), self.root)
+        if self.fsync:
+            for directory in dict.fromkeys(os.path.dirname(path) for _, path, _ in new):
+                files.sync_directory(directory)
+
+    def _temporary(self, path: str, value: Buffer) -> str:
+        """A temporary file with a value, beside the path where it belongs."""
+        temporary = files.temporary_name(os.path.dirname(path))
+        try:
+            files.write(temporary, value, fsync=self.fsync)
+        except FileNotFoundError:
+            files.make_directories(os.path.dirname(path), fsync=self.fsync)
+            files.write(temporary, value, fsync=self.fsync)
+        except BaseException:
+            files.discard(temporary)
+            raise
+        return temporary
+
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Overwrite parts of values where they lie, in order; what fails on the way is undone, a crash is not."""
         for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
             pieces = [(start, flat(value)) for _, start, value in group]
             path = self._writable(key)
-            with self.lock(key), _failures("written", key):
+            with self.lock(key), failures("written", key):
                 if self.size(key) is None or min(start for start, _ in pieces) < 0:
                     super().set_partial_values((key, start, value) for start, value in pieces)
                 else:
@@ -173,7 +200,7 @@ class LocalStore(Store):
 
     def erase(self, key: str) -> None:
         path = self._writable(key)
-        with _failures("erased", key):
+        with failures("erased", key):
             if os.path.lexists(path) and not os.path.isdir(path):
                 self._unlink(path)
                 if prune(os.path.dirname(path), self.root):
@@ -183,7 +210,7 @@ class LocalStore(Store):
         """Remove every key under a prefix, and what killed writers have left; symlinks go, what they point at stays."""
         self._check_writable()
         check_prefix(prefix)
-        with _failures("erased", prefix):
+        with failures("erased", prefix):
             top = self._root.path(prefix[:-1]) if prefix else self.root
             if prefix and os.path.islink(top):
                 os.unlink(top)
@@ -197,7 +224,7 @@ class LocalStore(Store):
         with contextlib.ExitStack() as stack:
             if not self.read_only:
                 path = self._writable(key)
-                with _failures("locked", key):
+                with failures("locked", key):
                     stack.enter_context(hold(path, self.root, fsync=self.fsync))
             yield
 
@@ -212,7 +239,7 @@ class LocalStore(Store):
     def _writable(self, key: str) -> str:
         """The path of a key that may be written."""
         self._check_writable()
-        with _failures("written", key):
+        with failures("written", key):
             path = self._root.path(key)
             if is_temporary(key):
                 raise KeyRefusedError(f"{key!r} is not a key: names with {files.TEMPORARY!r} are reserved", key=key)
@@ -281,10 +308,10 @@ class OpenFile(Stored):
         except StoreError:
             raise
         except OSError as error:
-            raise _failure(error, "read", self.key) from error
+            raise failure(error, "read", self.key) from error
 
     def known_size(self) -> int | None:
-        with _failures("read", self.key):
+        with failures("read", self.key):
             return self._open()
 
     def _open(self) -> int | None:
@@ -315,18 +342,3 @@ def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
         if error.errno in files.MISSING:
             return []
         raise
-
-
-@contextlib.contextmanager
-def _failures(done: str, key: str) -> Iterator[None]:
-    try:
-        yield
-    except StoreError:
-        raise
-    except OSError as error:
-        raise _failure(error, done, key) from error
-
-
-def _failure(error: OSError, done: str, key: str) -> StoreError:
-    reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
-    return StoreError(f"{key!r} cannot be {done}: {reason}", key=key, errno=error.errno)
