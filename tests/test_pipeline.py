@@ -394,7 +394,7 @@ def test_a_shard_that_vanishes_between_index_and_entries_is_an_error() -> None:
         array = zarrlite.Array(store, "", full.metadata)
         with pytest.raises(DataError) as caught:
             array[index]
-        message = f"chunk c/0/0, codec sharding_indexed: inner chunk {coords} has gone while the shard was read"
+        message = f"chunk c/0/0, codec sharding_indexed: inner chunk {coords}: it has gone while the shard was read"
         assert str(caught.value) == message
 
 

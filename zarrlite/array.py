@@ -34,6 +34,7 @@ class Array(Node):
         self.metadata = metadata
         self.options = options
         self._chunks = Chunks(self._base, key_prefix(path), metadata, options)
+        self._single = metadata.data_type.dtype.kind in "biufcmM"  # whose elements numpy gives as scalars
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.store, self.path, self.metadata, self.options)
@@ -153,7 +154,11 @@ class Array(Node):
     # reading and writing
 
     def __getitem__(self, index: Any) -> Any:
-        request = indexing.simple(index, self.metadata.shape)
+        shape = self.metadata.shape
+        coords = indexing.element(index, shape)
+        if coords is not None and self._single:
+            return self._chunks.element(coords)
+        request = indexing.simple(index, shape)
         if request is not None:
             return self._get(request)
         fields, index = indexing.split_fields(index, self.dtype)

@@ -102,6 +102,23 @@ class Chunks:
         else:
             parallel.run(lambda jobs: self._read_unit(jobs, out), self._together(selection), out.nbytes)
 
+    def element(self, coords: Shape) -> Any:
+        """A single element, as numpy has it."""
+        chunk, inside = self.grid.locate(coords)
+        key = self._encode_key(chunk)
+        pipeline = self.pipeline(chunk)
+        source = self.store.source(key)
+        source.max_size = pipeline.max_size
+        try:
+            found = pipeline.element(source, inside)
+            if found is None and self.options.missing_chunks == "error":
+                raise MissingChunkError("is missing")
+        except Exception as error:
+            self._failed(error, key, "decoded")
+        finally:
+            source.close()
+        return pipeline.spec.fill[()] if found is None else found
+
     def _read_unit(self, jobs: list[Job], out: NDArray) -> None:
         """Read several chunks by one request."""
         sources: list[Held | None] = [None]

@@ -153,6 +153,19 @@ def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
     return list(np.nonzero(mask))
 
 
+def element(index: Index, shape: Shape) -> Shape | None:
+    """The coordinates of a single element, if that is what is meant by integers and nothing else."""
+    items = index if type(index) is tuple else (index,)
+    if len(items) != len(shape):
+        return None
+    coords: list[int] = []
+    for item, n in zip(items, shape, strict=True):
+        if type(item) is not int or not -n <= item < n:
+            return None
+        coords.append(item if item >= 0 else item + n)
+    return tuple(coords)
+
+
 def simple(index: Index, shape: Shape) -> Request | None:
     """What `basic` makes of integers and slices of step 1, one for each dimension, in fewer steps; None: else."""
     items = index if type(index) is tuple else (index,)

@@ -113,11 +113,17 @@ class ArrayMetadata:
             document["dimension_names"] = list(self.dimension_names)
         return {**document, **self.extra}
 
-    def with_attributes(self, attributes: dict[str, Json]) -> Self:
-        return replace(self, attributes=attributes)
+    def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
+        return self._with(attributes=attributes)
 
     def with_shape(self, shape: tuple[int, ...]) -> Self:
-        return replace(self, shape=shape)
+        return self._with(shape=shape)
+
+    def _with(self, **changes: Any) -> Self:
+        """The same otherwise, with the codec chains that are bound already."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, **changes)
+        return new
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ class GroupMetadata:
             document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": metadata}
         return {**document, **self.extra}
 
-    def with_attributes(self, attributes: dict[str, Json]) -> Self:
+    def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
         return replace(self, attributes=attributes)
 
     def without_consolidated(self) -> Self:

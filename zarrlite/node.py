@@ -7,6 +7,7 @@ Rules
 from __future__ import annotations
 
 import itertools
+import marshal
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, TypeVar
 
@@ -20,13 +21,27 @@ from zarrlite.stores.draft import find_draft
 from zarrlite.stores.foreign import ForeignStore
 
 M = TypeVar("M", bound=Metadata)
+_MEMO_ENTRIES, _MEMO_BYTES = 256, 2**14
+_memo: dict[bytes, tuple[Metadata, bytes]] = {}  # documents that were found to be right: many arrays share theirs
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
     """Read the metadata of a node; None: there is none at this path."""
     key = key_prefix(path) + DOCUMENT
     data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
-    return None if data is None else parse_node(data, document=key, strict=strict, options=options)
+    if data is None:
+        return None
+    if options or not strict or type(data) is not bytes or len(data) > _MEMO_BYTES:
+        return parse_node(data, document=key, strict=strict, options=options)
+    known = _memo.get(data)
+    if known is None:
+        metadata = parse_node(data, document=key)
+        if len(_memo) >= _MEMO_ENTRIES:
+            _memo.clear()
+        _memo[data] = known = metadata, marshal.dumps(metadata.attributes)
+    # attributes are the caller's own; everything else of the metadata cannot change
+    metadata, attributes = known
+    return metadata.with_attributes(marshal.loads(attributes))
 
 
 def is_version_2(store: Store, path: str) -> bool:

@@ -19,7 +19,7 @@ from zarrlite.config import Context, Json
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer
-from zarrlite.selection import Selection, everything
+from zarrlite.selection import Selection, Span, everything
 from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_failed
 
 Array = np.ndarray[Any, Any]
@@ -79,6 +79,8 @@ class Pipeline:
             except MetadataError as error:
                 raise error.under(f"/{i}") from None
         self.decoders = self.compressors[::-1]
+        # of elements that are stored as they are and nothing else; None: there is more to it
+        self.raw_dtype = None if self.filters or self.compressors else self.serializer.raw_dtype
         # whether a codec knows nothing but whole values, so that there is no use in reading parts
         self.whole = any(type(codec).view is BytesBytesCodec.view for codec, _ in self.compressors)
 
@@ -118,6 +120,27 @@ class Pipeline:
         for filter_, spec in reversed(self.filters):
             elements = filter_.view(elements, spec)
         return elements.read(selection, out)
+
+    def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
+        """A single element, as numpy has it; None: the chunk is missing."""
+        if self.filters:
+            found = self.read(source, Selection([Span(c, 1) for c in coords]))
+            return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
+        if self.whole:
+            data = source.read_all()
+            if data is None:
+                return None
+            source = Held(self._decode(data))
+        elif self.compressors:
+            source = self._decompressed(source)
+        return self.serializer.element(source, coords)
+
+    def decode(self, data: Buffer) -> Array:
+        """A whole chunk."""
+        if self.filters:
+            found = self.read(Held(data), everything(self.spec.shape))
+            return self.spec.filled() if found is None else found
+        return self.serializer.decode(self._decode(data))
 
     def _decode(self, data: Buffer) -> Buffer:
         """What the array -> bytes codec gets of a whole value, as a chain of `Decoded` would give it."""

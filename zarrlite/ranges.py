@@ -29,7 +29,10 @@ class ByteRange(NamedTuple):
 
     def resolve(self, size: int) -> tuple[int, int]:
         """Start and stop within a value of known size, clamped as a slice is; stop is never before start."""
-        start, stop, _ = slice(self.start, self.stop).indices(size)
+        start, stop = self
+        if stop is not None and 0 <= start <= stop <= size:
+            return start, stop
+        start, stop, _ = slice(start, stop).indices(size)
         return start, max(start, stop)
 
 

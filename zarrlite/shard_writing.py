@@ -98,7 +98,7 @@ class ShardWriter:
         room = self.writing.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)
-            table = self.form.parse_index(self.form.index_range.of(view), len(view)).table
+            table = self.form.index_of(view).table
             if not (table[:, 0] < room).any():
                 return view[:room]
         return bytes(room)

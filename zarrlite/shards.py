@@ -20,8 +20,8 @@ import numpy as np
 from zarrlite.errors import DataError, ShardError
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer, ByteRange
-from zarrlite.selection import Shape, everything
-from zarrlite.source import ByteSource, Held, Limit, Slice
+from zarrlite.selection import Shape
+from zarrlite.source import ByteSource, Limit, Slice
 
 ABSENT: Final = 2**64 - 1
 NEAR: Final = 2**13  # bytes between two entries that cost less to read along than a range of their own
@@ -63,6 +63,25 @@ class ShardIndex(NamedTuple):
             raise ShardError(f"index entry {i} ends at {offset + length}, the chunks end at {self.end}")
         return offset, length
 
+    def entries(self) -> list[Entry | None]:
+        """All of them, as `entry` gives them."""
+        offsets, lengths = self.table[:, 0], self.table[:, 1]
+        present = (offsets != ABSENT) | (lengths != ABSENT)
+        most = np.uint64(min(self.longest, self.end, ABSENT - 1))
+        bad = (lengths > most) | (offsets < self.lowest) | (offsets > np.uint64(self.end) - np.minimum(lengths, most))
+        for i in np.flatnonzero(bad & present)[:1]:
+            self.entry(int(i))  # which says what is wrong
+        found: list[Any] = self.table.tolist()
+        return found if present.all() else [e if there else None for e, there in zip(found, present, strict=True)]
+
+    def regular(self, length: int) -> int | None:
+        """Where the chunks begin, if all are there, of this length, one behind the other in the order of the index."""
+        first = int(self.table[0, 0])
+        there = first + np.arange(len(self.table), dtype=np.uint64) * np.uint64(length)
+        if (self.table[:, 1] == length).all() and (self.table[:, 0] == there).all():
+            return first
+        return None
+
 
 class ShardFormat:
     """Shards with a grid of chunks, whose index goes through `index_pipeline`."""
@@ -78,15 +97,15 @@ class ShardFormat:
 
     def read_index(self, source: ByteSource) -> ShardIndex | None:
         """Where the chunks are; None: there is no shard."""
-        found = source.read((self.index_range,))
-        return None if found is None else self.parse_index(found[0], source.known_size())
+        found = source.read_one(self.index_range)
+        return None if found is None else self.parse_index(found, source.known_size())
 
     def parse_index(self, data: Buffer, size: int | None = None) -> ShardIndex:
         """The index from its stored form; `size` is that of the shard, if it is known."""
         if len(data) != self.index_size:
             raise ShardError(f"the index has {self.index_size} bytes, the shard only {len(data)}")
         try:
-            table = self.index_pipeline.read(Held(data), everything(self.index_pipeline.spec.shape))
+            table = self.index_pipeline.decode(data)
         except DataError as error:
             raise type(error)(f"in the shard index: {error.message}", codec=error.codec) from error
         lowest, end = (self.index_size, size) if self.at_start else (0, size and size - self.index_size)
@@ -102,9 +121,12 @@ class ShardFormat:
     def split(self, shard: Buffer) -> list[Buffer | None]:
         """The chunks of a whole shard."""
         view = memoryview(shard)
-        index = self.parse_index(self.index_range.of(view), len(view))
-        entries = (index.entry(i) for i in range(self.count))
-        return [None if entry is None else view[entry[0] : sum(entry)] for entry in entries]
+        entries = self.index_of(view).entries()
+        return [None if entry is None else view[entry[0] : entry[0] + entry[1]] for entry in entries]
+
+    def index_of(self, shard: memoryview) -> ShardIndex:
+        """The index of a whole shard."""
+        return self.parse_index(self.index_range.of(shard), len(shard))
 
 
 def coalesce(wanted: Sequence[Entry]) -> tuple[list[ByteRange], list[tuple[int, int]]]:

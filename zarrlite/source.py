@@ -34,10 +34,14 @@ class ByteSource(ABC):
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         """These parts of the value, clamped as slices are; None: there is no such value."""
 
+    def read_one(self, byte_range: ByteRange) -> Buffer | None:
+        """One part of the value."""
+        found = self.read((byte_range,))
+        return None if found is None else found[0]
+
     def read_all(self) -> Buffer | None:
         """The whole value."""
-        found = self.read((ALL,))
-        return None if found is None else found[0]
+        return self.read_one(ALL)
 
     def size(self) -> int | None:
         """Bytes of the value; None: there is no such value."""
@@ -115,6 +119,9 @@ class Held(ByteSource):
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         return None if self.value is None else [r.of(self.value) for r in ranges]
+
+    def read_one(self, byte_range: ByteRange) -> Buffer | None:
+        return None if self.value is None else byte_range.of(self.value)
 
     def known_size(self) -> int | None:
         return None if self.value is None else len(self.value)
@@ -200,6 +207,13 @@ class Slice(ByteSource):
                 if len(value) != high - low:
                     raise TruncatedError(f"{high - low} bytes are missing at offset {self.start + low}")
         return found
+
+    def read_one(self, byte_range: ByteRange) -> Buffer | None:
+        low, high = byte_range.resolve(self.length)
+        value = self.source.read_one(ByteRange(self.start + low, self.start + high))
+        if value is not None and len(value) != high - low:
+            raise TruncatedError(f"{high - low} bytes are missing at offset {self.start + low}")
+        return value
 
     def size(self) -> int | None:
         return self.length

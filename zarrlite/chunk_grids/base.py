@@ -32,5 +32,9 @@ class ChunkGrid(Extension):
         """Where a chunk begins in the array."""
 
     @abstractmethod
+    def locate(self, coords: Shape) -> tuple[Shape, Shape]:
+        """The chunk that an element lies in, and its place there."""
+
+    @abstractmethod
     def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
         """For each chunk that is touched: its coordinates, the selection inside of it, its place in the result."""

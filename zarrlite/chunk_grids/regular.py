@@ -47,7 +47,14 @@ class Regular(ChunkGrid):
         return self.shape
 
     def origin(self, coords: Shape) -> Shape:
-        return tuple(i * c for i, c in zip(coords, self.shape, strict=True))
+        return tuple([i * c for i, c in zip(coords, self.shape, strict=True)])
+
+    def locate(self, coords: Shape) -> tuple[Shape, Shape]:
+        chunk, inside = [], []
+        for i, c in zip(coords, self.shape, strict=True):
+            chunk.append(i // c)
+            inside.append(i % c)
+        return tuple(chunk), tuple(inside)
 
     def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
         return selection.project(self.shape)

@@ -18,7 +18,7 @@ from zarrlite.data_types.base import DataType
 from zarrlite.errors import DataError
 from zarrlite.extension import Extension
 from zarrlite.ranges import Buffer
-from zarrlite.selection import Selection, everything
+from zarrlite.selection import Selection, Span, everything
 from zarrlite.source import ArraySource, ByteSource, Decoded, Limit, decoding_failed
 from zarrlite.values import scalar_array
 
@@ -182,6 +182,7 @@ class Serializer:
         """The bytes of a chunk, which take the place of old ones."""
         return self.codec.encode(array, self.spec)
 
+    raw_dtype: np.dtype[Any] | None = None  # of elements that are stored as they are, of any bits; None: not so
     patches: bool = False  # whether a part can be written without the rest
 
     def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
@@ -195,6 +196,12 @@ class Serializer:
     def view(self, source: ByteSource) -> ArraySource:
         """The chunk as a source; override where parts can be read without the whole."""
         return _Deserialized(self, source)
+
+    def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
+        """A single element, as numpy has it; None: there is no such chunk."""
+        ones = (1,) * len(coords)
+        found = self.view(source).read(Selection.box(tuple([Span(c, 1) for c in coords]), ones))
+        return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
         """The bytes of a chunk of which a part is overwritten; None: nothing but the fill value is left."""

@@ -79,14 +79,37 @@ class RawSerializer(Serializer):
         super().__init__(codec, spec)
         self.dtype = codec.stored_dtype(spec)
         self.strides = _strides(spec.shape, self.dtype.itemsize)
+        self.plain = self.dtype.kind in "iufc"  # numbers, of which every pattern of bits is one
+        self.raw_dtype = self.dtype if self.plain else None
 
     def decode(self, data: Buffer) -> Array:
-        return self._checked(super().decode(data))
+        if len(data) != self.encoded_size:
+            raise TruncatedError(_wrong_size(len(data), self.spec.shape, self.encoded_size), codec="bytes")
+        return self._checked(np.frombuffer(data, self.dtype).reshape(self.spec.shape))
 
     def view(self, source: ByteSource) -> ArraySource:
         return _RawElements(self, source)
 
+    def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
+        if not self.plain:
+            return super().element(source, coords)
+        offset = 0
+        for c, stride in zip(coords, self.strides, strict=True):
+            offset += c * stride
+        size = source.known_size()
+        if size is not None and size != self.encoded_size:
+            raise TruncatedError(_wrong_size(size, self.spec.shape, self.encoded_size), codec="bytes")
+        stop = offset + self.dtype.itemsize
+        data = source.read_one(ByteRange(offset, stop))
+        if data is None:
+            return None
+        if len(data) != self.dtype.itemsize:
+            raise TruncatedError(f"ends before byte {stop}", codec="bytes")
+        return np.frombuffer(data, self.dtype)[0]
+
     def _checked(self, array: Array) -> Array:
+        if self.plain:
+            return array
         fault = self.spec.data_type.check(array)
         if fault:
             raise DataError(fault, codec=self.codec.name)

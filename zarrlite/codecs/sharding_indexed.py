@@ -161,16 +161,42 @@ class ShardSerializer(Serializer):
     def view(self, source: ByteSource) -> ArraySource:
         return _Shard(self, source)
 
+    def element(self, source: ByteSource, coords: Shape) -> Any:
+        index = self.format.read_index(source)
+        if index is None:
+            return None
+        number, inside = 0, []
+        for c, n, length in zip(coords, self.grid, self.codec.chunk_shape, strict=True):
+            number = number * n + c // length
+            inside.append(c % length)
+        entry = index.entry(number)
+        if entry is None:
+            return self.spec.fill[()]
+        try:
+            found = self.inner.element(Slice(source, *entry), tuple(inside))
+            if found is None:
+                raise _gone()
+        except DataError as error:
+            chunk = tuple(c // n for c, n in zip(coords, self.codec.chunk_shape, strict=True))
+            raise _named(chunk, error) from error.__cause__
+        return found
+
     def decode(self, data: Buffer) -> Array:
         array = _Shard(self, Held(data)).read(everything(self.spec.shape))
         return self.spec.filled() if array is None else array
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         chunks = self.writer.chunks(old if self.inner.needs_old else None)
-        for coords, _, outside in everything(self.spec.shape).project(self.codec.chunk_shape):
-            n = self.number(coords)
-            chunks[n] = self.inner.write(outside.take(array), chunks[n])
+        blocks = self.blocks(array)
+        for n, coords in enumerate(np.ndindex(*self.grid)):
+            chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
         return self.writer.join(chunks, old)
+
+    def blocks(self, array: Array) -> Array:
+        """A view of a whole shard that is indexed by inner chunk first."""
+        ndim = len(self.grid)
+        split = array.reshape([n for pair in zip(self.grid, self.codec.chunk_shape, strict=True) for n in pair])
+        return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
         chunks = self.writer.chunks(old)
@@ -190,7 +216,7 @@ class ShardSerializer(Serializer):
             try:
                 yield n, self.inner.update(old(n), inside, part)
             except DataError as error:
-                raise type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec) from error.__cause__
+                raise _named(coords, error) from error.__cause__
 
     def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
         index = self.format.read_index(source)
@@ -219,6 +245,8 @@ class _Shard(ArraySource):
 
     def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         bound = self.serializer
+        if selection.covers(bound.spec.shape) and not bound.limit.per_byte:
+            return self._read_whole(out)
         find = self._chunks if not self.source.partial or selection.spans_all(bound.spec.shape) else self._entries
         jobs = list(selection.project(bound.codec.chunk_shape))
         found = find(jobs)
@@ -234,11 +262,34 @@ class _Shard(ArraySource):
                 continue
             try:
                 part = bound.inner.read(source, inside, budget)
+                if part is None:
+                    raise _gone()
             except DataError as error:
-                raise type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec) from error.__cause__
-            if part is None:
-                raise DataError(f"inner chunk {coords} has gone while the shard was read", codec=bound.codec.name)
+                raise _named(coords, error) from error.__cause__
             outside.put(out, part)
+        return out
+
+    def _read_whole(self, out: Array | None) -> Array | None:
+        """Every element, chunk by chunk into its place."""
+        bound = self.serializer
+        shard = self.source.read_all()
+        if shard is None:
+            return None
+        if out is None or out.dtype != bound.spec.dtype:
+            out = np.empty(bound.spec.shape, bound.spec.dtype)
+        blocks = bound.blocks(out)
+        chunks, raw = bound.format.split(shard), bound.inner.raw_dtype
+        if raw is not None:
+            start = bound.format.index_of(memoryview(shard)).regular(bound.inner.serializer.encoded_size or 0)
+            if start is not None:
+                blocks[...] = np.frombuffer(shard, raw, out.size, start).reshape(blocks.shape)
+                return out
+        decode, fill = bound.inner.decode, bound.spec.fill
+        for coords, chunk in zip(np.ndindex(*bound.grid), chunks, strict=True):
+            try:
+                blocks[(*coords, ...)] = fill if chunk is None else decode(chunk)
+            except DataError as error:
+                raise _named(coords, error) from error.__cause__
         return out
 
     def _chunks(self, jobs: list[Job]) -> Found | None:
@@ -272,3 +323,12 @@ class _Shard(ArraySource):
         for n, (i, _) in enumerate(together):
             sources[i] = Held(None if chunks is None else chunks[n])
         return sources, sum(length for _, length in entries)
+
+
+def _gone() -> DataError:
+    return DataError("it has gone while the shard was read", codec=ShardingIndexed.name)
+
+
+def _named(coords: Shape, error: DataError) -> DataError:
+    """An error that says which inner chunk it is about."""
+    return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)

@@ -21,11 +21,13 @@ from zarrlite.stores.base import flat
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 READ: Final = os.O_RDONLY | _CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # nonblocking: a fifo must not hang the reader
 NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+READ_HERE: Final = READ | NOFOLLOW  # and nowhere else
 DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
 SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of one
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
 TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
 
+_FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
 
 
@@ -65,7 +67,7 @@ def write(path: str, value: Buffer, *, fsync: bool) -> None:
 def size(fd: int) -> int | None:
     """Bytes of an open file; None: it is no regular file, but a directory perhaps."""
     info = os.fstat(fd)
-    return info.st_size if stat.S_ISREG(info.st_mode) else None
+    return info.st_size if info.st_mode & _FORMAT == stat.S_IFREG else None
 
 
 def overwrite(path: str, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:

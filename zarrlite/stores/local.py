@@ -99,11 +99,11 @@ class LocalStore(Store):
 
     def _open(self, key: str) -> int | None:
         path = self._root.path(key)
-        if is_temporary(key):
+        if files.TEMPORARY in key and is_temporary(key):
             return None
         try:
             try:
-                return os.open(path, files.READ | files.NOFOLLOW)
+                return os.open(path, files.READ_HERE)
             except OSError as error:
                 if error.errno not in files.SYMLINK or not self._root.leads_somewhere(path, key):
                     raise
@@ -290,41 +290,49 @@ class OpenFile(Stored):
     """A value read in parts from one open file: all of them are of the same value, whatever replaces it meanwhile."""
 
     store: LocalStore
-    read_all = ByteSource.read_all
 
     def __init__(self, store: LocalStore, key: str) -> None:
-        super().__init__(store, key)
-        self._fd: int | None = None
+        self.store = store
+        self.key = key
+        self.sized = True
+        self._fd = -1  # not open yet
         self._size: int | None = None  # once it is open: what is appended later belongs to another state of the value
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        if self.known_size() is None:
+            return None
+        found: list[Any] = [self._read(byte_range) for byte_range in ranges]
+        return found
+
+    def read_one(self, byte_range: ByteRange) -> Buffer | None:
+        return None if self._fd < 0 and self.known_size() is None else self._read(byte_range)
+
+    read_all = ByteSource.read_all
+
+    def _read(self, byte_range: ByteRange) -> Buffer | None:
+        size = self._size
+        if size is None:
+            return None  # a directory
+        if self.max_size is not None and size > self.max_size:
+            raise TruncatedError(f"has {size} bytes, at most {self.max_size} fit here")
         try:
-            size = self._open()
-            if size is None or self._fd is None:
-                return None
-            if self.max_size is not None and size > self.max_size:
-                raise TruncatedError(f"has {size} bytes, at most {self.max_size} fit here")
-            return [files.read(self._fd, *byte_range.resolve(size)) for byte_range in ranges]
-        except StoreError:
-            raise
+            return files.read(self._fd, *byte_range.resolve(size))
         except OSError as error:
             raise failure(error, "read", self.key) from error
 
     def known_size(self) -> int | None:
-        with failures("read", self.key):
-            return self._open()
-
-    def _open(self) -> int | None:
-        """Open the file, once; its size, or None if there is none."""
-        if self._fd is None:
-            self._fd = self.store._open(self.key)
-            if self._fd is not None:
-                self._size = files.size(self._fd)
+        if self._fd < 0:
+            try:
+                fd = self.store._open(self.key)
+                if fd is not None:
+                    self._fd, self._size = fd, files.size(fd)
+            except OSError as error:
+                raise error if isinstance(error, StoreError) else failure(error, "read", self.key) from error
         return self._size
 
     def close(self) -> None:
-        fd, self._fd = self._fd, None
-        if fd is not None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
             os.close(fd)
 
 

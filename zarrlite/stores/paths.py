@@ -33,7 +33,9 @@ class Root:
 
     def path(self, key: str) -> str:
         """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
-        path = self._base + _encodable(check_key(key))
+        path = self._base + check_key(key)
+        if not path.isascii():
+            _encodable(key)
         if path.rpartition("/")[0] not in self._checked:
             self._check_directories(key)
         return path
