@@ -16,7 +16,7 @@ from zarrlite.config import Context
 from zarrlite.creation import array_metadata
 from zarrlite.errors import ArgumentError, DataError, MetadataError, TruncatedError
 from zarrlite.ranges import ALL
-from zarrlite.storage_transformers.concat_parts import ConcatParts, Part
+from zarrlite.storage_transformers import ConcatParts, Part
 from zarrlite.testing.storage_transformers import StorageTransformerLaws
 
 
@@ -71,7 +71,7 @@ def test_a_range_is_served_from_the_parts_that_hold_it(
     store = wrap(below, *parts)
     r = ByteRange(*byte_range)
     assert bytes(store.get("c/1", r)) == b"0123456789"[r.start : r.stop]
-    assert below.reads == [(f"c/1{suffix}", *rest) for suffix, *rest in requests]
+    assert sorted(below.reads) == sorted((f"c/1{suffix}", *rest) for suffix, *rest in requests)
 
 
 @settings(max_examples=300)

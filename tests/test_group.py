@@ -546,3 +546,12 @@ def test_arrays_inherit_the_options_of_their_group(ask: Callable[[Group], Array]
     store = hierarchy().store
     top = zarrlite.open_group(store, mode="r+", missing_chunks="error", write_empty_chunks=True)
     assert ask(top).options == ("error", True)
+
+
+def test_a_deep_hierarchy_is_walked() -> None:
+    document = b'{"zarr_format": 3, "node_type": "group"}'
+    names = ["a"] * 1500
+    store = zarrlite.MemoryStore({"/".join([*names[:i], "zarr.json"]): document for i in range(1501)})
+    paths = [path for path, _ in zarrlite.open_group(store, mode="r").members(None)]
+    assert [path.count("/") for path in paths] == list(range(1500))
+    assert len(list(zarrlite.open_group(store, mode="r").members(2))) == 3

@@ -256,6 +256,14 @@ def test_a_chunk_of_a_shard_in_parts_costs_the_index_and_its_bytes() -> None:
     assert requests == [("c/0/0.index", 0, None), ("c/0/0", 8, 12)]
 
 
+def test_several_changes_of_one_chunk_follow_each_other() -> None:
+    store = wrap(zarrlite.MemoryStore(), (2,))
+    store.update_many([("c/0", b"a"), ("c/0", lambda old: old + b"b"), ("c/1", b"x"), ("c/1", None)])
+    assert (bytes(store.get("c/0")), store.get("c/1")) == (b"ab", None)
+    store.update_many([("c/0", lambda old: bytes(old) + b"c"), ("c/0", lambda old: bytes(old) + b"d")])
+    assert bytes(store.get("c/0")) == b"abcd"
+
+
 def test_a_shard_of_too_many_chunks_is_refused_at_once() -> None:
     below = zarrlite.MemoryStore()
     store = wrap(below, (2**40,))

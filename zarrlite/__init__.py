@@ -31,10 +31,11 @@ from zarrlite.errors import (
 )
 from zarrlite.extension import Extension, runtime
 from zarrlite.group import Group
-from zarrlite.metadata import ArrayMetadata, GroupMetadata, validate
+from zarrlite.metadata import ArrayMetadata, GroupMetadata
 from zarrlite.ranges import ByteRange
 from zarrlite.registry import register
 from zarrlite.stores import LocalStore, MemoryStore, Store
+from zarrlite.validation import validate
 
 __version__ = "0.1.0"
 

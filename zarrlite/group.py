@@ -152,11 +152,16 @@ class Group(Node):
 
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
         """Nodes below with their paths relative to this group; `max_depth` 0 is the direct ones, None all."""
-        for name, node in self.items():
-            yield name, node
-            if isinstance(node, Group) and max_depth != 0:
-                deeper = None if max_depth is None else max_depth - 1
-                yield from ((f"{name}/{path}", below) for path, below in node.members(deeper))
+        pending = [("", iter(self.items()))]
+        while pending:
+            prefix, nodes = pending[-1]
+            name, node = next(nodes, (None, None))
+            if name is None or node is None:
+                pending.pop()
+                continue
+            yield prefix + name, node
+            if isinstance(node, Group) and (max_depth is None or len(pending) <= max_depth):
+                pending.append((f"{prefix}{name}/", iter(node.items())))
 
     def nmembers(self, max_depth: int | None = 0) -> int:
         return sum(1 for _ in self.members(max_depth))

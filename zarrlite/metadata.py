@@ -11,14 +11,14 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
 
 from zarrlite import registry
 from zarrlite.chunk_grids.base import ChunkGrid
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
 from zarrlite.codecs.base import ArraySpec, Codec, byte_order_of
-from zarrlite.config import Config, Context, Faults, Json, dump_json, escape, is_integer, load_json, show
+from zarrlite.config import Config, Context, Faults, Json, dump_json, is_integer, load_json, show
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import MetadataError
 from zarrlite.extension import Ignored
@@ -114,16 +114,10 @@ class ArrayMetadata:
         return {**document, **self.extra}
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
-        return self._with(attributes=attributes)
+        return _changed(self, attributes=attributes)
 
     def with_shape(self, shape: tuple[int, ...]) -> Self:
-        return self._with(shape=shape)
-
-    def _with(self, **changes: Any) -> Self:
-        """The same otherwise, with the codec chains that are bound already."""
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__, **changes)
-        return new
+        return _changed(self, shape=shape)
 
 
 @dataclass(frozen=True)
@@ -162,13 +156,21 @@ class GroupMetadata:
         return {**document, **self.extra}
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
-        return replace(self, attributes=attributes)
+        return _changed(self, attributes=attributes)
 
     def without_consolidated(self) -> Self:
-        return replace(self, consolidated=None)
+        return _changed(self, consolidated=None)
 
 
 Metadata = ArrayMetadata | GroupMetadata
+M = TypeVar("M", bound=Metadata)
+
+
+def _changed(metadata: M, **changes: Any) -> M:
+    """The same metadata otherwise, with the codec chains that are bound already."""
+    new = object.__new__(type(metadata))
+    new.__dict__.update(metadata.__dict__, **changes)
+    return new
 
 
 class _ArrayParser:
@@ -330,24 +332,6 @@ def parse_node(
         _check_format(top)
     faults.raise_any()
     raise top.error("must be array or group", "node_type")
-
-
-def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True) -> list[MetadataError]:
-    """Every fault of a document, also of those inside `consolidated_metadata`; an empty list: it is valid.
-
-    >>> [str(fault) for fault in validate(b'{"zarr_format": 3, "node_type": "group", "x": 1}')]
-    ['zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false']
-    """
-    try:
-        metadata = parse_node(data, strict=strict)
-    except MetadataError as error:
-        return list(error.problems)
-    found: list[MetadataError] = []
-    if isinstance(metadata, GroupMetadata):
-        for path, content in (metadata.consolidated or {}).items():
-            prefix = f"/consolidated_metadata/metadata/{escape(path)}"
-            found.extend(fault.under(prefix) for fault in validate(content, strict=strict))
-    return found
 
 
 def serialize(metadata: Metadata) -> bytes:

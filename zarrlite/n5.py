@@ -63,6 +63,8 @@ def array_document(
     >>> [c["name"] for c in array_document(attributes, codec="pad")["codecs"]]
     ['transpose', 'bytes', 'pad']
     """
+    if not isinstance(attributes, Mapping):
+        raise ArgumentError(f"the attributes of a dataset are a mapping, not {attributes!r:.60}")
     config, faults = Config(attributes, "", Context(document=document)), Faults()
     shape: tuple[int, ...] = ()
     chunks: tuple[int, ...] = ()

@@ -6,14 +6,18 @@ Rules
 - `rewrite` makes a new shard, which replaces the old one whole: readers and crashes see the one or the other.
 - `in-place` overwrites chunks that fit where the old ones are, then the index if it changes. A crash can damage the
   chunks that are being written, and the index of a shard whose chunks change in size.
-- `append` puts chunks behind the shard and a new index behind them; nothing old is overwritten, save an index at the
-  start. A crash can leave a shard that ends without its index. Where the index is a stored object of its own, it is
-  swapped after the data, whole: then readers and crashes see the old chunks or the new ones.
-- Where that is not possible, or more than half of a shard would be unused, it is rewritten.
+- `append` puts chunks behind the shard and a new index behind them, by one write; nothing old is overwritten, save an
+  index at the start. Whoever reads in the middle of it, or after a crash there, finds a shard that ends without its
+  index, and notices that by the checksum of the index, if it has one. Where the index is a stored object of its own, it
+  is swapped after the data, whole: readers and crashes see the old chunks or the new ones.
+- Where that is not possible, or more than half of a shard would be unused, it is rewritten. A shard whose index is an
+  object of its own is not made smaller that way: that would not be safe. Write it whole for that.
+- Inner shards of shards are always rewritten: they are values within a value.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -21,13 +25,14 @@ import numpy as np
 
 from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
-from zarrlite.errors import ArgumentError
+from zarrlite.errors import ArgumentError, DataError
 from zarrlite.ranges import Buffer
 from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
 from zarrlite.source import ByteSource
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
-MAX_CHUNKS: Final = 2**24  # of a shard that is written
+MAX_CHUNKS: Final = 2**20  # of a shard that is written
+MAX_HEADER: Final = 2**31
 ORDERS: Final = ("row-major", "column-major", "morton")
 Table = np.ndarray[Any, Any]
 
@@ -45,7 +50,7 @@ class Writing(NamedTuple):
             value = getattr(self, name)
             if value not in allowed:
                 raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-        if isinstance(self.header, bool) or not isinstance(self.header, int) or self.header < 0:
+        if isinstance(self.header, bool) or not isinstance(self.header, int) or not 0 <= self.header <= MAX_HEADER:
             raise ArgumentError(f"header must be a number of bytes, not {self.header!r}")
         if self.header and location == "start":
             raise ArgumentError("a header has no room at the start of a shard that begins with its index")
@@ -62,12 +67,14 @@ class ShardWriter:
         self.needs_old = writing.header > 0 or form.index_pipeline.needs_old
 
     @cached_property
-    def sequence(self) -> list[int]:
+    def sequence(self) -> Sequence[int]:
         """The numbers of the chunks in the order in which they are written."""
+        if self.writing.order == "row-major":
+            return range(self.form.count)
         numbers = np.arange(self.form.count)
         if self.writing.order == "column-major":
             numbers = numbers.reshape(self.form.grid).ravel(order="F")
-        elif self.writing.order == "morton":
+        else:
             numbers = numbers[np.argsort(_morton(self.form.grid), kind="stable")]
         found: list[int] = numbers.tolist()
         return found
@@ -98,9 +105,9 @@ class ShardWriter:
         room = self.writing.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)
-            table = self.form.index_of(view).table
-            if not (table[:, 0] < room).any():
-                return view[:room]
+            with contextlib.suppress(DataError):  # a damaged shard has nothing to keep
+                if not (self.form.index_of(view).table[:, 0] < room).any():
+                    return view[:room]
         return bytes(room)
 
     def index(self, table: Table, old: Buffer | None = None) -> Buffer:
@@ -117,21 +124,25 @@ class ShardWriter:
         table = np.array(index.table, np.uint64)
         before = table.copy()
         tail = 0 if self.form.at_start else self.form.index_size
+        alone = tail > 0 and source.apart == tail
         if self.writing.strategy == "append":
-            # an index that is an object of its own is replaced after the data; another one stays, as unused space
-            pieces, end = self._append(table, size - tail if source.apart == tail else size, changes)
+            pieces, end = self._append(table, size - tail if alone else size, changes)
             end += tail
         elif (found := self._in_place(table, index, size - tail, changes)) is not None:
             pieces, end = found, size
         else:
             return None
-        used = int(table[:, 1][table[:, 1] != ABSENT].sum()) + self.form.index_size + self.writing.header
-        if (table == ABSENT).all() or 2 * used < end:
+        if (table == ABSENT).all() or (not alone and self._used(table) < end / 2):
             return None
         if not np.array_equal(table, before):
-            old = source.read((self.form.index_range,)) if self.form.index_pipeline.needs_old else None
-            pieces.append((end - tail if tail else 0, self.index(table, old[0] if old else None)))
-        return pieces
+            old = source.read_one(self.form.index_range) if self.form.index_pipeline.needs_old else None
+            pieces.append((end - tail if tail else 0, self.index(table, old)))
+        # by as few writes as can be: what is not there in between cannot be seen
+        return pieces if alone else _joined(pieces)
+
+    def _used(self, table: Table) -> int:
+        """Bytes of a shard that have a meaning."""
+        return int(table[:, 1][table[:, 1] != ABSENT].sum()) + self.form.index_size + self.writing.header
 
     @staticmethod
     def _append(table: Table, position: int, changes: Mapping[int, Buffer | None]) -> tuple[list[Piece], int]:
@@ -150,26 +161,42 @@ class ShardWriter:
     ) -> list[Piece] | None:
         """Each chunk where the old one is; None: one does not fit there."""
         pieces: list[Piece] = []
+        shared = _shared(table)
         for i, chunk in changes.items():
             if chunk is None:
                 table[i] = ABSENT
                 continue
             entry = index.entry(i)
-            if entry is None or len(chunk) > entry[1] or sum(entry) > end or self._shared(table, i):
+            if entry is None or len(chunk) > entry[1] or sum(entry) > end or shared[i]:
                 return None
             pieces.append((entry[0], chunk))
             table[i] = entry[0], len(chunk)
         return pieces
 
-    @staticmethod
-    def _shared(table: Table, i: int) -> bool:
-        """Whether another chunk has bytes in the place of this one: overlapping entries are not forbidden."""
-        offset, length = table[i]
-        starts, lengths = table[:, 0], table[:, 1]
-        with np.errstate(over="ignore"):  # of entries that are damaged, and are not looked at here
-            overlap = (lengths != ABSENT) & (starts < offset + length) & (starts + lengths > offset)
-        overlap[i] = False
-        return bool(overlap.any())
+
+def _shared(table: Table) -> Table:
+    """For each chunk whether another one has bytes in its place: overlapping entries are not forbidden."""
+    starts, lengths = table[:, 0], np.where(table[:, 1] == ABSENT, np.uint64(0), table[:, 1])
+    order = np.argsort(starts, kind="stable")
+    with np.errstate(over="ignore"):  # of entries that are damaged, and are not looked at here
+        first, last = starts[order], (starts + lengths)[order]
+    shared = np.zeros(len(table), bool)
+    shared[order[1:]] |= first[1:] < np.maximum.accumulate(last)[:-1]
+    shared[order[:-1]] |= last[:-1] > first[1:]
+    return shared
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """The same pieces, those that follow each other as one."""
+    found: list[tuple[int, list[Buffer]]] = []
+    end = -1
+    for start, piece in pieces:
+        if start == end:
+            found[-1][1].append(piece)
+        else:
+            found.append((start, [piece]))
+        end = start + len(piece)
+    return [(start, parts[0] if len(parts) == 1 else b"".join(parts)) for start, parts in found]
 
 
 def _morton(grid: tuple[int, ...]) -> Table:

@@ -32,6 +32,7 @@ from zarrlite.source import ArraySource, Budget, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
 
 Array = np.ndarray[Any, Any]
+_LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
 Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
 
@@ -43,8 +44,8 @@ class ShardingIndexed(ArrayBytesCodec):
 
     name = "sharding_indexed"
     chunk_shape: tuple[int, ...]
-    codecs: tuple[Any, ...] = ("bytes",)
-    index_codecs: tuple[Any, ...] = ({"name": "bytes", "configuration": {"endian": "little"}}, "crc32c")
+    codecs: tuple[Any, ...] = (_LITTLE,)
+    index_codecs: tuple[Any, ...] = (_LITTLE, "crc32c")
     index_location: str = "end"
     strategy: str = runtime("rewrite")
     order: str = runtime("row-major")

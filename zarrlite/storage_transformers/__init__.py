@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from zarrlite.storage_transformers.base import StorageTransformer
 
 if TYPE_CHECKING:
-    from zarrlite.storage_transformers.concat_parts import ConcatParts, Part
+    from zarrlite.storage_transformers.concat_parts import ConcatParts
+    from zarrlite.storage_transformers.parts_store import Part
     from zarrlite.storage_transformers.sharding import Sharding
 
-_CLASSES = {"ConcatParts": "concat_parts", "Part": "concat_parts", "Sharding": "sharding"}
+_CLASSES = {"ConcatParts": "concat_parts", "Part": "parts_store", "Sharding": "sharding"}
 
 __all__ = ["ConcatParts", "Part", "Sharding", "StorageTransformer"]
 

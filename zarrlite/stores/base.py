@@ -24,6 +24,7 @@ from zarrlite.stores.locks import KeyLocks
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _locks = KeyLocks()
+_MOST = 2**40  # bytes of a value that is made in memory
 Update = Callable[[Buffer | None], Buffer | None]
 Change = Buffer | Update | None  # a new value, what makes one of the old, or None for none
 Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
@@ -158,7 +159,7 @@ def overwrite(old: Buffer | None, pieces: Iterable[tuple[int, Buffer]]) -> bytea
     """A value with pieces of it replaced, grown with zeros as needed."""
     value = bytearray(b"" if old is None else old)
     for start, piece in ((start, flat(piece)) for start, piece in pieces):
-        if start < 0:
+        if not 0 <= start < _MOST:
             raise StoreError(f"a partial value cannot start at {start}")
         if len(value) < start + len(piece):
             value.extend(bytes(start + len(piece) - len(value)))

@@ -70,6 +70,17 @@ def size(fd: int) -> int | None:
     return info.st_size if info.st_mode & _FORMAT == stat.S_IFREG else None
 
 
+def is_single(path: str) -> bool:
+    """Whether there is a regular file at a path, of that name only and no symlink."""
+    try:
+        info = os.lstat(path)
+    except OSError as error:
+        if error.errno in MISSING:
+            return False
+        raise
+    return info.st_mode & _FORMAT == stat.S_IFREG and info.st_nlink == 1
+
+
 def overwrite(path: str, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:
     """Write pieces into a file where they belong, in order; if that fails, put back what was there."""
     fd = os.open(path, os.O_RDWR | _CLOEXEC)
@@ -85,8 +96,10 @@ def overwrite(path: str, pieces: Sequence[tuple[int, memoryview]], *, fsync: boo
                     os.fsync(fd)  # each before the next: an index must not be durable before what it points at
         except BaseException:
             for start, value in reversed(old):
-                _write_at(fd, start, memoryview(value))
-            os.ftruncate(fd, length)
+                with contextlib.suppress(OSError):  # of the others, and of the length, as much as can be
+                    _write_at(fd, start, memoryview(value))
+            with contextlib.suppress(OSError):
+                os.ftruncate(fd, length)
             raise
     finally:
         os.close(fd)

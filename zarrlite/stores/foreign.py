@@ -96,12 +96,14 @@ class ForeignStore(Store):
         return self.list_prefix("")
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        keys, prefixes = self.list_dir(check_prefix(prefix))
-        for entry in sorted([*keys, *prefixes]):
-            if entry.endswith("/"):
-                yield from self.list_prefix(entry)
-            else:
+        pending = [check_prefix(prefix)]
+        while pending:
+            entry = pending.pop()
+            if entry and not entry.endswith("/"):
                 yield entry
+            else:
+                keys, prefixes = self.list_dir(entry)
+                pending += sorted([*keys, *prefixes], reverse=True)
 
 
 def _is_document(key: str) -> bool:

@@ -83,19 +83,12 @@ class LocalStore(Store):
                 raise
             return info.st_size if stat.S_ISREG(info.st_mode) and not is_temporary(key) else None
 
-    def _read(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes] | list[None]:
+    def _read(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer | None]:
+        source = OpenFile(self, key)
         try:
-            fd = self._open(key)
-            if fd is None:
-                return [None] * len(ranges)
-            try:
-                return _read_ranges(fd, ranges) or [None] * len(ranges)
-            finally:
-                os.close(fd)
-        except StoreError:
-            raise
-        except OSError as error:
-            raise failure(error, "read", key) from error
+            return source.read(ranges) or [None] * len(ranges)
+        finally:
+            source.close()
 
     def _open(self, key: str) -> int | None:
         path = self._root.path(key)
@@ -193,10 +186,10 @@ class LocalStore(Store):
             pieces = [(start, flat(value)) for _, start, value in group]
             path = self._writable(key)
             with self.lock(key), failures("written", key):
-                if self.size(key) is None or min(start for start, _ in pieces) < 0:
-                    super().set_partial_values((key, start, value) for start, value in pieces)
-                else:
+                if files.is_single(path) and min(start for start, _ in pieces) >= 0:
                     files.overwrite(path, pieces, fsync=self.fsync)
+                else:  # missing, or a link: what else has that value keeps it, as with `set`
+                    super().set_partial_values((key, start, value) for start, value in pieces)
 
     def erase(self, key: str) -> None:
         path = self._writable(key)
@@ -334,12 +327,6 @@ class OpenFile(Stored):
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
-
-
-def _read_ranges(fd: int, ranges: Sequence[ByteRange]) -> list[Any] | None:
-    """Parts of an open file; None: it is a directory, a prefix of other keys."""
-    size = files.size(fd)
-    return None if size is None else [files.read(fd, *byte_range.resolve(size)) for byte_range in ranges]
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from zarrlite.errors import ReadOnlyError
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource
-from zarrlite.stores.base import Listing, Store, Update, check_key, check_prefix
+from zarrlite.stores.base import Change, Listing, Store, Update, check_key, check_prefix
 
 
 class PrefixStore(Store):
@@ -55,6 +55,12 @@ class PrefixStore(Store):
         self.store.set_partial_values(
             (self.prefix + check_key(key), start, value) for key, start, value in key_start_values
         )
+
+    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
+        if type(self) is PrefixStore:
+            self.store.update_many((self.prefix + check_key(key), change) for key, change in changes)
+        else:  # a subclass may read and write otherwise
+            super().update_many(changes)
 
     def erase(self, key: str) -> None:
         self.store.erase(self.prefix + check_key(key))
@@ -142,4 +148,4 @@ class ReadOnlyStore(Store):
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise ReadOnlyError(f"{self!r} cannot be written")
 
-    set = set_many = set_partial_values = update = erase = erase_values = erase_prefix = _refuse
+    set = set_many = set_partial_values = update = update_many = erase = erase_values = erase_prefix = _refuse

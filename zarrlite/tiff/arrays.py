@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,11 @@ def open_array(store: Any = None, *, mode: api.Mode = "r+", path: str | None = N
     neither does writing without compression, where `zarr.json` has the header itself.
     """
     place = open_store(store)
-    metadata = api.open_array(place, mode="r", path=path).metadata
-    options = dict(kwargs.pop("options", None) or {})
+    metadata = api.open_array(place, mode="r", path=path, strict=kwargs.get("strict", True)).metadata
+    options = kwargs.pop("options", None) or {}
+    if not isinstance(options, Mapping):
+        raise ArgumentError(f"options= takes a mapping of JSON pointers, not {options!r}")
+    options = dict(options)
     last = f"/codecs/{len(metadata.codecs) - 1}"
     options[last] = {**_header_option(metadata), **options.get(last, {})}
     return api.open_array(place, mode=mode, path=path, options=options, **kwargs)

@@ -1,0 +1,294 @@
+"""Chunks that lie in parts: the store of the `concat-parts` transformer.
+
+Rules
+- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
+- What does not fit the parts is refused before anything is stored. The part without a size is written first and the
+  others in order, so that an index comes last. Where a chunk is replaced, that last one is emptied first: what is
+  interrupted is an error, never wrong data.
+- A range is served from the parts that hold it; a range at the end that lies in sized parts touches only those.
+- Chunk keys are listed, part keys never. Every key that is not a chunk's passes through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from zarrlite.errors import ArgumentError, DataError, TruncatedError
+from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.source import ByteSource
+from zarrlite.stores.base import Listing, Store, overwrite
+
+if TYPE_CHECKING:
+    from zarrlite.metadata import ArrayMetadata
+
+Wanted = tuple[str, ByteRange, int | None]  # a part, what of it, and how many bytes that must be
+
+
+class Part(NamedTuple):
+    """One object of a chunk."""
+
+    key_suffix: str
+    size: int | None = None
+
+
+class PartsStore(Store):
+    """A store whose chunks lie in parts in the next one."""
+
+    def __init__(self, store: Store, parts: Sequence[Part], metadata: ArrayMetadata) -> None:
+        self.store = store
+        self.parts = tuple(parts)
+        self.read_only = store.read_only
+        unsized = [i for i, part in enumerate(self.parts) if part.size is None]
+        self._first, self._last = (unsized[0], unsized[-1]) if unsized else (len(self.parts), len(self.parts))
+        self._decode = metadata.chunk_key_encoding.decode
+        self._ndim = len(metadata.shape)
+
+    def __repr__(self) -> str:
+        return f"PartsStore({self.store!r}, {len(self.parts)} parts)"
+
+    def _is_chunk(self, key: str) -> bool:
+        return self._decode(key, self._ndim) is not None
+
+    def _keys(self, key: str) -> list[str]:
+        return [key + part.key_suffix for part in self.parts]
+
+    # reading
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        return self.get_partial_values([(key, byte_range)])[0]
+
+    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
+        wanted = [self._wanted(key, byte_range) for key, byte_range in key_ranges]
+        values = iter(self._fetch([(part, r) for parts in wanted for part, r, _ in parts], [k for k, _ in key_ranges]))
+        found: list[Buffer | None] = []
+        for (key, byte_range), parts in zip(key_ranges, wanted, strict=True):
+            pieces = [next(values) for _ in parts]
+            fits = [v is not None and n in (None, len(v)) for v, (_, _, n) in zip(pieces, parts, strict=True)]
+            if not self._is_chunk(key):
+                found.append(pieces[0])
+            elif parts and all(fits):
+                found.append(pieces[0] if len(pieces) == 1 else b"".join(v for v in pieces if v is not None))
+            else:
+                found.append(self._again(key, byte_range, pieces))
+        return found
+
+    def _fetch(self, requests: Sequence[tuple[str, ByteRange]], keys: Iterable[str]) -> list[Buffer | None]:
+        """Several parts by one request, those without a size last: an index speaks of what is there when it is read."""
+        last = {key + part.key_suffix for key in keys for part in self.parts if part.size is None}
+        order = sorted(range(len(requests)), key=lambda i: requests[i][0] in last)
+        values = self.store.get_partial_values([requests[i] for i in order]) if requests else []
+        return [value for _, value in sorted(zip(order, values, strict=True), key=lambda pair: pair[0])]
+
+    def _wanted(self, key: str, r: ByteRange) -> list[Wanted]:
+        """What to ask the parts for; how many bytes each must give, if that is known."""
+        sizes = [part.size for part in self.parts]
+        if not self._is_chunk(key):
+            return [(key, r, None)]
+        if r == ALL:
+            return [(key + part.key_suffix, ALL, part.size) for part in self.parts]
+        head, tail = sum(n or 0 for n in sizes[: self._first]), sum(n or 0 for n in sizes[self._last + 1 :])
+        if None not in sizes:
+            return self._ranges(key, 0, sizes, *r.resolve(head))
+        if r.start >= 0 and r.stop is not None and 0 <= r.stop <= head:
+            return self._ranges(key, 0, sizes[: self._first], r.start, r.stop)
+        if -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
+            return self._ranges(key, self._last + 1, sizes[self._last + 1 :], tail + r.start, tail + (r.stop or 0))
+        if self._first == self._last and r.start >= head and r.stop is not None and r.stop > r.start:
+            # most likely all of it lies in the part without a size: one request tells, unless that ends too early
+            main = key + self.parts[self._first].key_suffix
+            return [(main, ByteRange(r.start - head, r.stop - head), r.stop - r.start)]
+        known = self._sizes(key)
+        return [] if known is None else self._ranges(key, 0, known, *r.resolve(sum(known)))
+
+    def _ranges(self, key: str, first: int, sizes: Sequence[int | None], start: int, stop: int) -> list[Wanted]:
+        """A range of consecutive parts of known sizes, counted from the first of them."""
+        found: list[Wanted] = []
+        for part, size in zip(self.parts[first:], sizes, strict=False):
+            n = size or 0
+            low, high = max(start, 0), min(stop, n)
+            if low < high:
+                whole = high - low == n
+                found.append((key + part.key_suffix, ALL if whole else ByteRange(low, high), high - low))
+            start, stop = start - n, stop - n
+        return found
+
+    def _again(self, key: str, r: ByteRange, pieces: Sequence[Buffer | None]) -> Buffer | None:
+        """A range for which there was no answer, or a short one, now that only the sizes of the parts can tell."""
+        known = self._sizes(key)  # raises if some parts are missing, or not as long as they must be
+        if known is None:
+            return None
+        start, stop = r.resolve(sum(known))
+        # what a first guess has found already is not read again
+        begin = pieces[0] if len(pieces) == 1 and pieces[0] and r != ALL and len(pieces[0]) < stop - start else b""
+        parts = self._ranges(key, 0, known, start + len(begin), stop)
+        rest = self.store.get_partial_values([(part, byte_range) for part, byte_range, _ in parts]) if parts else []
+        for (part, _, length), value in zip(parts, rest, strict=True):
+            if value is None or len(value) != length:
+                raise TruncatedError(f"the part {part!r} has changed meanwhile")
+        return b"".join((begin, *(value for value in rest if value is not None)))
+
+    def _check(self, key: str, part: Part, size: int | None) -> None:
+        """Refuse a part that is missing while others are there, or is not as long as it must be."""
+        if size is None:
+            raise DataError(f"the part {key + part.key_suffix!r} is missing, others are there")
+        if part.size is not None and size != part.size:
+            raise TruncatedError(f"the part {key + part.key_suffix!r} has {size} bytes, not {part.size}")
+
+    def _sizes(self, key: str) -> list[int] | None:
+        """The sizes of all parts; None: all are missing."""
+        sizes = [self.store.size(part_key) for part_key in self._keys(key)]
+        if all(size is None for size in sizes):
+            return None
+        for part, size in zip(self.parts, sizes, strict=True):
+            self._check(key, part, size)
+        return [size or 0 for size in sizes]
+
+    def size(self, key: str) -> int | None:
+        if not self._is_chunk(key):
+            return self.store.size(key)
+        sizes = self._sizes(key)
+        return None if sizes is None else sum(sizes)
+
+    def source(self, key: str) -> ByteSource:
+        source = super().source(key)
+        if self._is_chunk(key) and self._last == len(self.parts) - 2:
+            source.apart = self.parts[-1].size or 0
+        return source
+
+    # writing
+
+    def set(self, key: str, value: Buffer) -> None:
+        if not self._is_chunk(key):
+            self.store.set(key, value)
+            return
+        pieces = [(key + suffix, piece) for suffix, piece in self._split(value)]
+        with self.lock(key):
+            last, piece = pieces[-1]
+            if len(pieces) > 1 and len(piece) and self.store.size(last) is not None:
+                # until it is stored anew it has a wrong size: a new part beside an old one is never taken for data
+                pieces.insert(0, (last, b""))
+            self.store.set_many(pieces)
+
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Overwrite chunks in their parts: in place, save parts that are replaced whole, which are stored whole."""
+        for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
+            pieces = [(start, value) for _, start, value in group]
+            with self.lock(key):
+                sizes = self._sizes(key) if self._is_chunk(key) else None
+                if sizes is None or min(start for start, _ in pieces) < 0:
+                    super().set_partial_values((key, start, value) for start, value in pieces)
+                else:
+                    self._overwrite(key, sizes, pieces)
+
+    def _overwrite(self, key: str, sizes: Sequence[int], pieces: Sequence[tuple[int, Buffer]]) -> None:
+        old = sum(sizes)
+        new = max([old, *(start + len(value) for start, value in pieces)])
+        growing = [i for i, part in enumerate(self.parts) if part.size is None]
+        if new > old and len(growing) != 1:
+            self._split(bytes(new))  # which says why it does not fit
+        changed = list(sizes)
+        if new > old:
+            changed[growing[0]] += new - old
+            # from where it ends on, everything moves
+            behind = old - sum(sizes[growing[0] + 1 :])
+            tail = overwrite(self.get(key, ByteRange(behind, old)), _within(pieces, behind, new))
+            pieces = [*_within(pieces, 0, behind), (behind, tail)]
+        order = sorted(range(len(sizes)), key=lambda i: self.parts[i].size is not None)
+        starts = list(itertools.accumulate(changed, initial=0))
+        undo: list[tuple[str, int, Buffer]] = []
+        try:
+            for i in order:
+                part, here = key + self.parts[i].key_suffix, _within(pieces, starts[i], starts[i + 1])
+                ranges = [(part, ByteRange(start, start + len(value))) for start, value in here]
+                if i != order[-1]:
+                    found = self.store.get_partial_values(ranges)
+                    undo += [(part, r.start, old) for (_, r), old in zip(ranges, found, strict=True) if old]
+                self._overwrite_part(part, changed[i], here)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self.store.set_partial_values(undo)
+            raise
+
+    def _overwrite_part(self, key: str, size: int, pieces: Sequence[tuple[int, Buffer]]) -> None:
+        if any(start == 0 and len(value) == size for start, value in pieces):
+            self.store.set(key, overwrite(None, pieces))
+        elif pieces:
+            self.store.set_partial_values((key, start, value) for start, value in pieces)
+
+    def _split(self, value: Buffer) -> list[tuple[str, Buffer]]:
+        """The parts of a value, in the order in which they are written."""
+        sized = sum(part.size or 0 for part in self.parts)
+        unsized = [part.key_suffix for part in self.parts if part.size is None]
+        if len(unsized) > 1:
+            raise ArgumentError(
+                f"cannot be written: the parts {', '.join(map(repr, unsized))} have no size, one may have none"
+            )
+        rest = len(value) - sized
+        if rest < 0 or (rest and not unsized):
+            need = f"at least {sized}" if unsized else str(sized)
+            raise ArgumentError(f"a value of {len(value)} bytes does not fit parts of {need} bytes")
+        view, position, pieces = memoryview(value), 0, []
+        for part in self.parts:
+            end = position + (rest if part.size is None else part.size)
+            pieces.append((part, view[position:end]))
+            position = end
+        pieces.sort(key=lambda piece: piece[0].size is not None)
+        return [(part.key_suffix, piece) for part, piece in pieces]
+
+    def erase(self, key: str) -> None:
+        if not self._is_chunk(key):
+            self.store.erase(key)
+            return
+        with self.lock(key):
+            self.store.erase_values(self._keys(key))
+
+    def lock(self, key: str) -> contextlib.AbstractContextManager[None]:
+        """A chunk is locked by its first part: whoever writes any of them holds that."""
+        return self.store.lock(self._keys(key)[0] if self._is_chunk(key) else key)
+
+    # listing
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return self._above(self.store.list_prefix(prefix), prefix)
+
+    def list_dir(self, prefix: str) -> Listing:
+        if any("/" in part.key_suffix for part in self.parts):
+            return super().list_dir(prefix)
+        keys, prefixes = self.store.list_dir(prefix)
+        return sorted(self._above(keys, prefix)), prefixes
+
+    def _above(self, keys: Iterable[str], prefix: str) -> Iterator[str]:
+        """The keys that are seen here: a chunk's for those of its parts, once."""
+        seen: set[str] = set()
+        for key in keys:
+            chunk = self._chunk_of(key)
+            if chunk is None:
+                if not self._is_chunk(key):
+                    yield key
+            elif chunk not in seen and chunk.startswith(prefix):
+                seen.add(chunk)
+                yield chunk
+
+    def _chunk_of(self, key: str) -> str | None:
+        """The chunk that a stored key is a part of."""
+        for part in self.parts:
+            chunk = key[: len(key) - len(part.key_suffix)]
+            if key.endswith(part.key_suffix) and self._is_chunk(chunk):
+                return chunk
+        return None
+
+
+def _within(pieces: Iterable[tuple[int, Buffer]], start: int, stop: int) -> list[tuple[int, Buffer]]:
+    """What of these pieces falls between two positions, counted from the first."""
+    found: list[tuple[int, Buffer]] = []
+    for at, value in pieces:
+        low, high = max(at, start), min(at + len(value), stop)
+        if low < high:
+            found.append((low - start, memoryview(value)[low - at : high - at]))
+    return found
