@@ -11,9 +11,9 @@ import numpy as np
 
 import zarrlite
 from zarrlite.chunk_key_encodings import SuffixKeys
-from zarrlite.codecs import Bytes, Crc32c, Pad, Zstd
+from zarrlite.codecs import Bytes, Crc32c, Offset, Pad, Zstd
 from zarrlite.ranges import ALL, Buffer, ByteRange
-from zarrlite.storage_transformers import ConcatParts, Part
+from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores import LocalStore
 
 
@@ -38,19 +38,21 @@ def picture(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
 
 
 def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Callable[[str], object]) -> None:
-    """A chunk with a header, a suffixed key and its checksum apart."""
-    show("\nThe proposed extensions: a header, a file name extension, the checksum in an object of its own:\n")
+    """All five: padded chunks in shards with suffixed keys, whose index is an object of its own."""
+    show(
+        "\nThe five proposed extensions: padding, draft shards, suffixed keys, the index in its own part:\n"
+    )
     extended = root.create_array(
         "extended",
         data=image,
-        chunks=(256, 256),
-        codecs=[Bytes(), Zstd(), Pad("start", 16, b"MY_CUSTOM_HEADER"), Crc32c()],
-        chunk_key_encoding=SuffixKeys(".bin"),
-        storage_transformers=[ConcatParts((Part(""), Part(".crc32c", 4)))],
+        chunks=(64, 64),
+        codecs=[Bytes(), Zstd(), Offset(16, b"MY_CUSTOM_HEADER"), Pad("end", 4)],
+        chunk_key_encoding=SuffixKeys(".shard"),
+        storage_transformers=[Sharding((4, 4)), ConcatParts((Part(""), Part(".index", 16 * 16)))],
     )
     for key in root.store.list_prefix("extended/"):
         show(f"{root.store.size(key):>8} {key}")
-    show(f"first bytes of the chunk   : {bytes(root.store.get('extended/c/0/0.bin', ByteRange(0, 16)) or b'')!r}")
+    show(f"first bytes of the shard   : {bytes(root.store.get('extended/c/0/0.shard', ByteRange(0, 16)) or b'')!r}")
     show(f"reads as what was written  : {np.array_equal(extended[...], image)}")
 
 

@@ -56,6 +56,7 @@ class PathLock:
             self._move(os.open(temporary, READ), lambda: os.replace(temporary, self.path), absent=False)
         else:
             os.replace(temporary, self.path)
+            self._absent = False  # and the directory is not empty
 
     def remove(self) -> None:
         """Unlink the file at the path, if it is there."""
