@@ -3,12 +3,13 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check lint types cover clean
+.PHONY: help demo test check lint types cover bench clean
 help:
 	@echo "make demo   show what zarrlite does"
 	@echo "make test   run all tests, peers included"
 	@echo "make check  lint, types and tests"
 	@echo "make cover  tests with branch coverage"
+	@echo "make bench  zarrlite against its peers and a hand-written limit; ARGS=--quick takes about two minutes"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +32,9 @@ test: $(VENV)/.tools
 
 cover: $(VENV)/.tools
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+
+bench: $(VENV)/.tools
+	$(BIN)/python -m benchmarks $(ARGS)
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .

@@ -1,0 +1,26 @@
+"""The contestants, each loaded when it is asked for: a peer that is not installed is left out."""
+
+from __future__ import annotations
+
+import importlib
+
+from benchmarks.contestants.base import Contestant, Unsupported
+
+__all__ = ["NAMES", "PEERS", "Contestant", "Unsupported", "load"]
+
+_CLASSES = {
+    "limit": "benchmarks.limit:Limit",
+    "zarrlite": "benchmarks.contestants.zarrlite:Zarrlite",
+    "zarr-python": "benchmarks.contestants.zarr_python:ZarrPython",
+    "zarrs": "benchmarks.contestants.zarr_python:Zarrs",
+    "tensorstore": "benchmarks.contestants.tensorstore:TensorStore",
+}
+NAMES = tuple(_CLASSES)
+PEERS = NAMES[2:]
+
+
+def load(name: str) -> Contestant:
+    """The contestant of a name; ImportError if its library is not installed."""
+    module, cls = _CLASSES[name].split(":")
+    contestant: Contestant = getattr(importlib.import_module(module), cls)()
+    return contestant

@@ -1,0 +1,50 @@
+"""zarrlite, as it is by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import zarrlite
+from benchmarks.contestants.base import Contestant
+from benchmarks.data import Array
+from zarrlite.stores import MemoryStore
+
+
+class Zarrlite(Contestant):
+    """The library under test."""
+
+    name = "zarrlite"
+    atomic = True
+    packages = ("zarrlite", "numpy", "zstandard", "google-crc32c")
+    cold_import = "import zarrlite"
+    cold_read = "import zarrlite; print(zarrlite.open_array({path!r}, mode='r')[{i}, {j}])"
+
+    def memory(self, files: Mapping[str, bytes]) -> Any:
+        return MemoryStore(files)
+
+    def files(self, place: Any) -> dict[str, bytes]:
+        return {key: bytes(place.get(key)) for key in place.list()}
+
+    def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
+        options = {"/codecs/0": {"strategy": strategy}} if strategy != "rewrite" else None
+        return zarrlite.open_array(place, mode="r+" if write else "r", options=options)
+
+    def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
+        return [array[selection] for selection in selections]
+
+    def get_orthogonal(self, array: Any, selections: Sequence[Any]) -> list[Any]:
+        return [array.oindex[selection] for selection in selections]
+
+    def put(self, array: Any, selections: Sequence[Any], values: Sequence[Array]) -> None:
+        for selection, value in zip(selections, values, strict=True):
+            array[selection] = value
+
+    def open_all(self, paths: Sequence[str]) -> list[Any]:
+        return [zarrlite.open_array(path, mode="r") for path in paths]
+
+    def members(self, path: str) -> dict[str, Any]:
+        return dict(zarrlite.open_group(path, mode="r").members())
+
+    def describe(self, array: Any) -> tuple[Any, ...]:
+        return array.shape, str(array.dtype), array.chunks

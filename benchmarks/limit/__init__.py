@@ -1,0 +1,94 @@
+"""The hand-written limit: what a machine can do with numpy, zstandard and google_crc32c, and nothing in between.
+
+Rules
+- Per chunk: open, read, check, decompress, copy into the array that is returned; two threads pull chunks from one
+  iterator. Small requests run in the calling thread.
+- It reads no more than it must: of raw chunks the rows that are asked for, of a single element its two bytes.
+- It trusts the document and the store: no validation, no locks, no temporary files. Checksums are checked.
+- It makes the array that it returns, as the contestants do: fresh memory costs page faults, whoever touches it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.contestants.base import Contestant
+from benchmarks.data import Array
+from benchmarks.limit.chunks import Chunks, Files, Values
+from benchmarks.limit.shards import Shards
+from benchmarks.limit.tools import READ
+
+
+class Limit(Contestant):
+    """The limit in the form of a contestant."""
+
+    name = "limit"
+    atomic = False
+    packages = ("numpy", "zstandard", "google-crc32c")
+    cold_import = "import numpy"
+    cold_read = """
+import json, os, numpy, zstandard, google_crc32c
+def load(path):
+    fd = os.open(path, os.O_RDONLY)
+    data = os.read(fd, 2 ** 24)
+    os.close(fd)
+    return data
+document = json.loads(load({path!r} + "/zarr.json"))
+h, w = document["chunk_grid"]["configuration"]["chunk_shape"]
+data = load({path!r} + "/c/%d/%d" % ({i} // h, {j} // w))
+if len(document["codecs"]) > 1:
+    assert google_crc32c.value(data[:-4]) == int.from_bytes(data[-4:], "little")
+    data = zstandard.ZstdDecompressor().decompress(data[:-4])
+print(numpy.frombuffer(data, "<u2").reshape(h, w)[{i} % h, {j} % w])
+"""
+
+    def memory(self, files: Mapping[str, bytes]) -> Any:
+        return Values(files)
+
+    def files(self, place: Any) -> dict[str, bytes]:
+        return dict(place.values)
+
+    def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
+        if isinstance(place, Values):
+            return Chunks(place, json.loads(place.values["zarr.json"]))
+        document = _document(place)
+        if document["codecs"][0]["name"] == "sharding_indexed":
+            return Shards(place, document, strategy)
+        return Chunks(Files(place), document)
+
+    def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
+        if selections[0] is ...:
+            return [array.read()]
+        if isinstance(selections[0][0], int) and isinstance(selections[0][1], int):
+            return [array.element(i, j) for i, j in selections]
+        return [array.select(selection) for selection in selections]
+
+    def get_orthogonal(self, array: Any, selections: Sequence[Any]) -> list[Any]:
+        return [array.select(selection) for selection in selections]
+
+    def put(self, array: Any, selections: Sequence[Any], values: Sequence[Array]) -> None:
+        if selections[0] is ...:
+            array.write(values[0])
+        else:
+            for selection, value in zip(selections, values, strict=True):
+                array.update(selection, value)
+
+    def open_all(self, paths: Sequence[str]) -> list[Any]:
+        return [_document(path) for path in paths]
+
+    def members(self, path: str) -> dict[str, Any]:
+        return {name: _document(f"{path}/{name}") for name in os.listdir(path) if name != "zarr.json"}
+
+    def describe(self, array: Any) -> tuple[Any, ...]:
+        chunk = array["chunk_grid"]["configuration"]["chunk_shape"]
+        return tuple(array["shape"]), array["data_type"], tuple(chunk)
+
+
+def _document(path: str) -> Any:
+    fd = os.open(path + "/zarr.json", READ)
+    data = os.read(fd, 2**16)
+    os.close(fd)
+    return json.loads(data)

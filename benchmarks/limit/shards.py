@@ -1,0 +1,250 @@
+"""The limit for shards on disk.
+
+Rules
+- One read for the index of a shard, one for each block of inner chunks that lie together (about 512 KiB decoded), one
+  numpy operation to spread a block over the result.
+- Small compressed chunks are decompressed, and compressed, dozens in one call.
+- An update rewrites the shard, or overwrites one chunk, or appends it and a new index, as the strategy says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import google_crc32c
+import numpy as np
+import zstandard
+
+from benchmarks.data import Array
+from benchmarks.limit.tools import (
+    DTYPE,
+    READ,
+    WRITE,
+    checked,
+    checksum,
+    compressor,
+    decompress,
+    decompressor,
+    pull,
+    scratch,
+)
+
+BLOCK = 2**19  # decoded bytes that are handled at once
+SMALL = 2**15  # decoded bytes of a chunk up to which one call for many is faster
+Job = tuple[int, int, int, Array, tuple[int, int]]  # of a shard: descriptor, place, place, index; the first inner chunk
+
+
+class Shards:
+    """An array of shards, with their index at the end."""
+
+    def __init__(self, root: str, document: dict[str, Any], strategy: str) -> None:
+        sharding = document["codecs"][0]["configuration"]
+        self.root = root
+        self.strategy = strategy
+        self.shape = tuple(document["shape"])
+        self.shard = tuple(document["chunk_grid"]["configuration"]["chunk_shape"])
+        self.inner = tuple(sharding["chunk_shape"])
+        self.zstd = len(sharding["codecs"]) > 1
+        self.grid = self.shard[0] // self.inner[0], self.shard[1] // self.inner[1]
+        self.count = self.grid[0] * self.grid[1]
+        self.nbytes = self.inner[0] * self.inner[1] * 2
+        many = max(1, BLOCK // self.nbytes)
+        width = min(self.grid[1], many)
+        self.block = min(self.grid[0], max(1, many // width)), width  # in inner chunks
+
+    def _open(self, i: int, j: int, flags: int = READ) -> tuple[int, int, bytes]:
+        """The descriptor of a shard, where its index begins, and the index."""
+        fd = os.open(f"{self.root}/c/{i}/{j}", flags)
+        size = 16 * self.count + 4
+        end = os.fstat(fd).st_size - size
+        index = os.pread(fd, size, end)
+        if google_crc32c.value(index[:-4]) != int.from_bytes(index[-4:], "little"):
+            raise ValueError("checksum of an index")
+        return fd, end, index
+
+    def _find(self, i: int, j: int) -> tuple[int, int, int]:
+        """The descriptor of the shard that has an element, and the entry of its inner chunk."""
+        (h, w), (ih, iw) = self.shard, self.inner
+        fd, _, index = self._open(i // h, j // w)
+        at = 16 * (i % h // ih * self.grid[1] + j % w // iw)
+        return fd, int.from_bytes(index[at : at + 8], "little"), int.from_bytes(index[at + 8 : at + 16], "little")
+
+    def _decode(self, fd: int, offset: int, length: int) -> Any:
+        """An inner chunk, in memory that the next one overwrites."""
+        decoded = scratch("decoded", self.nbytes)
+        if self.zstd:
+            decompress(checked(np.frombuffer(os.pread(fd, length, offset), "u1")), decoded)
+        else:
+            os.preadv(fd, [decoded], offset)
+        return decoded.view(DTYPE).reshape(self.inner)
+
+    def element(self, i: int, j: int) -> Any:
+        fd, offset, length = self._find(i, j)
+        ih, iw = self.inner
+        if self.zstd:
+            value = self._decode(fd, offset, length)[i % ih, j % iw]
+        else:
+            value = np.frombuffer(os.pread(fd, 2, offset + (i % ih * iw + j % iw) * 2), DTYPE)[0]
+        os.close(fd)
+        return value
+
+    def select(self, selection: tuple[slice, slice]) -> Any:
+        """A whole inner chunk."""
+        fd, offset, length = self._find(selection[0].start, selection[1].start)
+        chunk = self._decode(fd, offset, length).copy()
+        os.close(fd)
+        return chunk
+
+    # ---------------------------------------------------------------- all of it
+
+    def read(self) -> Array:
+        out = np.empty(self.shape, DTYPE)
+        (ih, iw), (bh, bw) = self.inner, self.block
+        target = out.reshape(self.shape[0] // ih, ih, self.shape[1] // iw, iw)
+
+        def work(jobs: Iterator[Job]) -> None:
+            for fd, i, j, index, (r, c) in jobs:
+                block = self._read_block(fd, index[r : r + bh, c : c + bw].reshape(-1, 2))
+                row, column = i * self.grid[0] + r, j * self.grid[1] + c
+                target[row : row + bh, :, column : column + bw] = block.transpose(0, 2, 1, 3)
+
+        shards = {place: self._open(*place) for place in self._all()}
+        jobs = []
+        for (i, j), (fd, _, data) in shards.items():
+            index = np.frombuffer(data, "<i8", 2 * self.count).reshape(*self.grid, 2)
+            jobs += [(fd, i, j, index, (r, c)) for r, c in self._blocks()]
+        pull(work, jobs, out.nbytes)
+        for fd, _, _ in shards.values():
+            os.close(fd)
+        return out
+
+    def _all(self) -> list[tuple[int, int]]:
+        (h, w), (rows, columns) = self.shard, self.shape
+        return [(i, j) for i in range(rows // h) for j in range(columns // w)]
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        (gh, gw), (bh, bw) = self.grid, self.block
+        return [(r, c) for r in range(0, gh, bh) for c in range(0, gw, bw)]
+
+    def _read_block(self, fd: int, entries: Array) -> Any:
+        """The inner chunks of a block, decoded one behind the other."""
+        shape = *self.block, *self.inner
+        starts, lengths = entries[:, 0], entries[:, 1]
+        first = int(starts.min())
+        size = int((starts + lengths).max()) - first
+        if size > 2 * int(lengths.sum()):  # not in our order
+            return self._read_apart(fd, entries.tolist()).reshape(shape)
+        data = scratch("fetched", size)
+        os.preadv(fd, [data], first)
+        starts = starts - first
+        if not self.zstd:
+            if (np.diff(starts) == self.nbytes).all():
+                return data.view(DTYPE).reshape(shape)
+            return self._read_apart(fd, entries.tolist()).reshape(shape)
+        ends = starts + lengths - 4
+        stored = data[ends[:, None] + np.arange(4)].view("<u4")[:, 0]
+        bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        if [google_crc32c.value(data[a:b]) for a, b in bounds] != stored.tolist():
+            raise ValueError("checksum")
+        decoded = scratch("decoded", len(bounds) * self.nbytes)
+        if self.nbytes > SMALL:
+            for n, (a, b) in enumerate(bounds):
+                decompress(data[a:b], decoded[n * self.nbytes : (n + 1) * self.nbytes])
+        else:
+            self._decompress_many(data, np.stack([starts, lengths - 4], 1), decoded)
+        return decoded.view(DTYPE).reshape(shape)
+
+    def _decompress_many(self, data: Any, segments: Array, target: Array) -> None:
+        """What comes back lies in a few buffers without gaps, of which only pieces are shown: copy buffer by buffer."""
+        sizes = np.full(len(segments), self.nbytes)
+        frames = zstandard.BufferWithSegments(data, segments.tobytes())
+        made = list(decompressor().multi_decompress_to_buffer(frames, sizes.tobytes(), threads=1))
+        firsts = [n for n, piece in enumerate(made) if piece.offset == 0]
+        for a, b in itertools.pairwise([*firsts, len(made)]):
+            first = np.frombuffer(made[a], "u1")
+            whole = np.lib.stride_tricks.as_strided(first, ((b - a) * self.nbytes,), (1,))
+            target[a * self.nbytes : b * self.nbytes] = whole
+
+    def _read_apart(self, fd: int, entries: list[list[int]]) -> Array:
+        return np.stack([self._decode(fd, *entry).copy() for entry in entries])
+
+    def write(self, values: Array) -> None:
+        (ih, iw), h = self.inner, self.shard[0]
+        source = values.reshape(self.shape[0] // ih, ih, self.shape[1] // iw, iw)
+
+        def work(jobs: Iterator[tuple[int, int]]) -> None:
+            for i, j in jobs:
+                fd = os.open(f"{self.root}/c/{i}/{j}", WRITE, 0o666)
+                self._write_shard(fd, source, i * self.grid[0], j * self.grid[1])
+                os.close(fd)
+
+        for i in range(self.shape[0] // h):
+            os.makedirs(f"{self.root}/c/{i}", exist_ok=True)
+        pull(work, self._all(), values.nbytes)
+
+    def _write_shard(self, fd: int, source: Array, row: int, column: int) -> None:
+        bh, bw = self.block
+        packed = scratch("packed", bh * bw * self.nbytes)
+        shaped = packed.view(DTYPE).reshape(bh, bw, *self.inner)
+        segments = np.stack([np.arange(bh * bw) * self.nbytes, np.full(bh * bw, self.nbytes)], 1)
+        lengths: list[int] = []
+        for r, c in self._blocks():
+            block = source[row + r : row + r + bh, :, column + c : column + c + bw]
+            shaped[...] = block.transpose(0, 2, 1, 3)
+            if not self.zstd:
+                os.writev(fd, [packed])
+                lengths += [self.nbytes] * (bh * bw)
+                continue
+            if self.nbytes > SMALL:
+                frames: Any = [compressor().compress(chunk) for chunk in packed.reshape(-1, self.nbytes)]
+            else:
+                pieces = zstandard.BufferWithSegments(packed, segments.tobytes())
+                frames = list(compressor().multi_compress_to_buffer(pieces, threads=1))
+            os.writev(fd, [part for frame in frames for part in (frame, checksum(np.frombuffer(frame, "u1")))])
+            lengths += [len(frame) + 4 for frame in frames]
+        index = np.empty((self.count, 2), "<u8")
+        index[:, 1] = lengths
+        index[0, 0] = 0
+        index[1:, 0] = np.cumsum(lengths)[:-1]
+        data = index.tobytes()
+        os.writev(fd, [data, checksum(data)])
+
+    # ---------------------------------------------------------------- one inner chunk
+
+    def update(self, selection: tuple[slice, slice], values: Array) -> None:
+        """Replace an inner chunk."""
+        i, j = selection[0].start, selection[1].start
+        (h, w), (ih, iw) = self.shard, self.inner
+        place = i // h, j // w
+        n = i % h // ih * self.grid[1] + j % w // iw
+        data = np.ascontiguousarray(values).tobytes()
+        if self.zstd:
+            data = compressor().compress(data)
+            data += checksum(data)
+        fd, end, index = self._open(*place, flags=READ if self.strategy == "rewrite" else os.O_RDWR | os.O_CLOEXEC)
+        table = np.frombuffer(index, "<i8", 2 * self.count).reshape(-1, 2).copy()
+        start, length = table[n].tolist()
+        if self.strategy == "rewrite":
+            self._rewrite(fd, end, table, n, data, place)
+        elif self.strategy == "in-place" and length == len(data):
+            os.pwrite(fd, data, start)
+        else:
+            table[n] = end + len(index), len(data)
+            new = table.tobytes()
+            os.pwritev(fd, [data, new, checksum(new)], end + len(index))
+        os.close(fd)
+
+    def _rewrite(self, fd: int, end: int, table: Array, n: int, data: bytes, place: tuple[int, int]) -> None:
+        old = scratch("shard", end)
+        os.preadv(fd, [old], 0)
+        start, length = table[n].tolist()
+        later = table[:, 0] > start
+        table[later, 0] += len(data) - length
+        table[n, 1] = len(data)
+        new = table.tobytes()
+        out = os.open(f"{self.root}/c/{place[0]}/{place[1]}", WRITE)
+        os.writev(out, [old[:start], data, old[start + length :], new, checksum(new)])
+        os.close(out)

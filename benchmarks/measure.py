@@ -1,0 +1,123 @@
+"""Contestants take turns; the minimum of all rounds counts.
+
+Rules
+- In every round each contestant has one turn; who begins changes from round to round.
+- The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
+- Rounds go on until there are enough of them and the workload has run for a while.
+- Whoever has used up its time and is more than three times slower than the fastest gets no further turns.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.contestants import Contestant, Unsupported
+from benchmarks.data import Scale
+from benchmarks.workloads import Workload, WrongResult
+from benchmarks.workspace import Workspace
+
+FAR_BEHIND = 3.0
+MOST_ROUNDS = 10  # as a multiple of the rounds that are asked for
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Entry:
+    """What a contestant achieved in a workload."""
+
+    times: list[float] = field(default_factory=list)  # of one operation, in seconds (or MiB)
+    status: str = "ok"  # or why there is no time: "-" cannot do it, "absent", "wrong", "error"
+    note: str = ""
+    atomic: bool = False
+    spent: float = 0.0
+
+    @property
+    def best(self) -> float | None:
+        return min(self.times) if self.times and self.status == "ok" else None
+
+
+Result = dict[str, Entry]
+
+
+def measure(
+    workload: Workload, space: Workspace, contestants: dict[str, Contestant], rounds: int, progress: Progress
+) -> Result:
+    """Run a workload with everybody who is there."""
+    result = {name: Entry() for name in workload.entrants}
+    for name, entry in result.items():
+        if workload.contestant(name) not in contestants:
+            entry.status = "absent"
+    space.keep(workload.layouts)
+    scale = space.scale
+    settle, most = (scale.settle, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
+    rounds = rounds if workload.repeated else min(rounds, scale.processes)
+    begin = time.perf_counter()
+    count = 0
+    while count < rounds or (time.perf_counter() - begin < settle and count < most):
+        for name in _turns(result, count, scale):
+            progress(f"{workload.name}  {name}  round {count + 1}")
+            _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
+        count += 1
+    return result
+
+
+def _turns(result: Result, count: int, scale: Scale) -> Iterable[str]:
+    """Who runs in this round, in which order."""
+    fastest = min((entry.best for entry in result.values() if entry.best is not None), default=0.0)
+    names = []
+    for name, entry in result.items():
+        slow = entry.best is not None and entry.best > FAR_BEHIND * fastest and entry.spent > scale.budget
+        if entry.status == "ok" and not (count and slow):
+            names.append(name)
+    start = count % max(1, len(names))
+    return names[start:] + names[:start]
+
+
+def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: str, entry: Entry) -> None:
+    try:
+        with contestant.session():
+            run = workload.prepare(space, contestant, name)
+            gc.collect()
+            begin = time.perf_counter()
+            found = run()
+            taken = time.perf_counter() - begin
+            if not entry.times:
+                workload.check(space, contestant, found)
+    except Unsupported as reason:
+        entry.status, entry.note = "-", str(reason)
+    except WrongResult as reason:
+        entry.status, entry.note = "wrong", str(reason)
+    except Exception as error:  # a benchmark goes on; the report shows it, and the run fails in the end
+        entry.status, entry.note = "error", f"{type(error).__name__}: {error}"[:300]
+    else:
+        entry.spent += taken
+        entry.atomic = workload.writes and workload.is_atomic(contestant, name)
+        amount = found[0] if workload.unit == "MiB" else taken / workload.operations(space, name)
+        entry.times.append(amount)
+    finally:
+        space.remove_new()
+
+
+def failures(results: dict[str, Result]) -> list[str]:
+    """What went wrong, a line each."""
+    return [
+        f"{workload}: {name}: {entry.status}: {entry.note}"
+        for workload, result in results.items()
+        for name, entry in result.items()
+        if entry.status in ("wrong", "error")
+    ]
+
+
+def summary(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON."""
+    shown: dict[str, Any] = {"status": entry.status}
+    if entry.best is not None:
+        shown |= {"best": entry.best, "times": entry.times, "atomic": entry.atomic}
+    if entry.note:
+        shown["note"] = entry.note
+    return shown

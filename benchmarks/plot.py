@@ -1,0 +1,80 @@
+"""The multiples of the limit as a picture: one line for each workload, one dot for each contestant, logarithmic."""
+
+from __future__ import annotations
+
+import math
+from xml.sax.saxutils import escape
+
+from benchmarks.contestants import NAMES
+from benchmarks.report import Results, ratios
+
+COLOURS = {"zarrlite": "#d7301f", "zarr-python": "#7f7f7f", "zarrs": "#e6a100", "tensorstore": "#2b6cb0"}
+LEFT, WIDTH, RIGHT = 230, 640, 30
+ROW, TOP = 17, 62
+LOW = 0.5
+STYLE = (
+    "text{font:11px sans-serif;fill:#222}.section{font-weight:bold}"
+    ".grid{stroke:#ddd}.one{stroke:#222}.goal{stroke:#2a9d3a;stroke-width:2}"
+)
+
+
+def to_svg(results: Results) -> str:
+    """The picture, for all workloads that have the limit as their reference."""
+    rows = [(w, found) for w, result in results.items() if w.reference == "limit" and (found := ratios(w, result))]
+    rows.sort(key=lambda row: [w.section for w in results].index(row[0].section))
+    high = max((value for _, found in rows for value in found.values()), default=10.0)
+    decades = math.log10(max(high * 1.3, 10) / LOW)
+    height = TOP + ROW * (len(rows) + len({w.section for w, _ in rows})) + 20
+
+    def x(value: float) -> float:
+        return LEFT + WIDTH * math.log10(max(value, LOW) / LOW) / decades
+
+    parts = [_head(height)]
+    parts += [_grid(x(tick), tick, height) for tick in _ticks(high * 1.3)]
+    y, section = float(TOP), ""
+    for workload, found in rows:
+        if workload.section != section:
+            section = workload.section
+            parts.append(f'<text class="section" x="10" y="{y + 13:.0f}">{escape(section)}</text>')
+            y += ROW
+        parts.append(f'<text x="{LEFT - 10}" y="{y + 12:.0f}" text-anchor="end">{escape(workload.name)}</text>')
+        if workload.goal is not None:
+            parts.append(f'<path class="goal" d="M{x(workload.goal):.1f} {y + 2:.0f}v12"/>')
+        for name in reversed([name for name in NAMES if name in found and name in COLOURS]):
+            shown = f"{workload.name}: {name} {found[name]:.2f}"
+            parts.append(
+                f'<circle cx="{x(found[name]):.1f}" cy="{y + 8:.0f}" r="{5 if name == "zarrlite" else 4}" '
+                f'fill="{COLOURS[name]}"><title>{escape(shown)}</title></circle>'
+            )
+        y += ROW
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _head(height: int) -> str:
+    whole = LEFT + WIDTH + RIGHT
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{height}" viewBox="0 0 {whole} {height}">',
+        f"<style>{STYLE}</style>",
+        f'<rect width="{whole}" height="{height}" fill="#fff"/>',
+        '<text x="10" y="18" class="section">Time as a multiple of the hand-written limit (left is better)</text>',
+    ]
+    left = 10
+    for name, colour in COLOURS.items():
+        lines.append(
+            f'<circle cx="{left + 5}" cy="32" r="5" fill="{colour}"/><text x="{left + 15}" y="36">{name}</text>'
+        )
+        left += 110
+    lines.append(f'<path class="goal" d="M{left + 5} 26v12"/><text x="{left + 15}" y="36">goal of zarrlite</text>')
+    return "\n".join(lines)
+
+
+def _ticks(high: float) -> list[float]:
+    ticks = [base * 10.0**power for power in range(-1, 7) for base in (1, 2, 5)]
+    return [tick for tick in ticks if LOW <= tick <= high]
+
+
+def _grid(x: float, tick: float, height: int) -> str:
+    return (
+        f'<path class="{"one" if tick == 1 else "grid"}" d="M{x:.1f} {TOP - 4}V{height - 14}"/>'
+        f'<text x="{x:.1f}" y="{TOP - 8}" text-anchor="middle">{tick:g}</text>'
+    )

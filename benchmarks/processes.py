@@ -1,0 +1,141 @@
+"""What is measured in processes of its own: cold starts and peak memory.
+
+Rules
+- Every process has its byte code cached, in the run's own directory: the first start, which fills it, does not count.
+- Peak memory is what a process needs beyond what it had before the operation, and beyond the array that it returns.
+
+`python -m benchmarks.processes CONTESTANT read|write PATH IMAGE ROWS` is the process whose memory is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.contestants import Contestant, load
+from benchmarks.workloads import ArrayWorkload, Run, Workload, WrongResult, elements, same
+from benchmarks.workspace import Workspace
+
+HOME = Path(__file__).parents[1]
+STATUS = Path("/proc/self/status")
+RESET = Path("/proc/self/clear_refs")
+
+
+def python(space: Workspace, *arguments: str) -> str:
+    """Run Python and return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = f"{space.root}/pycache"
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=HOME, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)[:200]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class ColdImport(Workload):
+    """`python -c` with nothing but an import; the reference imports numpy."""
+
+    def code(self, space: Workspace, contestant: Contestant) -> str:
+        return contestant.cold_import
+
+    def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
+        code = self.code(space, contestant)
+        if (self.name, entrant) not in space.started:
+            space.started.add((self.name, entrant))
+            python(space, "-c", code)
+        return lambda: python(space, "-c", code)
+
+    def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
+        if result:
+            raise WrongResult(f"printed {result!r}")
+
+
+@dataclass(frozen=True)
+class ColdRead(ColdImport, ArrayWorkload):
+    """`python -c` that opens an array and prints one element."""
+
+    def code(self, space: Workspace, contestant: Contestant) -> str:
+        i, j = elements(space, self.layout)[0]
+        return contestant.cold_read.format(path=space.array(self.layout), i=i, j=j)
+
+    def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
+        same(int(result), space.image(self.layout)[elements(space, self.layout)[0]])
+
+
+@dataclass(frozen=True)
+class PeakMemory(ArrayWorkload):
+    """Memory that a full read or write needs; a run returns MiB, which take the place of its time."""
+
+    operation: str = "read"
+    unit = "MiB"
+    repeated = False
+
+    @property
+    def writes(self) -> bool:  # type: ignore[override]
+        return self.operation == "write"
+
+    def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
+        path = space.array(self.layout) if self.operation == "read" else space.empty(self.layout)
+        arguments = (contestant.name, self.operation, path, space.data_file, str(self.layout.shape[0]))
+        return lambda: (float(python(space, "-m", "benchmarks.processes", *arguments)), path)
+
+    def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
+        if self.operation == "write":
+            same(space.content(self.layout, result[1]), space.image(self.layout))
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now."""
+    return _status("VmRSS")
+
+
+def peak() -> int:
+    """The most bytes that it had since `forget_peak`, or since it began."""
+    return _status("VmHWM")
+
+
+def forget_peak() -> None:
+    """Linux only; elsewhere the peak is that of the process's whole life."""
+    if RESET.exists():
+        RESET.write_text("5")
+
+
+def _status(name: str) -> int:
+    # not ru_maxrss where there is a choice: a child inherits that of its parent
+    if not STATUS.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+def measure(name: str, operation: str, path: str, image: str, rows: int) -> float:
+    """MiB of memory beyond the array itself."""
+    contestant = load(name)
+    with contestant.session():
+        array = contestant.open(path, write=operation == "write")
+        data = np.load(image)[:rows]
+        if operation == "read":
+            expected = data.copy()
+            del data
+        forget_peak()
+        before = resident()
+        if operation == "read":
+            result = contestant.get(array, [...])[0]
+            needed = peak() - before - int(result.nbytes)
+            same(result, expected)
+        else:
+            contestant.put(array, [...], [data])
+            needed = peak() - before
+    return needed / 2**20
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    print(measure(given[0], given[1], given[2], given[3], int(given[4])))

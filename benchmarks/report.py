@@ -1,0 +1,168 @@
+"""What a run found, as JSON, as Markdown and (plot.py) as a picture.
+
+Rules
+- Times are shown as multiples of the reference's; the reference itself in units of time.
+- What is not a time, and not comparable, is not made a ratio: peak memory is shown in MiB.
+- No name of a machine, a user or a path gets in.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contestants import PEERS, Contestant
+from benchmarks.data import LEVEL, Scale
+from benchmarks.measure import Entry, Result, summary
+from benchmarks.workloads import Workload
+
+Results = dict[Workload, Result]
+ATOMIC = "†"
+
+
+def environment(
+    scale: Scale, contestants: Mapping[str, Contestant], ratios: Mapping[str, float], load: float
+) -> dict[str, Any]:
+    """Where and with what the figures were measured."""
+    packages = sorted({package for contestant in contestants.values() for package in contestant.packages})
+    return {
+        "scale": scale.name,
+        "mebibytes": scale.shape[0] * scale.shape[1] * 2 // 2**20,
+        "zstd_level": LEVEL,
+        "zstd_ratio": {size: round(ratio, 2) for size, ratio in ratios.items()},
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory():.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "load": round(load, 2),
+        "python": platform.python_version(),
+        "versions": {package: _version(package) for package in packages},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _memory() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def to_json(about: Mapping[str, Any], results: Results) -> dict[str, Any]:
+    """Everything that was measured."""
+    workloads = [
+        {
+            "name": workload.name,
+            "section": workload.section,
+            "unit": workload.unit,
+            "reference": workload.reference,
+            "goal": workload.goal,
+            "entries": {name: summary(entry) for name, entry in result.items()},
+            "ratios": ratios(workload, result),
+            "best_peer": best_peer(result),
+            "ahead_of_best_peer": ahead(result),
+        }
+        for workload, result in results.items()
+    ]
+    return {"environment": dict(about), "workloads": workloads}
+
+
+def ratios(workload: Workload, result: Result) -> dict[str, float]:
+    """The time of each as a multiple of the reference's; nothing for what is no time."""
+    reference = result[workload.reference].best
+    if workload.unit != "s" or not reference:
+        return {}
+    return {name: entry.best / reference for name, entry in result.items() if entry.best is not None}
+
+
+def best_peer(result: Result) -> str | None:
+    """The peer with the best figure."""
+    figures = {name: best for name in PEERS if name in result and (best := result[name].best) is not None}
+    return min(figures, key=figures.__getitem__, default=None)
+
+
+def ahead(result: Result) -> float | None:
+    """How many times zarrlite is faster than the best peer; below 1 it is slower."""
+    peer, ours = best_peer(result), result.get("zarrlite", Entry()).best
+    theirs = result[peer].best if peer is not None else None
+    return theirs / ours if theirs is not None and ours else None
+
+
+def to_markdown(about: Mapping[str, Any], results: Results, picture: str) -> str:
+    """The tables."""
+    ratio = ", ".join(f"{size} {value}" for size, value in about["zstd_ratio"].items())
+    versions = ", ".join(f"{package} {version}" for package, version in about["versions"].items())
+    head = f"""# Benchmark results
+
+{about["date"]}, {about["scale"]} run on {about["mebibytes"]} MiB. {about["machine"]}; {about["system"]}; load average \
+before the run {about["load"]}. Python {about["python"]}, {versions}.
+zstd at level {about["zstd_level"]} makes chunks smaller by: {ratio}.
+
+The reference has the time of one operation, everybody else a multiple of it (the minimum of all rounds; less is
+better). `-`: cannot do it. `{ATOMIC}`: writes under a temporary name and renames; the others overwrite. *ahead*: how
+many times zarrlite is faster than the best peer. *goal*: the multiple that zarrlite is to reach. The README says what
+is timed.
+
+![multiples of the limit]({picture})"""
+    lines = [head]
+    for section in dict.fromkeys(workload.section for workload in results):
+        lines += ["", f"## {section}", "", *_table([item for item in results.items() if item[0].section == section])]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[tuple[Workload, Result]]) -> Iterable[str]:
+    first, result = rows[0]
+    names = [first.reference, *(name for name in result if name != first.reference)]
+    with_peers = any(name in PEERS for name in names)
+    timed = first.unit == "s"
+    head = ["workload", *names, *(["best peer", "ahead"] if with_peers and timed else []), *(["goal"] if timed else [])]
+    yield "| " + " | ".join(head if timed else [head[0], *(f"{name}, MiB" for name in names)]) + " |"
+    yield "|---" + "|--:" * (len(head) - 1) + "|"
+    for workload, entries in rows:
+        cells = [f"`{workload.name}`", *(cell(workload, entries, name) for name in names)]
+        if with_peers and timed:
+            lead = ahead(entries)
+            cells += [best_peer(entries) or "", "" if lead is None else f"{lead:.2f}"]
+        if timed:
+            cells.append("" if workload.goal is None else f"{workload.goal:.2f}")
+        yield "| " + " | ".join(cells) + " |"
+
+
+def cell(workload: Workload, result: Result, name: str) -> str:
+    """One figure of a table."""
+    entry = result[name]
+    if entry.best is None:
+        return entry.status
+    mark = f" {ATOMIC}" if entry.atomic else ""
+    if workload.unit != "s":
+        return f"{entry.best:.1f}"
+    if name == workload.reference:
+        return duration(entry.best) + mark
+    found = ratios(workload, result).get(name)
+    if found is None:
+        return duration(entry.best) + mark
+    shown = f"{found:.2f}" if found < 10 else f"{found:.0f}"
+    return (f"**{shown}**" if name == "zarrlite" else shown) + mark
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits or so."""
+    for factor, unit in ((1, "s"), (1e3, "ms")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"

@@ -1,0 +1,112 @@
+"""The benchmark still runs: every workload once on tiny data, everybody's result equal. How fast does not matter."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.__main__ import available, main
+from benchmarks.catalogue import catalogue
+from benchmarks.contestants import NAMES, Contestant
+from benchmarks.data import CHUNKS, TINY, image, ratio
+from benchmarks.measure import Entry, measure
+from benchmarks.report import ahead, best_peer, duration
+from benchmarks.workspace import Workspace
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what peers warn of is their own affair
+
+# one process for each contestant: the same layouts are read and written in this process
+SLOW = re.compile("peak/.*/(1M|4M|shard/64K)/|cold/element/.*/raw")
+WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if not SLOW.match(workload.name)}
+CANNOT = {
+    "zarrs": re.compile("(read|write)/memory/|rows/|strided/|orthogonal/"),
+    "tensorstore": re.compile("list"),
+}
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    made = Workspace(str(tmp_path_factory.mktemp("bench")), TINY)
+    yield made
+    made.keep(())
+
+
+@pytest.fixture(scope="module")
+def contestants() -> Iterator[dict[str, Contestant]]:
+    found = available()
+    if os.environ.get("ZARRLITE_REQUIRE_PEERS") and set(found) != set(NAMES):
+        pytest.fail("peers are required")
+    gc.freeze()
+    yield found
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_everybody_gets_the_same_result(name: str, space: Workspace, contestants: dict[str, Contestant]) -> None:
+    workload = WORKLOADS[name]
+    result = measure(workload, space, contestants, 1, lambda text: None)
+    for entrant, entry in result.items():
+        if workload.contestant(entrant) not in contestants:
+            expected = "absent"
+        else:
+            expected = "-" if entrant in CANNOT and CANNOT[entrant].match(name) else "ok"
+        assert (entry.status, entry.note if entry.status != "-" else "") == (expected, ""), entrant
+
+
+def test_a_wrong_result_is_noticed(space: Workspace, contestants: dict[str, Contestant]) -> None:
+    class Wrong(type(contestants["limit"])):
+        def get(self, array, selections):
+            (found,) = super().get(array, selections)
+            found[-1, -1] += 1
+            return [found]
+
+    only = {"limit": Wrong(), "zarrlite": contestants["zarrlite"]}
+    result = measure(WORKLOADS["read/disk/1M/zstd"], space, only, 1, lambda text: None)
+    assert [result[name].status for name in ("limit", "zarrlite", "tensorstore")] == ["wrong", "ok", "absent"]
+
+
+def test_zstd_makes_the_image_two_to_three_times_smaller() -> None:
+    data = image((2048, 4096))
+    assert {size: 2 < ratio(data, chunk, 8) < 3 for size, chunk in CHUNKS.items()} == dict.fromkeys(CHUNKS, True)
+
+
+def test_the_report_has_tables_figures_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--tiny", "--only", "read/*/1M/raw", "--out", str(tmp_path), "--dir", str(tmp_path)]) == 0
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert capsys.readouterr().out == text + "\n"
+    assert "| `read/disk/1M/raw` |" in text
+    found = json.loads((tmp_path / "RESULTS.json").read_text())
+    assert [workload["name"] for workload in found["workloads"]] == ["read/disk/1M/raw", "read/memory/1M/raw"]
+    assert found["workloads"][0]["ratios"]["limit"] == 1
+    assert ElementTree.parse(tmp_path / "RESULTS.svg").getroot().tag.endswith("svg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["RESULTS.json", "RESULTS.md", "RESULTS.svg"]
+
+
+def test_the_list_has_every_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--quick"]) == 0
+    assert capsys.readouterr().out.split() == [workload.name for workload in catalogue(TINY)]
+    assert main(["--only", "nothing"]) == 2
+
+
+def test_the_best_peer_is_the_fastest_that_finished() -> None:
+    times = {"limit": [1.0], "zarrlite": [2.0, 3.0], "zarr-python": [9.0], "zarrs": [1.5], "tensorstore": [6.0, 4.0]}
+    result = {name: Entry(found) for name, found in times.items()}
+    result["zarrs"].status = "wrong"
+    assert (best_peer(result), ahead(result)) == ("tensorstore", 2.0)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(2.5, "2.5 s"), (0.0125, "12.5 ms"), (1.5e-05, "15 µs")])
+def test_times_are_readable(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_the_image_is_the_same_every_time() -> None:
+    assert np.array_equal(image((300, 64)), image((300, 64)))
