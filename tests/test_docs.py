@@ -98,7 +98,7 @@ def test_the_demo_shows_a_round_trip():
     assert "equals what was written : True" in text
     assert "└── plain (512, 512) uint16" in text
     assert "reads as what was written  : True" in text
-    assert "extended/c/0/0.bin.crc32c" in text
+    assert "extended/c/0/0.shard.index" in text
     assert re.search(r"ChecksumError: chunk deep/sharded/c/0/0", text)
 
 
