@@ -39,9 +39,7 @@ def picture(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
 
 def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Callable[[str], object]) -> None:
     """All five: padded chunks in shards with suffixed keys, whose index is an object of its own."""
-    show(
-        "\nThe five proposed extensions: padding, draft shards, suffixed keys, the index in its own part:\n"
-    )
+    show("\nThe five proposed extensions: padding, draft shards, suffixed keys, the index in its own part:\n")
     extended = root.create_array(
         "extended",
         data=image,

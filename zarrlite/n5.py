@@ -86,9 +86,6 @@ def array_document(
     with faults.collecting():
         members = _user_attributes(config)
     faults.raise_any()
-    if codec != "n5_default" and compressor is None and any(n % c for n, c in zip(shape, chunks, strict=True)):
-        # parts of raw blocks are read by their place, and nobody would notice
-        raise ArgumentError(f"raw blocks may be cut off at the edge of the array, which {codec} cannot know")
     return {
         "zarr_format": 3,
         "node_type": "array",
