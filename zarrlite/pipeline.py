@@ -180,11 +180,13 @@ class Pipeline:
         return found
 
     def _compress(self, data: Buffer, old: Buffer | None = None) -> Buffer:
+        found = self._replaced(old) if old is not None else [None] * len(self.compressors)
         decoded = []
-        for (codec, _), replaced in zip(self.compressors, self._replaced(old), strict=True):
-            decoded.append(len(data))
-            data = codec.encode_over(data, replaced)
-        for size, (_, limit) in zip(decoded, self.compressors, strict=True):
+        for (codec, limit), replaced in zip(self.compressors, found, strict=True):
+            if limit.per_byte or len(data) > limit.fixed:
+                decoded.append((len(data), limit))
+            data = codec.encode(data) if replaced is None else codec.encode_over(data, replaced)
+        for size, limit in decoded:
             if size > limit.of(len(data)):
                 message = f"{size} bytes that became {len(data)} could not be read again; use smaller chunks"
                 raise ArgumentError(message)

@@ -89,14 +89,11 @@ class ShardWriter:
         """A shard of these chunks (None for absent ones) without gaps, in place of an old one."""
         form = self.form
         table = np.full((form.count, 2), ABSENT, np.uint64)
-        pieces: list[Buffer] = []
-        position = form.index_size if form.at_start else self.writing.header
-        for i in self.sequence:
-            chunk = chunks[i]
-            if chunk is not None:
-                table[i] = position, len(chunk)
-                position += len(chunk)
-                pieces.append(chunk)
+        present = [i for i in self.sequence if chunks[i] is not None]
+        pieces: list[Any] = [chunks[i] for i in present]
+        lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
+        table[present, 0] = np.cumsum(lengths) - lengths + (form.index_size if form.at_start else self.writing.header)
+        table[present, 1] = lengths
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
         return b"".join((index, *pieces) if form.at_start else (self._header(old), *pieces, index))
 

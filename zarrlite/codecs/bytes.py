@@ -82,6 +82,11 @@ class RawSerializer(Serializer):
         self.plain = self.dtype.kind in "iufc"  # numbers, of which every pattern of bits is one
         self.raw_dtype = self.dtype if self.plain else None
 
+    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
+        if array.dtype != self.dtype:
+            array = array.astype(self.dtype)
+        return array.reshape(-1).view("u1").data if array.flags.c_contiguous else array.tobytes()
+
     def decode(self, data: Buffer) -> Array:
         if len(data) != self.encoded_size:
             raise TruncatedError(_wrong_size(len(data), self.spec.shape, self.encoded_size), codec="bytes")

@@ -189,9 +189,25 @@ class ShardSerializer(Serializer):
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         chunks = self.writer.chunks(old if self.inner.needs_old else None)
         blocks = self.blocks(array)
+        if self.inner.raw_dtype is not None:
+            return self.writer.join(self._raw_chunks(blocks, self.inner.raw_dtype), old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
         return self.writer.join(chunks, old)
+
+    def _raw_chunks(self, blocks: Array, dtype: np.dtype[Any]) -> list[Buffer | None]:
+        """Inner chunks that are stored as they are: one copy of all, cut to pieces."""
+        elements = np.ascontiguousarray(blocks, dtype).reshape(self.format.count, -1)
+        data, length = elements.view("u1").reshape(-1).data, elements.shape[1] * dtype.itemsize
+        chunks: list[Buffer | None] = [data[start : start + length] for start in range(0, len(data), length)]
+        if not self.spec.write_empty:
+            # the first element tells most chunks apart from those that hold nothing but the fill value
+            bits = f"V{dtype.itemsize}"
+            fill = self.spec.fill.astype(dtype).reshape(1).view(bits)
+            for n in np.flatnonzero(elements[:, :1].copy().view(bits)[:, 0] == fill):
+                if self.spec.is_fill(elements[n].astype(self.spec.dtype, copy=False)):
+                    chunks[n] = None
+        return chunks
 
     def blocks(self, array: Array) -> Array:
         """A view of a whole shard that is indexed by inner chunk first."""

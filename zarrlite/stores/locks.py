@@ -8,11 +8,10 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any, cast
 
 
@@ -77,20 +76,32 @@ class KeyLocks:
             if not held.users and self._held.get(held.key) is held:  # another one, if we were forked meanwhile
                 del self._held[held.key]
 
-    @contextlib.contextmanager
-    def __call__(self, key: Hashable) -> Iterator[Held]:
+    def __call__(self, key: Hashable) -> Holding:
         """Hold the lock of a key while the context lasts."""
-        held = cast("Held", self.acquire(key))  # who waits, gets it
-        try:
-            yield held
-        finally:
-            self.release(held)
+        return Holding(self, key)
 
     def __len__(self) -> int:
         return len(self._held)
 
     def __reduce__(self) -> tuple[type[KeyLocks], tuple[()]]:
         return type(self), ()
+
+
+class Holding:
+    """A context in which a lock is held."""
+
+    __slots__ = ("held", "key", "table")
+
+    def __init__(self, table: KeyLocks, key: Hashable) -> None:
+        self.table = table
+        self.key = key
+
+    def __enter__(self) -> Held:
+        self.held = cast("Held", self.table.acquire(self.key))  # who waits, gets it
+        return self.held
+
+    def __exit__(self, *exception: object) -> None:
+        self.table.release(self.held)
 
 
 _tables: weakref.WeakSet[KeyLocks] = weakref.WeakSet()
