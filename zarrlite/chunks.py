@@ -30,6 +30,7 @@ from zarrlite.stores.base import Change, Update
 
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
+Only = tuple[Shape, Selection, None]  # of a single one: its place is all of the result
 
 
 class ArrayOptions(NamedTuple):
@@ -97,7 +98,10 @@ class Chunks:
 
     def read(self, selection: Selection, out: NDArray) -> None:
         """Fill `out` with the selected elements."""
-        if self.unit is None:
+        only = self.grid.only(selection)
+        if only is not None:
+            self._read_chunk((*only, None), out)
+        elif self.unit is None:
             parallel.run(lambda job: self._read_chunk(job, out), self.grid.project(selection), out.nbytes)
         else:
             parallel.run(lambda jobs: self._read_unit(jobs, out), self._together(selection), out.nbytes)
@@ -131,14 +135,14 @@ class Chunks:
         for job, source in zip(jobs, sources, strict=True):
             self._read_chunk(job, out, source)
 
-    def _read_chunk(self, job: Job, out: NDArray, source: ByteSource | None = None) -> None:
+    def _read_chunk(self, job: Job | Only, out: NDArray, source: ByteSource | None = None) -> None:
         coords, inside, outside = job
         key = self._encode_key(coords)
         pipeline = self.pipeline(coords)
         if source is None:
             source = self.store.source(key)
             source.max_size = pipeline.max_size
-        target = outside.take(out) if outside.plain else None  # a view
+        target = out if outside is None else outside.take(out) if outside.plain else None  # a view
         try:
             part = pipeline.read(source, inside, out=target)
             if part is None and self.options.missing_chunks == "error":
@@ -147,9 +151,9 @@ class Chunks:
             self._failed(error, key, "decoded")
         finally:
             source.close()
-        if target is None:
+        if target is None and outside is not None:
             outside.put(out, pipeline.spec.fill if part is None else part)
-        elif part is not target:
+        elif target is not None and part is not target:
             target[...] = pipeline.spec.fill if part is None else part
 
     def _failed(self, error: Exception, key: str, what: str) -> NoReturn:

@@ -14,6 +14,7 @@ import base64
 import binascii
 import contextlib
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
@@ -227,6 +228,27 @@ class _Duplicated(dict[str, Json]):
         self.twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
+def _plain_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError
+    return result
+
+
+def _plain_number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+_PLAIN_BYTES: Final = 2**14
+# what most documents are: a decoder that is made once, and is content with what has no fault at all
+_plain: Callable[[str], Json] = json.JSONDecoder(
+    object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number
+).decode
+
+
 def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json") -> dict[str, Json]:
     """Parse a metadata document strictly; the result is one JSON object."""
     duplicated = False
@@ -251,6 +273,14 @@ def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json")
             refuse(f"the number {text[:40]} is beyond double precision")
         return value
 
+    if len(data) <= _PLAIN_BYTES:
+        try:
+            text = bytes(data).decode("ascii")
+            plain = _plain(text)
+            if type(plain) is dict and text.count("[") + text.count("{") <= MAX_DOCUMENT_DEPTH:
+                return plain
+        except (ValueError, RecursionError):
+            pass  # below is said what is wrong, if anything is
     if len(data) > MAX_DOCUMENT_BYTES:
         refuse(f"the document has {len(data)} bytes; at most {MAX_DOCUMENT_BYTES} are read", kind="limit")
     try:

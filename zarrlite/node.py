@@ -22,7 +22,7 @@ from zarrlite.stores.foreign import ForeignStore
 
 M = TypeVar("M", bound=Metadata)
 _MEMO_ENTRIES, _MEMO_BYTES = 256, 2**14
-_memo: dict[bytes, tuple[Metadata, bytes]] = {}  # documents that were found to be right: many arrays share theirs
+_memo: dict[bytes, Metadata] = {}  # what was found to be right: many documents differ in their attributes only
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
@@ -31,17 +31,20 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
     data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
     if data is None:
         return None
-    if options or not strict or type(data) is not bytes or len(data) > _MEMO_BYTES:
+    if options or not strict or len(data) > _MEMO_BYTES:
         return parse_node(data, document=key, strict=strict, options=options)
-    known = _memo.get(data)
-    if known is None:
-        metadata = parse_node(data, document=key)
+    content = load_json(data, key)
+    rest = dict(content)
+    attributes = rest.pop("attributes", None)
+    same = marshal.dumps(rest, 2)  # in a form without references: equal bytes are equal documents
+    metadata = _memo.get(same)
+    if metadata is None or not isinstance(attributes, dict):
+        metadata = parse_node(content, document=key)
         if len(_memo) >= _MEMO_ENTRIES:
             _memo.clear()
-        _memo[data] = known = metadata, marshal.dumps(metadata.attributes)
-    # attributes are the caller's own; everything else of the metadata cannot change
-    metadata, attributes = known
-    return metadata.with_attributes(marshal.loads(attributes))
+        _memo[same] = metadata.with_attributes(None)
+        return metadata
+    return metadata.with_attributes(attributes)
 
 
 def is_version_2(store: Store, path: str) -> bool:

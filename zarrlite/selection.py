@@ -180,11 +180,9 @@ class Selection:
 
     def _project_box(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
         """The same for slices alone: what each dimension gives to a chunk is worked out once, not for every chunk."""
-        coords = self._only_chunk(chunk_shape)
-        if coords is not None:
-            only: Any = zip(self.parts, coords, chunk_shape, strict=True)
-            spans = tuple([Span(s - c * n, length, step) for (s, length, step), c, n in only])
-            yield coords, Selection.box(spans, self.shape), everything(self.shape)
+        only = self.only_chunk(chunk_shape)
+        if only is not None:
+            yield (*only, everything(self.shape))
             return
         whole = everything(chunk_shape)
         pairs: Any = zip(self.parts, chunk_shape, strict=True)
@@ -194,16 +192,19 @@ class Selection:
             inside = whole if lengths == chunk_shape else Selection.box(inner, lengths)
             yield chunk, inside, Selection.box(outer, lengths, (*slices, ...))
 
-    def _only_chunk(self, chunk_shape: Shape) -> Shape | None:
-        """The chunk that a plain selection lies in, if it is a single one: the common case, and the cheap one."""
-        coords = []
+    def only_chunk(self, chunk_shape: Shape) -> tuple[Shape, Selection] | None:
+        """The chunk that slices lie in, and the selection inside of it, if it is a single one: the common case."""
+        if not self.plain:
+            return None
+        coords, inside = [], []
         spans: Any = zip(self.parts, chunk_shape, strict=True)
         for (start, length, step), n in spans:
-            chunk = start // n
-            if (start + (length - 1) * step) // n != chunk:
+            chunk, first = divmod(start, n)
+            if not length or first + (length - 1) * step >= n:
                 return None
             coords.append(chunk)
-        return tuple(coords)
+            inside.append(Span(first, length, step))
+        return tuple(coords), Selection.box(tuple(inside), self.shape)
 
     @staticmethod
     def _along(part: Part, dims: tuple[int, ...], chunk_shape: Shape) -> Iterator[tuple[Shape, Any, Any]]:

@@ -35,6 +35,10 @@ class ChunkGrid(Extension):
     def locate(self, coords: Shape) -> tuple[Shape, Shape]:
         """The chunk that an element lies in, and its place there."""
 
+    def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
+        """The chunk that a selection lies in, and the selection inside of it; None: if not a single one."""
+        return None
+
     @abstractmethod
     def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
         """For each chunk that is touched: its coordinates, the selection inside of it, its place in the result."""

@@ -56,5 +56,8 @@ class Regular(ChunkGrid):
             inside.append(i % c)
         return tuple(chunk), tuple(inside)
 
+    def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
+        return selection.only_chunk(self.shape)
+
     def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
         return selection.project(self.shape)

@@ -26,15 +26,15 @@ from zarrlite.ranges import Buffer
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
+from zarrlite.shard_reading import ShardSource, gone, named
 from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.shards import ABSENT, Entry, ShardFormat, row_major
-from zarrlite.source import ArraySource, Budget, ByteSource, Held, Limit, Slice
+from zarrlite.shards import ABSENT, ShardFormat, row_major
+from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
 
 Array = np.ndarray[Any, Any]
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
-Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
 
 
 @register
@@ -160,7 +160,7 @@ class ShardSerializer(Serializer):
         return row_major(coords, self.grid)
 
     def view(self, source: ByteSource) -> ArraySource:
-        return _Shard(self, source)
+        return ShardSource(self, source)
 
     def element(self, source: ByteSource, coords: Shape) -> Any:
         index = self.format.read_index(source)
@@ -176,14 +176,14 @@ class ShardSerializer(Serializer):
         try:
             found = self.inner.element(Slice(source, *entry), tuple(inside))
             if found is None:
-                raise _gone()
+                raise gone()
         except DataError as error:
             chunk = tuple(c // n for c, n in zip(coords, self.codec.chunk_shape, strict=True))
-            raise _named(chunk, error) from error.__cause__
+            raise named(chunk, error) from error.__cause__
         return found
 
     def decode(self, data: Buffer) -> Array:
-        array = _Shard(self, Held(data)).read(everything(self.spec.shape))
+        array = ShardSource(self, Held(data)).read(everything(self.spec.shape))
         return self.spec.filled() if array is None else array
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
@@ -233,7 +233,7 @@ class ShardSerializer(Serializer):
             try:
                 yield n, self.inner.update(old(n), inside, part)
             except DataError as error:
-                raise _named(coords, error) from error.__cause__
+                raise named(coords, error) from error.__cause__
 
     def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
         index = self.format.read_index(source)
@@ -251,101 +251,3 @@ class ShardSerializer(Serializer):
             return None
         old = dict(zip(entries, chunks, strict=True))
         return self.writer.patch(source, index, dict(self._updated(jobs, values, old.get)))
-
-
-class _Shard(ArraySource):
-    """A shard read by its index."""
-
-    def __init__(self, serializer: ShardSerializer, source: ByteSource) -> None:
-        self.serializer = serializer
-        self.source = source
-
-    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
-        bound = self.serializer
-        if selection.covers(bound.spec.shape) and not bound.limit.per_byte:
-            return self._read_whole(out)
-        find = self._chunks if not self.source.partial or selection.spans_all(bound.spec.shape) else self._entries
-        jobs = list(selection.project(bound.codec.chunk_shape))
-        found = find(jobs)
-        if found is None:
-            return None
-        sources, stored = found
-        out = np.empty(selection.shape, bound.spec.dtype)
-        # where elements vary in length, many entries that point at the same bytes could be a bomb
-        budget = Budget(bound.limit.of(stored)) if bound.limit.per_byte else None
-        for (coords, inside, outside), source in zip(jobs, sources, strict=True):
-            if source is None:
-                outside.put(out, bound.spec.fill)
-                continue
-            try:
-                part = bound.inner.read(source, inside, budget)
-                if part is None:
-                    raise _gone()
-            except DataError as error:
-                raise _named(coords, error) from error.__cause__
-            outside.put(out, part)
-        return out
-
-    def _read_whole(self, out: Array | None) -> Array | None:
-        """Every element, chunk by chunk into its place."""
-        bound = self.serializer
-        shard = self.source.read_all()
-        if shard is None:
-            return None
-        if out is None or out.dtype != bound.spec.dtype:
-            out = np.empty(bound.spec.shape, bound.spec.dtype)
-        blocks = bound.blocks(out)
-        chunks, raw = bound.format.split(shard), bound.inner.raw_dtype
-        if raw is not None:
-            start = bound.format.index_of(memoryview(shard)).regular(bound.inner.serializer.encoded_size or 0)
-            if start is not None:
-                blocks[...] = np.frombuffer(shard, raw, out.size, start).reshape(blocks.shape)
-                return out
-        decode, fill = bound.inner.decode, bound.spec.fill
-        for coords, chunk in zip(np.ndindex(*bound.grid), chunks, strict=True):
-            try:
-                blocks[(*coords, ...)] = fill if chunk is None else decode(chunk)
-            except DataError as error:
-                raise _named(coords, error) from error.__cause__
-        return out
-
-    def _chunks(self, jobs: list[Job]) -> Found | None:
-        """The inner chunks out of the whole shard, for a source that is read whole anyway."""
-        shard = self.source.read_all()
-        if shard is None:
-            return None
-        chunks = self.serializer.format.split(shard)
-        found = (chunks[self.serializer.number(coords)] for coords, _, _ in jobs)
-        return [None if chunk is None else Held(chunk) for chunk in found], len(shard)
-
-    def _entries(self, jobs: list[Job]) -> Found | None:
-        """The inner chunks by their entries: one, or a shard again, by its own ranges; the others by one request."""
-        index = self.serializer.format.read_index(self.source)
-        if index is None:
-            return None
-        sources: list[ByteSource | None] = [None] * len(jobs)
-        together: list[tuple[int, Entry]] = []
-        entries: set[Entry] = set()
-        alone = len(jobs) == 1 or isinstance(self.serializer.inner.serializer, ShardSerializer)
-        for i, (coords, inside, _) in enumerate(jobs):
-            entry = index.entry(self.serializer.number(coords))
-            if entry is None:
-                continue
-            entries.add(entry)
-            if alone and not inside.spans_all(self.serializer.codec.chunk_shape):
-                sources[i] = Slice(self.source, *entry)
-            else:
-                together.append((i, entry))
-        chunks = self.serializer.format.read_chunks(self.source, [entry for _, entry in together])
-        for n, (i, _) in enumerate(together):
-            sources[i] = Held(None if chunks is None else chunks[n])
-        return sources, sum(length for _, length in entries)
-
-
-def _gone() -> DataError:
-    return DataError("it has gone while the shard was read", codec=ShardingIndexed.name)
-
-
-def _named(coords: Shape, error: DataError) -> DataError:
-    """An error that says which inner chunk it is about."""
-    return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)

@@ -1,0 +1,144 @@
+"""A shard of the codec `sharding_indexed` as a source of elements.
+
+Rules
+- What is wanted of one inner chunk costs the index and ranges of that chunk; of several, the index and one request.
+- All of a shard is read at once and decoded chunk by chunk into its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zarrlite.errors import DataError
+from zarrlite.selection import Selection, Shape
+from zarrlite.shards import Entry
+from zarrlite.source import ArraySource, Budget, ByteSource, Held, Slice
+
+if TYPE_CHECKING:
+    from zarrlite.codecs.sharding_indexed import ShardSerializer
+
+Array = np.ndarray[Any, Any]
+Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
+Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
+
+
+class ShardSource(ArraySource):
+    """A shard read by its index."""
+
+    def __init__(self, serializer: ShardSerializer, source: ByteSource) -> None:
+        self.serializer = serializer
+        self.source = source
+
+    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
+        bound = self.serializer
+        if selection.covers(bound.spec.shape) and not bound.limit.per_byte:
+            return self._read_whole(out)
+        only = selection.only_chunk(bound.codec.chunk_shape) if self.source.partial else None
+        if only is not None:
+            return self._read_one(*only, out)
+        find = self._chunks if not self.source.partial or selection.spans_all(bound.spec.shape) else self._entries
+        jobs = list(selection.project(bound.codec.chunk_shape))
+        found = find(jobs)
+        if found is None:
+            return None
+        sources, stored = found
+        out = np.empty(selection.shape, bound.spec.dtype)
+        # where elements vary in length, many entries that point at the same bytes could be a bomb
+        budget = Budget(bound.limit.of(stored)) if bound.limit.per_byte else None
+        for (coords, inside, outside), source in zip(jobs, sources, strict=True):
+            if source is None:
+                outside.put(out, bound.spec.fill)
+                continue
+            try:
+                part = bound.inner.read(source, inside, budget)
+                if part is None:
+                    raise gone()
+            except DataError as error:
+                raise named(coords, error) from error.__cause__
+            outside.put(out, part)
+        return out
+
+    def _read_one(self, coords: Shape, inside: Selection, out: Array | None) -> Array | None:
+        """What is wanted of a single inner chunk."""
+        bound = self.serializer
+        index = bound.format.read_index(self.source)
+        if index is None:
+            return None
+        entry = index.entry(bound.number(coords))
+        if entry is None:
+            return np.broadcast_to(bound.spec.fill, inside.shape)
+        try:
+            budget = Budget(bound.limit.of(entry[1])) if bound.limit.per_byte else None
+            part = bound.inner.read(Slice(self.source, *entry), inside, budget, out)
+            if part is None:
+                raise gone()
+        except DataError as error:
+            raise named(coords, error) from error.__cause__
+        return part
+
+    def _read_whole(self, out: Array | None) -> Array | None:
+        """Every element, chunk by chunk into its place."""
+        bound = self.serializer
+        shard = self.source.read_all()
+        if shard is None:
+            return None
+        if out is None or out.dtype != bound.spec.dtype:
+            out = np.empty(bound.spec.shape, bound.spec.dtype)
+        blocks = bound.blocks(out)
+        chunks, raw = bound.format.split(shard), bound.inner.raw_dtype
+        if raw is not None:
+            start = bound.format.index_of(memoryview(shard)).regular(bound.inner.serializer.encoded_size or 0)
+            if start is not None:
+                blocks[...] = np.frombuffer(shard, raw, out.size, start).reshape(blocks.shape)
+                return out
+        decode, fill = bound.inner.decode, bound.spec.fill
+        for coords, chunk in zip(np.ndindex(*bound.grid), chunks, strict=True):
+            try:
+                blocks[(*coords, ...)] = fill if chunk is None else decode(chunk)
+            except DataError as error:
+                raise named(coords, error) from error.__cause__
+        return out
+
+    def _chunks(self, jobs: list[Job]) -> Found | None:
+        """The inner chunks out of the whole shard, for a source that is read whole anyway."""
+        shard = self.source.read_all()
+        if shard is None:
+            return None
+        chunks = self.serializer.format.split(shard)
+        found = (chunks[self.serializer.number(coords)] for coords, _, _ in jobs)
+        return [None if chunk is None else Held(chunk) for chunk in found], len(shard)
+
+    def _entries(self, jobs: list[Job]) -> Found | None:
+        """The inner chunks by their entries: one, or a shard again, by its own ranges; the others by one request."""
+        index = self.serializer.format.read_index(self.source)
+        if index is None:
+            return None
+        sources: list[ByteSource | None] = [None] * len(jobs)
+        together: list[tuple[int, Entry]] = []
+        entries: set[Entry] = set()
+        alone = len(jobs) == 1 or self.serializer.inner.serializer.codec.inner_chunk_shape is not None
+        for i, (coords, inside, _) in enumerate(jobs):
+            entry = index.entry(self.serializer.number(coords))
+            if entry is None:
+                continue
+            entries.add(entry)
+            if alone and not inside.spans_all(self.serializer.codec.chunk_shape):
+                sources[i] = Slice(self.source, *entry)
+            else:
+                together.append((i, entry))
+        chunks = self.serializer.format.read_chunks(self.source, [entry for _, entry in together])
+        for n, (i, _) in enumerate(together):
+            sources[i] = Held(None if chunks is None else chunks[n])
+        return sources, sum(length for _, length in entries)
+
+
+def gone() -> DataError:
+    """An inner chunk that was in the index is not there any more."""
+    return DataError("it has gone while the shard was read", codec="sharding_indexed")
+
+
+def named(coords: Shape, error: DataError) -> DataError:
+    """An error that says which inner chunk it is about."""
+    return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)
