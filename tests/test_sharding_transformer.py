@@ -275,6 +275,26 @@ def test_a_shard_of_too_many_chunks_is_refused_at_once() -> None:
             read()
 
 
+@pytest.mark.parametrize("missing", ["fill", "error"])
+def test_an_array_by_the_codec_is_the_array_by_the_transformer(missing: Any) -> None:
+    """Arrays are read and written by the equivalent codec; who looks for missing chunks sees the transformer's."""
+    data = np.arange(63, dtype="u2").reshape(7, 9)
+    store = zarrlite.MemoryStore()
+    zarrlite.create_array(
+        store, data=data, chunks=(2, 2), codecs=[Bytes(), Zstd()], storage_transformers=[Sharding((2, 3))]
+    )
+    array = zarrlite.open_array(store, missing_chunks=missing)
+    np.testing.assert_array_equal(array[...], data)
+    np.testing.assert_array_equal(array[1:6:2, [8, 0]], data[1:6:2, [8, 0]])
+    array[2:5, 3:8] = data[2:5, 3:8] = 5
+    array[0:2, 0:2] = data[0:2, 0:2] = 0  # a chunk that is absent then
+    np.testing.assert_array_equal(zarrlite.open_array(store, mode="r")[...], data)
+    assert (array.chunks, array.nchunks, array.nchunks_initialized) == ((2, 2), 20, 19)
+    if missing == "error":
+        with pytest.raises(zarrlite.MissingChunkError, match="chunk c/0/0: is missing"):
+            array[0, 0]
+
+
 class TestSharding(StorageTransformerLaws):
     transformer = Sharding((2, 2))
 

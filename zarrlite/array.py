@@ -33,7 +33,7 @@ class Array(Node):
         super().__init__(store, path)
         self.metadata = metadata
         self.options = options
-        self._chunks = Chunks(self._base, key_prefix(path), metadata, options)
+        self._chunks = Chunks(self._base, key_prefix(path), metadata, options, fold=True)
         self._single = metadata.data_type.dtype.kind in "biufcmM"  # whose elements numpy gives as scalars
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -87,12 +87,12 @@ class Array(Node):
         """The shape of a shard, if the array has any."""
         if self._inner_chunk_shape:
             return self._grid_chunk_shape
-        unit = self._chunks.unit
-        return unit and tuple(c * n for c, n in zip(self._grid_chunk_shape, unit, strict=True))
+        folded = self._chunks.metadata.chunk_grid.chunk_shape((0,) * self.ndim)  # by a transformer
+        return folded if folded != self._grid_chunk_shape else None
 
     @property
     def _inner_chunk_shape(self) -> Shape | None:
-        pipeline = self._chunks.pipeline((0,) * self.ndim)
+        pipeline = self.metadata.pipeline(self._grid_chunk_shape)
         shape = pipeline.serializer.codec.inner_chunk_shape
         for codec, _ in reversed(pipeline.filters):
             shape = shape and codec.decoded_shape(shape)
@@ -117,12 +117,11 @@ class Array(Node):
     def nchunks_initialized(self) -> int:
         """The number of chunks that are stored, or lie in shards that are."""
         grid = self.metadata.chunk_grid.grid_shape(self.shape)
-        stored = [
-            coords for coords, _ in self._chunks.stored() if all(c < n for c, n in zip(coords, grid, strict=True))
-        ]
+        chunks = Chunks(self._base, key_prefix(self.path), self.metadata, self.options)
+        stored = [coords for coords, _ in chunks.stored() if all(c < n for c, n in zip(coords, grid, strict=True))]
         if not self._inner_chunk_shape:
             return len(stored)
-        return sum(math.prod(self._count_chunks(self._chunks.shape_inside(coords))) for coords in stored)
+        return sum(math.prod(self._count_chunks(chunks.shape_inside(coords))) for coords in stored)
 
     def nbytes_stored(self) -> int:
         """Bytes of everything that is stored for this array, its document among it."""
@@ -223,7 +222,7 @@ class Array(Node):
             return stored.with_shape(change(old))
 
         self.metadata = self.metadata.with_shape(self._change_metadata(reshaped).shape)
-        self._chunks = Chunks(self._base, key_prefix(self.path), self.metadata, self.options)
+        self._chunks = Chunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
         return old
 
     def append(self, data: Any, axis: int = 0) -> Shape:

@@ -10,7 +10,6 @@ Rules
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -22,9 +21,9 @@ from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreEr
 from zarrlite.extension import Ignored
 from zarrlite.metadata import ArrayMetadata
 from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import ALL, Buffer
+from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape, Span
-from zarrlite.source import ByteSource, Held
+from zarrlite.source import Held
 from zarrlite.stores import Store
 from zarrlite.stores.base import Change, Update
 
@@ -43,9 +42,13 @@ class ArrayOptions(NamedTuple):
 class Chunks:
     """The stored chunks of an array."""
 
-    def __init__(self, base: Store, prefix: str, metadata: ArrayMetadata, options: ArrayOptions) -> None:
+    def __init__(
+        self, base: Store, prefix: str, metadata: ArrayMetadata, options: ArrayOptions, *, fold: bool = False
+    ) -> None:
         if options.missing_chunks not in ("fill", "error"):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
+        if fold and options.missing_chunks == "fill":  # who looks for missing chunks needs to see each of them
+            metadata = _folded(metadata)
         self.prefix = prefix  # of the array's keys, for messages
         self.metadata = metadata
         self.options = options
@@ -56,24 +59,7 @@ class Chunks:
         for transformer in reversed(metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
                 self.store = transformer.wrap(self.store, metadata)
-        self.unit = self._unit()
         self._latest: tuple[Shape, Pipeline | None] = ((), None)  # most often that of all chunks
-
-    def _unit(self) -> Shape | None:
-        """Chunks along each dimension that are read and written together; None: each on its own."""
-        units = (getattr(transformer, "unit", None) for transformer in self.metadata.storage_transformers or ())
-        shards = list(itertools.takewhile(lambda unit: unit is not None, units))
-        return tuple(math.prod(ns) for ns in zip(*shards, strict=True)) if shards else None
-
-    def _together(self, selection: Selection) -> Iterator[list[Job]]:
-        """What falls on each chunk, by units of chunks; of those only one band along the first dimension is held."""
-        unit = self.unit or ()
-        bands = itertools.groupby(self.grid.project(selection), key=lambda job: job[0][:1] and job[0][0] // unit[0])
-        for _, band in bands:
-            units: dict[Shape, list[Job]] = {}
-            for job in band:
-                units.setdefault(tuple(c // n for c, n in zip(job[0], unit, strict=True)), []).append(job)
-            yield from units.values()
 
     def pipeline(self, coords: Shape) -> Pipeline:
         """The codec chain for one chunk."""
@@ -101,10 +87,8 @@ class Chunks:
         only = self.grid.only(selection)
         if only is not None:
             self._read_chunk((*only, None), out)
-        elif self.unit is None:
-            parallel.run(lambda job: self._read_chunk(job, out), self.grid.project(selection), out.nbytes)
         else:
-            parallel.run(lambda jobs: self._read_unit(jobs, out), self._together(selection), out.nbytes)
+            parallel.run(lambda job: self._read_chunk(job, out), self.grid.project(selection), out.nbytes)
 
     def element(self, coords: Shape) -> Any:
         """A single element, as numpy has it."""
@@ -123,25 +107,12 @@ class Chunks:
             source.close()
         return pipeline.spec.fill[()] if found is None else found
 
-    def _read_unit(self, jobs: list[Job], out: NDArray) -> None:
-        """Read several chunks by one request."""
-        sources: list[Held | None] = [None]
-        try:
-            if len(jobs) > 1:
-                requests = [(self._encode_key(coords), ALL) for coords, _, _ in jobs]
-                sources = [Held(value) for value in self.store.get_partial_values(requests)]
-        except DataError:
-            sources = [None] * len(jobs)  # one of them is damaged; each by itself says which
-        for job, source in zip(jobs, sources, strict=True):
-            self._read_chunk(job, out, source)
-
-    def _read_chunk(self, job: Job | Only, out: NDArray, source: ByteSource | None = None) -> None:
+    def _read_chunk(self, job: Job | Only, out: NDArray) -> None:
         coords, inside, outside = job
         key = self._encode_key(coords)
         pipeline = self.pipeline(coords)
-        if source is None:
-            source = self.store.source(key)
-            source.max_size = pipeline.max_size
+        source = self.store.source(key)
+        source.max_size = pipeline.max_size
         target = out if outside is None else outside.take(out) if outside.plain else None  # a view
         try:
             part = pipeline.read(source, inside, out=target)
@@ -174,22 +145,8 @@ class Chunks:
     def write(self, selection: Selection, values: NDArray, fields: Any = None) -> None:
         """Overwrite the selected elements, or some fields of them, with values of that shape, or with a single one."""
         nbytes = math.prod(selection.shape) * self.metadata.data_type.dtype.itemsize
-        if self.unit is None:
-            jobs = self.grid.project(selection)
-            parallel.run(lambda job: self._write_chunk(job, values, fields), jobs, nbytes)
-        else:
-            units = self._together(selection)
-            parallel.run(lambda jobs: self._write_unit(jobs, values, fields), units, nbytes)
-
-    def _write_unit(self, jobs: list[Job], values: NDArray, fields: Any) -> None:
-        """Write several chunks by one request."""
-        if len(jobs) == 1:
-            self._write_chunk(jobs[0], values, fields)
-            return
-        try:
-            self.store.update_many([self._change(job, values, fields) for job in jobs])
-        except Exception as error:
-            self._failed(error, self._encode_key(jobs[0][0]), "encoded")
+        jobs = self.grid.project(selection)
+        parallel.run(lambda job: self._write_chunk(job, values, fields), jobs, nbytes)
 
     def _write_chunk(self, job: Job, values: NDArray, fields: Any) -> None:
         key, change = self._change(job, values, fields)
@@ -284,3 +241,13 @@ class Chunks:
                     self.store.update(key, cut)
                 except Exception as error:
                     self._failed(error, key, "cut")
+
+
+def _folded(metadata: ArrayMetadata) -> ArrayMetadata:
+    """The same array by fewer transformers, as far as the first of them can be said by other means."""
+    for transformer in metadata.storage_transformers or ():
+        folded = None if isinstance(transformer, Ignored) else transformer.fold(metadata)
+        if folded is None:
+            break
+        metadata = folded
+    return metadata

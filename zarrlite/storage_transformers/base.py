@@ -22,10 +22,13 @@ class StorageTransformer(Extension):
     """Makes, from the next store of the stack, the store that the array or the previous transformer sees."""
 
     kind: ClassVar[str] = "storage_transformer"
-    unit: tuple[int, ...] | None = None  # chunks along each dimension that are best read and written together
 
     def check(self, metadata: ArrayMetadata) -> None:
         """Raise MetadataError, with a pointer relative to the transformer, if it does not fit the array."""
+
+    def fold(self, metadata: ArrayMetadata) -> ArrayMetadata | None:
+        """The same array, of which this is the first transformer, without it; None: it takes the transformer."""
+        return None
 
     @abstractmethod
     def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:

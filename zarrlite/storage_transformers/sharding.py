@@ -10,16 +10,18 @@ How shards are read and written is in shards_store.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from zarrlite.chunk_grids import Regular
+from zarrlite.codecs.sharding_indexed import ShardingIndexed
 from zarrlite.config import Config, Json, show
 from zarrlite.errors import MetadataError
 from zarrlite.extension import runtime
 from zarrlite.registry import register
 from zarrlite.shard_writing import Writing
 from zarrlite.storage_transformers.base import StorageTransformer
-from zarrlite.storage_transformers.shards_store import ShardsStore
+from zarrlite.storage_transformers.shards_store import INDEX_CODECS, ShardsStore
 from zarrlite.stores.base import Store
 
 if TYPE_CHECKING:
@@ -82,9 +84,15 @@ class Sharding(StorageTransformer):
             message = f"must have {len(metadata.shape)} items, as shape has, not {len(self.chunks_per_shard)}"
             raise MetadataError(message, pointer="/configuration/chunks_per_shard", kind="conflict")
 
-    @property
-    def unit(self) -> tuple[int, ...]:  # type: ignore[override]
-        return self.chunks_per_shard
+    def fold(self, metadata: ArrayMetadata) -> ArrayMetadata | None:
+        """By the codec `sharding_indexed`, whose format without a checksum is that of the draft."""
+        grid = metadata.chunk_grid
+        if not isinstance(grid, Regular):
+            return None
+        shard = tuple(c * n for c, n in zip(grid.shape, self.chunks_per_shard, strict=True))
+        codec = ShardingIndexed(grid.shape, metadata.codecs, INDEX_CODECS, "end", *self.writing)
+        rest = (metadata.storage_transformers or ())[1:]
+        return replace(metadata, chunk_grid=Regular(shard), codecs=(codec,), storage_transformers=rest)
 
     def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
         return ShardsStore(store, self.chunks_per_shard, self.writing, metadata)

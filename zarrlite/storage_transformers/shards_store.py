@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from zarrlite.metadata import ArrayMetadata
 from zarrlite.selection import Shape
 
-_INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
+INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
 Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
 
 
@@ -42,7 +42,7 @@ class ShardsStore(Store):
         self.per_shard = per_shard
         self.encoding = metadata.chunk_key_encoding
         spec = ArraySpec((*self.per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
-        index = Pipeline([codecs.coerce(codec) for codec in _INDEX_CODECS], spec)
+        index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
         # any value can be a chunk here; how long one may be is known to the codecs above
         self.format = ShardFormat(self.per_shard, index, "end", Limit(0, per_byte=1))
         self.writer = ShardWriter(self.format, writing)
