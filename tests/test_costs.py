@@ -15,8 +15,9 @@ import pytest
 
 import zarrlite
 from zarrlite import Array
+from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
 
-MOST_PYTHON_CALLS = 100
+MOST_PYTHON_CALLS = 70
 
 
 def count_calls(do: Callable[[], Any]) -> tuple[int, int]:
@@ -62,6 +63,38 @@ def test_reading_one_chunk_takes_few_calls(
     record_property("c_calls", c)
     print(f"{python} Python calls, {c} C calls")
     assert python < MOST_PYTHON_CALLS
+
+
+@pytest.mark.parametrize(
+    ("codecs", "most"),
+    [
+        ([Bytes()], 30),
+        ([Bytes(), Zstd(), Crc32c()], 40),
+        ([ShardingIndexed((10, 10), [Bytes()])], 55),
+        ([ShardingIndexed((10, 10), [Bytes(), Zstd(), Crc32c()])], 60),
+    ],
+    ids=["raw", "zstd", "shard, raw", "shard, zstd"],
+)
+def test_one_element_takes_fewer(tmp_path: Path, codecs: Any, most: int) -> None:
+    data = np.arange(10_000, dtype="int32").reshape(100, 100)
+    array = zarrlite.create_array(tmp_path, data=data, chunks=(50, 50), codecs=codecs)
+    assert array[77, 3] == data[77, 3]
+    python, _ = count_calls(lambda: array[78, 4])
+    assert python < most
+
+
+def test_a_document_that_is_known_is_not_validated_again(tmp_path: Path) -> None:
+    for i in range(3):
+        zarrlite.create_array(tmp_path, name=f"a{i}", shape=(10, 10), dtype="u1", attributes={"number": i})
+    zarrlite.open_array(tmp_path / "a0", mode="r")
+    first = count_calls(lambda: zarrlite.open_array(tmp_path / "a1", mode="r"))[0]
+    assert first < 90
+    attributes = [zarrlite.open_array(tmp_path / f"a{i}", mode="r").attrs["number"] for i in range(3)]
+    assert attributes == [0, 1, 2]
+    zarrlite.open_array(tmp_path / "a0").attrs["number"] = [1]
+    again = zarrlite.open_array(tmp_path / "a0", mode="r")
+    again.attrs["number"].append(2)  # type: ignore[union-attr]
+    assert zarrlite.open_array(tmp_path / "a0", mode="r").attrs["number"] == [1]
 
 
 def test_the_first_read_of_an_array_takes_few_calls_as_well(array: Array) -> None:

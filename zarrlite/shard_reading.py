@@ -7,6 +7,7 @@ Rules
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +95,8 @@ class ShardSource(ArraySource):
                 blocks[...] = np.frombuffer(shard, raw, out.size, start).reshape(blocks.shape)
                 return out
         decode, fill = bound.inner.decode, bound.spec.fill
-        for coords, chunk in zip(np.ndindex(*bound.grid), chunks, strict=True):
+        places: Any = itertools.product(*map(range, bound.grid))
+        for coords, chunk in zip(places, chunks, strict=True):
             try:
                 blocks[(*coords, ...)] = fill if chunk is None else decode(chunk)
             except DataError as error:

@@ -97,6 +97,22 @@ class ShardWriter:
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
         return b"".join((index, *pieces) if form.at_start else (self._header(old), *pieces, index))
 
+    def regular(self, length: int, old: Buffer | None) -> tuple[Table, int]:
+        """The bytes of a shard that has all chunks, of one length, in the order of the index; and where these begin."""
+        form, header = self.form, self._header(old)
+        start = form.index_size if form.at_start else len(header)
+        end = start + form.count * length
+        shard = np.empty(end + (0 if form.at_start else form.index_size), np.uint8)
+        table = np.empty((form.count, 2), np.uint64)
+        table[:, 0] = start + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
+        table[:, 1] = length
+        index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
+        at = 0 if form.at_start else end
+        shard[at : at + form.index_size] = np.frombuffer(index, np.uint8)
+        if not form.at_start:
+            shard[:start] = np.frombuffer(header, np.uint8)
+        return shard, start
+
     def _header(self, old: Buffer | None) -> Buffer:
         """What is at the start of the old shard, unless that is a chunk; zeros if there is nothing."""
         room = self.writing.header

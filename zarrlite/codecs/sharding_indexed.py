@@ -189,25 +189,31 @@ class ShardSerializer(Serializer):
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         chunks = self.writer.chunks(old if self.inner.needs_old else None)
         blocks = self.blocks(array)
-        if self.inner.raw_dtype is not None:
-            return self.writer.join(self._raw_chunks(blocks, self.inner.raw_dtype), old)
+        if self.inner.raw_dtype is not None and self.codec.order == "row-major":
+            return self._encode_raw(blocks, self.inner.raw_dtype, old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
         return self.writer.join(chunks, old)
 
-    def _raw_chunks(self, blocks: Array, dtype: np.dtype[Any]) -> list[Buffer | None]:
-        """Inner chunks that are stored as they are: one copy of all, cut to pieces."""
-        elements = np.ascontiguousarray(blocks, dtype).reshape(self.format.count, -1)
-        data, length = elements.view("u1").reshape(-1).data, elements.shape[1] * dtype.itemsize
-        chunks: list[Buffer | None] = [data[start : start + length] for start in range(0, len(data), length)]
+    def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Buffer:
+        """A shard of inner chunks that are stored as they are: one copy of all, straight into its place."""
+        length = self.inner.encoded_size or 0
+        shard, start = self.writer.regular(length, old)
+        data = shard[start : start + self.format.count * length]
+        data.view(dtype).reshape(blocks.shape)[...] = blocks
         if not self.spec.write_empty:
             # the first element tells most chunks apart from those that hold nothing but the fill value
-            bits = f"V{dtype.itemsize}"
-            fill = self.spec.fill.astype(dtype).reshape(1).view(bits)
-            for n in np.flatnonzero(elements[:, :1].copy().view(bits)[:, 0] == fill):
-                if self.spec.is_fill(elements[n].astype(self.spec.dtype, copy=False)):
+            first = data.reshape(self.format.count, length)[:, : dtype.itemsize]
+            fill = np.frombuffer(self.spec.fill.astype(dtype).tobytes(), np.uint8)
+            chunks: list[Buffer | None] = []
+            for n in np.flatnonzero((first == fill).all(axis=1)).tolist():
+                chunk = data[n * length : (n + 1) * length]
+                if (chunk.reshape(-1, dtype.itemsize) == fill).all():
+                    chunks = chunks or [data[i * length : (i + 1) * length].data for i in range(self.format.count)]
                     chunks[n] = None
-        return chunks
+            if chunks:
+                return self.writer.join(chunks, old)
+        return shard.data
 
     def blocks(self, array: Array) -> Array:
         """A view of a whole shard that is indexed by inner chunk first."""
