@@ -40,6 +40,7 @@ class Workload(ABC):
     section: str
     layout: Layout | None = None
     goal: float | None = None  # zarrlite's time as a multiple of the reference's, to be reached
+    lead: float | None = None  # how many times faster than the best peer zarrlite is to be
 
     reference = "limit"
     unit = "s"
@@ -71,7 +72,7 @@ class Workload(ABC):
         return 1
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        """Whether what is written replaces what was there at once."""
+        """Whether files are replaced as a whole, by renaming."""
         return contestant.atomic
 
 
@@ -84,6 +85,9 @@ class ArrayWorkload(Workload):
 
     def existing(self, space: Workspace, contestant: Contestant) -> Any:
         return space.array(self.layout) if self.place == "disk" else space.memory(self.layout, contestant)
+
+    def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
+        return contestant.atomic and self.place == "disk"
 
 
 class FullRead(ArrayWorkload):

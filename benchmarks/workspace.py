@@ -29,7 +29,8 @@ class Workspace:
         self._made: dict[Layout, str] = {}
         self._count = 0
         self._new: list[str] = []
-        self._memory: dict[str, Any] = {}
+        self._memory: dict[str, Any] = {}  # the array of the current workload, by contestant
+        self._files: dict[str, bytes] = {}  # and by key
         self.started: set[tuple[str, str]] = set()  # which processes have their byte code
 
     @cached_property
@@ -115,12 +116,14 @@ class Workspace:
     def memory(self, layout: Layout, contestant: Contestant) -> Any:
         """An array with all its chunks in memory, to be read only."""
         if contestant.name not in self._memory:
-            self._memory[contestant.name] = contestant.memory(self.files(layout))
+            self._files = self._files or self.files(layout)
+            self._memory[contestant.name] = contestant.memory(self._files)
         return self._memory[contestant.name]
 
     def keep(self, layouts: Collection[Layout]) -> None:
         """Remove the other arrays, and those in memory."""
         self._memory.clear()
+        self._files = {}
         for made in [made for made in self._made if made not in layouts]:
             shutil.rmtree(self._made.pop(made))
 
