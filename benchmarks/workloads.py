@@ -98,7 +98,7 @@ class FullRead(ArrayWorkload):
         return lambda: contestant.get(array, [...])
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        same(result[0], space.image(self.layout))
+        same(result[0], space.data)
 
 
 class FullWrite(ArrayWorkload):
@@ -113,7 +113,7 @@ class FullWrite(ArrayWorkload):
         else:
             place = space.empty(self.layout)
         array = contestant.open(place, write=True)
-        data = space.image(self.layout)
+        data = space.data
 
         def run() -> Any:
             contestant.put(array, [...], [data])
@@ -123,7 +123,7 @@ class FullWrite(ArrayWorkload):
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
         path = result if isinstance(result, str) else space.store(contestant.files(result))
-        same(space.content(self.layout, path), space.image(self.layout))
+        same(space.content(self.layout, path), space.data)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Reads(ArrayWorkload):
         return lambda: get(array, selections)
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        data = space.image(self.layout)
+        data = space.data
         selections = self.selections(space)
         for selection, found in zip(selections, result, strict=True):
             same(found, data[np.ix_(*selection)] if self.what == "orthogonal" else data[selection])
@@ -181,7 +181,7 @@ class Update(ArrayWorkload):
         path = space.copy(self.layout)
         array = contestant.open(path, write=True, strategy=self.strategy)
         selections = inner_chunks(space, self.layout)[: self.operations(space, entrant)]
-        values = [np.ascontiguousarray(space.image(self.layout)[selection][::-1]) for selection in selections]
+        values = [np.ascontiguousarray(space.data[selection][::-1]) for selection in selections]
 
         def run() -> str:
             contestant.put(array, selections, values)
@@ -190,7 +190,7 @@ class Update(ArrayWorkload):
         return run
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        expected = space.image(self.layout).copy()
+        expected = space.data.copy()
         for selection in inner_chunks(space, self.layout)[: self.operations(space, contestant.name)]:
             expected[selection] = expected[selection][::-1].copy()
         same(space.content(self.layout, result), expected)

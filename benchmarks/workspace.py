@@ -36,7 +36,7 @@ class Workspace:
     @cached_property
     def data(self) -> Array:
         """The whole image."""
-        return image(self.scale.wide)
+        return image(self.scale.shape)
 
     @cached_property
     def data_file(self) -> str:
@@ -44,10 +44,6 @@ class Workspace:
         path = f"{self.root}/image.npy"
         np.save(path, self.data)
         return path
-
-    def image(self, layout: Layout) -> Array:
-        """The part of the image that an array has."""
-        return self.data[: layout.shape[0], : layout.shape[1]]
 
     def directory(self) -> str:
         """A new directory, which `remove_new` removes."""
@@ -81,7 +77,7 @@ class Workspace:
         if layout not in self._made:
             path = self._kept(self.empty(layout))
             writer = load(_maker(layout))
-            writer.put(writer.open(path, write=True), [...], [self.image(layout)])
+            writer.put(writer.open(path, write=True), [...], [self.data])
             if layout.nbytes > 2**24:
                 os.sync()  # writing it back must not disturb what is timed
             self._made[layout] = path

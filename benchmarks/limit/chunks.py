@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -18,8 +18,18 @@ from benchmarks.data import Array
 from benchmarks.limit.tools import DTYPE, READ, WRITE, checksum, compressor, decompressor, pull, scratch
 
 SLACK = 2**16  # more than zstd and a checksum add to what cannot be compressed
-Piece = tuple[int, Any, slice]
 Jobs = Iterator[tuple[int, int]]
+
+
+class Piece(NamedTuple):
+    """What is taken of a chunk along an axis."""
+
+    number: int  # of the chunk
+    inside: Any  # a slice or an array
+    start: int  # of what is inside
+    stop: int
+    moved: Any  # what is inside, counted from there
+    to: slice  # where it goes
 
 
 class Chunks:
@@ -106,37 +116,36 @@ class Chunks:
         return [(i, j) for i in range(self.shape[0] // h) for j in range(self.shape[1] // w)]
 
     def select(self, selection: tuple[Any, Any]) -> Any:
-        """Rows by columns, each a number, a slice or an array of sorted numbers."""
+        """Rows by columns: numbers and slices, or two arrays of sorted numbers."""
         rows, columns = (split(by, n, c) for by, n, c in zip(selection, self.shape, self.chunk, strict=True))
-        out = np.empty((rows[-1][2].stop, columns[-1][2].stop), DTYPE)
+        if not isinstance(selection[0], (int, slice)):  # numpy wants the one array to stand, the other to lie
+            rows = [row._replace(inside=row.inside[:, None], moved=row.moved[:, None]) for row in rows]
+        out = np.empty((rows[-1].to.stop, columns[-1].to.stop), DTYPE)
         jobs = [(row, column) for row in rows for column in columns]
-
-        def work(shared: Iterator[tuple[Piece, Piece]]) -> None:
-            decode = self._decoder()
-            for (i, inside, to_rows), (j, across, to_columns) in shared:
-                out[to_rows, to_columns] = decode(f"c/{i}/{j}")[inside][:, across]
-
-        def work_raw(shared: Iterator[tuple[Piece, Piece]]) -> None:
-            for (i, inside, to_rows), (j, across, to_columns) in shared:
-                out[to_rows, to_columns] = self._part(f"{self.place}/c/{i}/{j}", inside, across)
-
         if self.zstd:
-            pull(work, jobs, len(jobs) * self.nbytes)
+            pull(lambda shared: self._select_zstd(shared, out), jobs, len(jobs) * self.nbytes)
         else:
-            work_raw(iter(jobs))  # a second thread would only be in the way
+            self._select_raw(iter(jobs), out)  # a second thread would only be in the way
         return out[tuple(0 if isinstance(by, int) else slice(None) for by in selection)]
 
-    def _part(self, path: str, rows: Any, columns: Any) -> Any:
-        """A part of a raw chunk: only the rows between are read, and of one row only the columns between."""
-        w = self.chunk[1]
-        (top, bottom), (left, right) = ends(rows), ends(columns)
-        if bottom - top > 1:
-            left, right = 0, w
-        fd = os.open(path, READ)
-        data = os.pread(fd, ((bottom - top - 1) * w + right - left) * 2, (top * w + left) * 2)
-        os.close(fd)
-        block = np.frombuffer(data, DTYPE).reshape(bottom - top, right - left)
-        return block[moved(rows, top)][:, moved(columns, left)]
+    def _select_zstd(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
+        decode = self._decoder()
+        for row, column in jobs:
+            out[row.to, column.to] = decode(f"c/{row.number}/{column.number}")[row.inside, column.inside]
+
+    def _select_raw(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
+        """Only the rows between are read, and of a single row only the columns between."""
+        root, w = self.place, self.chunk[1]
+        for row, column in jobs:
+            fd = os.open(f"{root}/c/{row.number}/{column.number}", READ)
+            if row.stop - row.start == 1:
+                data = os.pread(fd, (column.stop - column.start) * 2, (row.start * w + column.start) * 2)
+                part = np.frombuffer(data, DTYPE).reshape(1, -1)[row.moved, column.moved]
+            else:
+                data = os.pread(fd, (row.stop - row.start) * w * 2, row.start * w * 2)
+                part = np.frombuffer(data, DTYPE).reshape(-1, w)[row.moved, column.inside]
+            os.close(fd)
+            out[row.to, column.to] = part
 
 
 class MemoryChunks(Chunks):
@@ -177,32 +186,24 @@ class MemoryChunks(Chunks):
 
 
 def split(by: Any, length: int, chunk: int) -> list[Piece]:
-    """The chunks along an axis: their number, what is taken of them and where it goes."""
-    if isinstance(by, int):
-        return [(by // chunk, slice(by % chunk, by % chunk + 1), slice(0, 1))]
+    """What a number, a slice or an array of sorted numbers takes of the chunks along an axis."""
     pieces: list[Piece] = []
-    if isinstance(by, slice):
-        start, stop, step = by.indices(length)
+    if isinstance(by, (int, slice)):
+        start, stop, step = by.indices(length) if isinstance(by, slice) else (by, by + 1, 1)
         done = 0
         while start < stop:
             n = start // chunk
             end = min(stop, (n + 1) * chunk)
             count = -((start - end) // step)
-            pieces.append((n, slice(start - n * chunk, end - n * chunk, step), slice(done, done + count)))
+            first, last = start - n * chunk, end - n * chunk
+            to = slice(done, done + count)
+            pieces.append(Piece(n, slice(first, last, step), first, last, slice(0, last - first, step), to))
             start, done = start + count * step, done + count
         return pieces
     cuts = np.searchsorted(by, np.arange(0, length + chunk, chunk)).tolist()
     for n, (a, b) in enumerate(itertools.pairwise(cuts)):
         if a < b:
-            pieces.append((n, by[a:b] - n * chunk, slice(a, b)))
+            inside = by[a:b] - n * chunk
+            first, last = int(inside[0]), int(inside[-1]) + 1
+            pieces.append(Piece(n, inside, first, last, inside - first, slice(a, b)))
     return pieces
-
-
-def ends(by: Any) -> tuple[int, int]:
-    """Where a slice or an array of sorted numbers begins and ends."""
-    return (by.start, by.stop) if isinstance(by, slice) else (int(by[0]), int(by[-1]) + 1)
-
-
-def moved(by: Any, start: int) -> Any:
-    """The same numbers counted from a start."""
-    return slice(by.start - start, by.stop - start, by.step) if isinstance(by, slice) else by - start
