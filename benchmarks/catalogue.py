@@ -14,6 +14,8 @@ from benchmarks.workspace import Workspace
 
 KINDS = ("plain", "pad", "parts", "draft")
 CODECS = ("zstd", "raw")
+RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}  # goals of small random reads
+PARTS, STARTING, UPDATES = "Parts of chunks", "Starting", "Updates of one inner chunk"
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,14 @@ def _bulk(scale: Scale) -> Iterator[Workload]:
             form, tail = layout(scale, size, codec), f"{size}/{codec}"
             yield FullRead(f"read/disk/{tail}", "Full reads", form, reading.get((codec, size), 1.15))
             yield FullWrite(f"write/disk/{tail}", "Full writes", form, writing.get((codec, size)))
-            yield FullRead(f"read/memory/{tail}", "Full reads", form, memory[codec], "memory")
-            yield FullWrite(f"write/memory/{tail}", "Full writes", form, memory[codec], "memory")
-            if size == "4M":
-                continue
-            goal = {"zstd": 1.2, "raw": 1.5}[codec]
-            yield Reads(f"elements/{tail}", "Parts of chunks", form, goal, what="elements")
-            if size == "1M":
-                continue
-            goal = {"zstd": 1.3, "raw": 2.0}[codec]
-            yield OpenAndRead(f"open+element/{tail}", "Starting", form, goal, what="element")
-            for what in ("rows", "columns", "strided", "orthogonal"):
-                yield Reads(f"{what}/{tail}", "Parts of chunks", form, what=what)
+            yield FullRead(f"read/memory/{tail}", "Full reads", form, memory[codec], place="memory")
+            yield FullWrite(f"write/memory/{tail}", "Full writes", form, memory[codec], place="memory")
+            if size != "4M":
+                yield Reads(f"elements/{tail}", PARTS, form, *RANDOM[codec], what="elements")
+        form, tail = layout(scale, "64K", codec), f"64K/{codec}"
+        for what in ("rows", "columns", "strided", "orthogonal"):
+            yield Reads(f"{what}/{tail}", PARTS, form, what=what)
+        yield OpenAndRead(f"open+element/{tail}", STARTING, form, {"zstd": 1.3, "raw": 2.0}[codec], what="element")
 
 
 def _shards(scale: Scale) -> Iterator[Workload]:
@@ -99,24 +97,22 @@ def _shards(scale: Scale) -> Iterator[Workload]:
     for size in ("8K", "64K"):
         for codec in CODECS:
             form, tail = sharded(scale, size, codec), f"{size}/{codec}"
-            goal = {"zstd": 1.2, "raw": 1.5}[codec]
             yield FullRead(f"shard/read/{tail}", "Shards", form, reading[codec, size])
             yield FullWrite(f"shard/write/{tail}", "Shards", form, {"zstd": 1.05, "raw": 1.2}[codec])
-            yield Reads(f"shard/elements/{tail}", "Shards", form, goal, what="elements")
-            yield Reads(f"shard/chunks/{tail}", "Shards", form, goal, what="chunks")
-            yield Update(f"shard/update/{tail}", "Updates of one inner chunk", form)
+            for what in ("elements", "chunks"):
+                yield Reads(f"shard/{what}/{tail}", "Shards", form, *RANDOM[codec], what=what)
+            yield Update(f"shard/update/{tail}", UPDATES, form, lead=1.0)
             if codec == "raw":
                 for strategy in ("in-place", "append"):
-                    name = f"shard/update/{tail}/{strategy}"
-                    yield Update(name, "Updates of one inner chunk", form, strategy=strategy)
+                    yield Update(f"shard/update/{tail}/{strategy}", UPDATES, form, lead=50.0, strategy=strategy)
 
 
 def _start(scale: Scale) -> Iterator[Workload]:
-    yield ColdImport("cold/import", "Starting", goal=1.2)
+    yield ColdImport("cold/import", STARTING, goal=1.2)
     for codec in CODECS:
-        yield ColdRead(f"cold/element/64K/{codec}", "Starting", layout(scale, "64K", codec))
-    yield OpenAll("open-all", "Starting", goal=2.0)
-    yield Members("list", "Starting", goal=2.0)
+        yield ColdRead(f"cold/element/64K/{codec}", STARTING, layout(scale, "64K", codec))
+    yield OpenAll("open-all", STARTING, goal=2.0)
+    yield Members("list", STARTING, goal=2.0)
 
 
 def _memory(scale: Scale) -> Iterator[Workload]:

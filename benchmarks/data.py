@@ -30,10 +30,9 @@ class Scale:
     """How large everything is."""
 
     name: str
-    shape: Shape  # of most arrays
-    wide: Shape  # of the arrays with the largest shards: at least two of them
+    shape: Shape
     chunks: dict[str, Shape]  # by the name of their size
-    grid: Shape  # inner chunks in a shard
+    grids: dict[str, Shape]  # inner chunks in a shard, by the name of their size
     points: int  # single elements that are read
     slow_points: int  # where one costs a whole chunk, or an open
     nodes: int  # arrays in the group that is listed
@@ -45,14 +44,14 @@ class Scale:
 
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
-FULL = Scale("full", (16384, 16384), (16384, 16384), CHUNKS, (32, 32), 2000, 500, 2000, 50, 7, 4.0, 2, 20.0)
-QUICK = Scale("quick", (4096, 8192), (8192, 8192), CHUNKS, (32, 32), 500, 100, 500, 20, 3, 0.3, 1, 1.0)
+FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 7, 4.0, 2, 20.0)
+# shards of half the length, where there would be less than one for each thread
+QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 0.3, 1, 0.5)
 TINY = Scale(
     "tiny",
     (128, 256),
-    (128, 256),
     {"8K": (8, 8), "64K": (16, 32), "1M": (64, 128), "4M": (128, 256)},
-    (4, 4),
+    {"8K": (4, 4), "64K": (4, 4)},
     *(8, 4, 5, 3, 1, 0.0, 1, 0.0),
 )
 
@@ -133,7 +132,7 @@ def layout(scale: Scale, size: str, codec: str) -> Layout:
 
 def sharded(scale: Scale, size: str, codec: str) -> Layout:
     """Inner chunks of a size, in shards."""
-    return Layout(scale.wide if size == "64K" else scale.shape, scale.chunks[size], codec, scale.grid)
+    return Layout(scale.shape, scale.chunks[size], codec, scale.grids[size])
 
 
 def image(shape: Shape) -> Array:

@@ -4,7 +4,7 @@ Rules
 - In every round each contestant has one turn; who begins changes from round to round.
 - The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
 - Rounds go on until there are enough of them and the workload has run for a while.
-- Whoever has used up its time and is more than three times slower than the fastest gets no further turns.
+- Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks.workloads import Workload, WrongResult
 from benchmarks.workspace import Workspace
 
 FAR_BEHIND = 3.0
+LEAST_TURNS = 2  # before anybody is left behind: one may have been disturbed
 MOST_ROUNDS = 10  # as a multiple of the rounds that are asked for
 
 Progress = Callable[[str], None]
@@ -72,7 +73,7 @@ def _turns(result: Result, count: int, scale: Scale) -> Iterable[str]:
     names = []
     for name, entry in result.items():
         slow = entry.best is not None and entry.best > FAR_BEHIND * fastest and entry.spent > scale.budget
-        if entry.status == "ok" and not (count and slow):
+        if entry.status == "ok" and not (slow and len(entry.times) >= LEAST_TURNS):
             names.append(name)
     start = count % max(1, len(names))
     return names[start:] + names[:start]

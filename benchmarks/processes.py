@@ -4,7 +4,7 @@ Rules
 - Every process has its byte code cached, in the run's own directory: the first start, which fills it, does not count.
 - Peak memory is what a process needs beyond what it had before the operation, and beyond the array that it returns.
 
-`python -m benchmarks.processes CONTESTANT read|write PATH IMAGE ROWS` is the process whose memory is measured.
+`python -m benchmarks.processes CONTESTANT read|write PATH IMAGE` is the process whose memory is measured.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def python(space: Workspace, *arguments: str) -> str:
     command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=HOME, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(arguments)[:200]}: {done.stderr.strip()}")
+        raise RuntimeError(f"a process failed: {done.stderr.strip().splitlines()[-1]}")
     return done.stdout
 
 
@@ -66,7 +66,7 @@ class ColdRead(ColdImport, ArrayWorkload):
         return contestant.cold_read.format(path=space.array(self.layout), i=i, j=j)
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        same(int(result), space.image(self.layout)[elements(space, self.layout)[0]])
+        same(int(result), space.data[elements(space, self.layout)[0]])
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ class PeakMemory(ArrayWorkload):
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
         path = space.array(self.layout) if self.operation == "read" else space.empty(self.layout)
-        arguments = (contestant.name, self.operation, path, space.data_file, str(self.layout.shape[0]))
+        arguments = (contestant.name, self.operation, path, space.data_file)
         return lambda: (float(python(space, "-m", "benchmarks.processes", *arguments)), path)
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
         if self.operation == "write":
-            same(space.content(self.layout, result[1]), space.image(self.layout))
+            same(space.content(self.layout, result[1]), space.data)
 
 
 def resident() -> int:
@@ -115,12 +115,12 @@ def _status(name: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def measure(name: str, operation: str, path: str, image: str, rows: int) -> float:
+def measure(name: str, operation: str, path: str, image: str) -> float:
     """MiB of memory beyond the array itself."""
     contestant = load(name)
     with contestant.session():
         array = contestant.open(path, write=operation == "write")
-        data = np.load(image)[:rows]
+        data = np.load(image)
         if operation == "read":
             expected = data.copy()
             del data
@@ -138,4 +138,4 @@ def measure(name: str, operation: str, path: str, image: str, rows: int) -> floa
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    print(measure(given[0], given[1], given[2], given[3], int(given[4])))
+    print(measure(given[0], given[1], given[2], given[3]))

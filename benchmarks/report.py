@@ -72,6 +72,7 @@ def to_json(about: Mapping[str, Any], results: Results) -> dict[str, Any]:
             "unit": workload.unit,
             "reference": workload.reference,
             "goal": workload.goal,
+            "lead": workload.lead,
             "entries": {name: summary(entry) for name, entry in result.items()},
             "ratios": ratios(workload, result),
             "best_peer": best_peer(result),
@@ -115,8 +116,8 @@ zstd at level {about["zstd_level"]} makes chunks smaller by: {ratio}.
 
 The reference has the time of one operation, everybody else a multiple of it (the minimum of all rounds; less is
 better). `-`: cannot do it. `{ATOMIC}`: writes under a temporary name and renames; the others overwrite. *ahead*: how
-many times zarrlite is faster than the best peer. *goal*: the multiple that zarrlite is to reach. The README says what
-is timed.
+many times zarrlite is faster than the best peer. *goal*: the multiple, or the lead, that zarrlite is to reach. The
+README says what is timed.
 
 ![multiples of the limit]({picture})"""
     lines = [head]
@@ -139,8 +140,13 @@ def _table(rows: list[tuple[Workload, Result]]) -> Iterable[str]:
             lead = ahead(entries)
             cells += [best_peer(entries) or "", "" if lead is None else f"{lead:.2f}"]
         if timed:
-            cells.append("" if workload.goal is None else f"{workload.goal:.2f}")
+            cells.append(_goal(workload))
         yield "| " + " | ".join(cells) + " |"
+
+
+def _goal(workload: Workload) -> str:
+    multiple = [] if workload.goal is None else [f"{workload.goal:.2f}"]
+    return ", ".join(multiple + ([] if workload.lead is None else [f"{workload.lead:g} ahead"]))
 
 
 def cell(workload: Workload, result: Result, name: str) -> str:

@@ -40,6 +40,7 @@ class Workload(ABC):
     section: str
     layout: Layout | None = None
     goal: float | None = None  # zarrlite's time as a multiple of the reference's, to be reached
+    lead: float | None = None  # how many times faster than the best peer zarrlite is to be
 
     reference = "limit"
     unit = "s"
@@ -71,7 +72,7 @@ class Workload(ABC):
         return 1
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        """Whether what is written replaces what was there at once."""
+        """Whether files are replaced as a whole, by renaming."""
         return contestant.atomic
 
 
@@ -85,6 +86,9 @@ class ArrayWorkload(Workload):
     def existing(self, space: Workspace, contestant: Contestant) -> Any:
         return space.array(self.layout) if self.place == "disk" else space.memory(self.layout, contestant)
 
+    def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
+        return contestant.atomic and self.place == "disk"
+
 
 class FullRead(ArrayWorkload):
     """Read all of an array."""
@@ -94,7 +98,7 @@ class FullRead(ArrayWorkload):
         return lambda: contestant.get(array, [...])
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        same(result[0], space.image(self.layout))
+        same(result[0], space.data)
 
 
 class FullWrite(ArrayWorkload):
@@ -109,7 +113,7 @@ class FullWrite(ArrayWorkload):
         else:
             place = space.empty(self.layout)
         array = contestant.open(place, write=True)
-        data = space.image(self.layout)
+        data = space.data
 
         def run() -> Any:
             contestant.put(array, [...], [data])
@@ -119,7 +123,7 @@ class FullWrite(ArrayWorkload):
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
         path = result if isinstance(result, str) else space.store(contestant.files(result))
-        same(space.content(self.layout, path), space.image(self.layout))
+        same(space.content(self.layout, path), space.data)
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class Reads(ArrayWorkload):
         return lambda: get(array, selections)
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        data = space.image(self.layout)
+        data = space.data
         selections = self.selections(space)
         for selection, found in zip(selections, result, strict=True):
             same(found, data[np.ix_(*selection)] if self.what == "orthogonal" else data[selection])
@@ -177,7 +181,7 @@ class Update(ArrayWorkload):
         path = space.copy(self.layout)
         array = contestant.open(path, write=True, strategy=self.strategy)
         selections = inner_chunks(space, self.layout)[: self.operations(space, entrant)]
-        values = [np.ascontiguousarray(space.image(self.layout)[selection][::-1]) for selection in selections]
+        values = [np.ascontiguousarray(space.data[selection][::-1]) for selection in selections]
 
         def run() -> str:
             contestant.put(array, selections, values)
@@ -186,7 +190,7 @@ class Update(ArrayWorkload):
         return run
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        expected = space.image(self.layout).copy()
+        expected = space.data.copy()
         for selection in inner_chunks(space, self.layout)[: self.operations(space, contestant.name)]:
             expected[selection] = expected[selection][::-1].copy()
         same(space.content(self.layout, result), expected)

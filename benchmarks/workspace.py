@@ -29,13 +29,14 @@ class Workspace:
         self._made: dict[Layout, str] = {}
         self._count = 0
         self._new: list[str] = []
-        self._memory: dict[str, Any] = {}
+        self._memory: dict[str, Any] = {}  # the array of the current workload, by contestant
+        self._files: dict[str, bytes] = {}  # and by key
         self.started: set[tuple[str, str]] = set()  # which processes have their byte code
 
     @cached_property
     def data(self) -> Array:
         """The whole image."""
-        return image(self.scale.wide)
+        return image(self.scale.shape)
 
     @cached_property
     def data_file(self) -> str:
@@ -43,10 +44,6 @@ class Workspace:
         path = f"{self.root}/image.npy"
         np.save(path, self.data)
         return path
-
-    def image(self, layout: Layout) -> Array:
-        """The part of the image that an array has."""
-        return self.data[: layout.shape[0], : layout.shape[1]]
 
     def directory(self) -> str:
         """A new directory, which `remove_new` removes."""
@@ -80,7 +77,7 @@ class Workspace:
         if layout not in self._made:
             path = self._kept(self.empty(layout))
             writer = load(_maker(layout))
-            writer.put(writer.open(path, write=True), [...], [self.image(layout)])
+            writer.put(writer.open(path, write=True), [...], [self.data])
             if layout.nbytes > 2**24:
                 os.sync()  # writing it back must not disturb what is timed
             self._made[layout] = path
@@ -115,12 +112,14 @@ class Workspace:
     def memory(self, layout: Layout, contestant: Contestant) -> Any:
         """An array with all its chunks in memory, to be read only."""
         if contestant.name not in self._memory:
-            self._memory[contestant.name] = contestant.memory(self.files(layout))
+            self._files = self._files or self.files(layout)
+            self._memory[contestant.name] = contestant.memory(self._files)
         return self._memory[contestant.name]
 
     def keep(self, layouts: Collection[Layout]) -> None:
         """Remove the other arrays, and those in memory."""
         self._memory.clear()
+        self._files = {}
         for made in [made for made in self._made if made not in layouts]:
             shutil.rmtree(self._made.pop(made))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.contestants.base import Contestant
 from benchmarks.data import Array
-from benchmarks.limit.chunks import Chunks, Files, Values
+from benchmarks.limit.chunks import Chunks, MemoryChunks
 from benchmarks.limit.shards import Shards
 from benchmarks.limit.tools import READ
 
@@ -46,18 +46,18 @@ print(numpy.frombuffer(data, "<u2").reshape(h, w)[{i} % h, {j} % w])
 """
 
     def memory(self, files: Mapping[str, bytes]) -> Any:
-        return Values(files)
+        return dict(files)
 
     def files(self, place: Any) -> dict[str, bytes]:
-        return dict(place.values)
+        return dict(place)
 
     def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
-        if isinstance(place, Values):
-            return Chunks(place, json.loads(place.values["zarr.json"]))
+        if isinstance(place, dict):
+            return MemoryChunks(place, json.loads(place["zarr.json"]))
         document = _document(place)
         if document["codecs"][0]["name"] == "sharding_indexed":
             return Shards(place, document, strategy)
-        return Chunks(Files(place), document)
+        return Chunks(place, document)
 
     def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
         if selections[0] is ...:

@@ -1,189 +1,209 @@
-"""The limit for arrays of chunks that have a key each, on disk and in memory."""
+"""The limit for arrays of chunks that have a key each, on disk and in memory.
+
+Rules
+- Loops are tight: what can be made before a loop is. Two threads that need Python for long get into each other's way.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
+import google_crc32c
 import numpy as np
 
 from benchmarks.data import Array
-from benchmarks.limit.tools import DTYPE, READ, WRITE, checked, checksum, compressor, decompress, pull, scratch
+from benchmarks.limit.tools import DTYPE, READ, WRITE, checksum, compressor, decompressor, pull, scratch
 
 SLACK = 2**16  # more than zstd and a checksum add to what cannot be compressed
-Piece = tuple[int, Any, slice]
+Jobs = Iterator[tuple[int, int]]
 
 
-class Files:
-    """Values on disk."""
+class Piece(NamedTuple):
+    """What is taken of a chunk along an axis."""
 
-    def __init__(self, root: str) -> None:
-        self.root = root
-        self.prefix = root + "/"
-
-    def fetch(self, key: str, most: int) -> Any:
-        buffer = scratch("fetched", most)
-        fd = os.open(self.prefix + key, READ)
-        n = os.readv(fd, [buffer])
-        os.close(fd)
-        return buffer[:n]
-
-    def fetch_range(self, key: str, start: int, nbytes: int) -> Array:
-        fd = os.open(self.prefix + key, READ)
-        data = os.pread(fd, nbytes, start)
-        os.close(fd)
-        return np.frombuffer(data, "u1")
-
-    def pack(self, block: Array) -> Any:
-        packed = scratch("packed", block.nbytes)
-        packed.view(DTYPE).reshape(block.shape)[...] = block
-        return packed
-
-    def store(self, key: str, parts: Sequence[Any]) -> None:
-        fd = os.open(self.prefix + key, WRITE, 0o666)
-        os.writev(fd, parts)
-        os.close(fd)
-
-    def make_rows(self, rows: int) -> None:
-        """The directories of chunk keys."""
-        os.makedirs(self.prefix + "c", exist_ok=True)
-        for i in range(rows):
-            os.mkdir(f"{self.prefix}c/{i}")
-
-
-class Values:
-    """Values in memory."""
-
-    def __init__(self, values: Mapping[str, bytes]) -> None:
-        self.values = dict(values)
-
-    def fetch(self, key: str, most: int) -> Any:
-        return np.frombuffer(self.values[key], "u1")
-
-    def fetch_range(self, key: str, start: int, nbytes: int) -> Array:
-        return np.frombuffer(self.values[key], "u1", nbytes, start)
-
-    def pack(self, block: Array) -> Any:
-        return block.tobytes()
-
-    def store(self, key: str, parts: Sequence[bytes]) -> None:
-        self.values[key] = parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def make_rows(self, rows: int) -> None:
-        """Nothing to make."""
+    number: int  # of the chunk
+    inside: Any  # a slice or an array
+    start: int  # of what is inside
+    stop: int
+    moved: Any  # what is inside, counted from there
+    to: slice  # where it goes
 
 
 class Chunks:
-    """An array of chunks, each under its own key."""
+    """An array of chunks on disk."""
 
-    def __init__(self, store: Files | Values, document: dict[str, Any]) -> None:
-        self.store = store
+    def __init__(self, place: Any, document: dict[str, Any]) -> None:
+        self.place = place  # a path
         self.shape = tuple(document["shape"])
         self.chunk = tuple(document["chunk_grid"]["configuration"]["chunk_shape"])
         self.zstd = len(document["codecs"]) > 1
         self.nbytes = self.chunk[0] * self.chunk[1] * 2
+        self._decode: Callable[[str], Any] | None = None
 
-    def decode(self, key: str) -> Any:
-        """A whole chunk, in memory that the next one overwrites."""
-        if self.zstd:
-            decoded = scratch("decoded", self.nbytes)
-            decompress(checked(self.store.fetch(key, self.nbytes + SLACK)), decoded)
-        else:
-            decoded = self.store.fetch(key, self.nbytes)
-        return decoded.view(DTYPE).reshape(self.chunk)
+    def _decoder(self) -> Callable[[str], Any]:
+        """A function from keys to chunks, for one thread; each chunk overwrites the one before."""
+        root, buffer = f"{self.place}/", scratch("fetched", self.nbytes + SLACK)
+        buffers, value = [buffer], google_crc32c.value
+        decoded = scratch("decoded", self.nbytes)
+        shaped = decoded.view(DTYPE).reshape(self.chunk)
+        stream, nbytes = decompressor().stream_reader, self.nbytes
+
+        def decode(key: str) -> Any:
+            fd = os.open(root + key, READ)
+            n = os.readv(fd, buffers) - 4
+            os.close(fd)
+            frame = buffer[:n]
+            if value(frame) != int.from_bytes(buffer[n : n + 4], "little") or stream(frame).readinto(decoded) != nbytes:
+                raise ValueError("checksum or length")
+            return shaped
+
+        return decode
 
     def element(self, i: int, j: int) -> Any:
         h, w = self.chunk
-        key = f"c/{i // h}/{j // w}"
         if self.zstd:
-            return self.decode(key)[i % h, j % w]
-        return self.store.fetch_range(key, (i % h * w + j % w) * 2, 2).view(DTYPE)[0]
+            self._decode = self._decode or self._decoder()
+            return self._decode(f"c/{i // h}/{j // w}")[i % h, j % w]
+        fd = os.open(f"{self.place}/c/{i // h}/{j // w}", READ)
+        data = os.pread(fd, 2, (i % h * w + j % w) * 2)
+        os.close(fd)
+        return np.frombuffer(data, DTYPE)[0]
 
     def read(self) -> Array:
         out = np.empty(self.shape, DTYPE)
-        h, w = self.chunk
-
-        def work(jobs: Iterator[tuple[int, int]]) -> None:
-            for i, j in jobs:
-                out[i * h : i * h + h, j * w : j * w + w] = self.decode(f"c/{i}/{j}")
-
-        pull(work, self._all(), out.nbytes)
+        work = self._read_zstd if self.zstd else self._read_raw
+        pull(lambda jobs: work(jobs, out), self._all(), out.nbytes)
         return out
 
+    def _read_zstd(self, jobs: Jobs, out: Array) -> None:
+        (h, w), decode = self.chunk, self._decoder()
+        for i, j in jobs:
+            out[i * h : i * h + h, j * w : j * w + w] = decode(f"c/{i}/{j}")
+
+    def _read_raw(self, jobs: Jobs, out: Array) -> None:
+        (h, w), buffer = self.chunk, scratch("fetched", self.nbytes)
+        root, buffers, shaped = self.place, [buffer], buffer.view(DTYPE).reshape(self.chunk)
+        for i, j in jobs:
+            fd = os.open(f"{root}/c/{i}/{j}", READ)
+            os.readv(fd, buffers)
+            os.close(fd)
+            out[i * h : i * h + h, j * w : j * w + w] = shaped
+
     def write(self, values: Array) -> None:
-        h, w = self.chunk
-        store = self.store
+        os.makedirs(f"{self.place}/c", exist_ok=True)
+        for i in range(self.shape[0] // self.chunk[0]):
+            os.mkdir(f"{self.place}/c/{i}")
+        pull(lambda jobs: self._write(jobs, values), self._all(), values.nbytes)
 
-        def work(jobs: Iterator[tuple[int, int]]) -> None:
-            for i, j in jobs:
-                packed = store.pack(values[i * h : i * h + h, j * w : j * w + w])
-                if self.zstd:
-                    frame = compressor().compress(packed)
-                    store.store(f"c/{i}/{j}", (frame, checksum(frame)))
-                else:
-                    store.store(f"c/{i}/{j}", (packed,))
-
-        store.make_rows(self.shape[0] // h)
-        pull(work, self._all(), values.nbytes)
+    def _write(self, jobs: Jobs, values: Array) -> None:
+        (h, w), packed = self.chunk, scratch("packed", self.nbytes)
+        root, shaped, compress = self.place, packed.view(DTYPE).reshape(self.chunk), compressor().compress
+        parts: Any = (packed,)
+        for i, j in jobs:
+            shaped[...] = values[i * h : i * h + h, j * w : j * w + w]
+            if self.zstd:
+                frame = compress(packed)
+                parts = (frame, checksum(frame))
+            fd = os.open(f"{root}/c/{i}/{j}", WRITE, 0o666)
+            os.writev(fd, parts)
+            os.close(fd)
 
     def _all(self) -> list[tuple[int, int]]:
         h, w = self.chunk
         return [(i, j) for i in range(self.shape[0] // h) for j in range(self.shape[1] // w)]
 
     def select(self, selection: tuple[Any, Any]) -> Any:
-        """Rows by columns, each a number, a slice or an array of sorted numbers."""
+        """Rows by columns: numbers and slices, or two arrays of sorted numbers."""
         rows, columns = (split(by, n, c) for by, n, c in zip(selection, self.shape, self.chunk, strict=True))
-        out = np.empty((rows[-1][2].stop, columns[-1][2].stop), DTYPE)
+        if not isinstance(selection[0], (int, slice)):  # numpy wants the one array to stand, the other to lie
+            rows = [row._replace(inside=row.inside[:, None], moved=row.moved[:, None]) for row in rows]
+        out = np.empty((rows[-1].to.stop, columns[-1].to.stop), DTYPE)
         jobs = [(row, column) for row in rows for column in columns]
-
-        def work(shared: Iterator[tuple[Piece, Piece]]) -> None:
-            for (i, inside, to_rows), (j, across, to_columns) in shared:
-                out[to_rows, to_columns] = self._part(f"c/{i}/{j}", inside, across)
-
-        pull(work, jobs, len(jobs) * self.nbytes if self.zstd else out.nbytes)
+        if self.zstd:
+            pull(lambda shared: self._select_zstd(shared, out), jobs, len(jobs) * self.nbytes)
+        else:
+            self._select_raw(iter(jobs), out)  # a second thread would only be in the way
         return out[tuple(0 if isinstance(by, int) else slice(None) for by in selection)]
 
-    def _part(self, key: str, rows: Any, columns: Any) -> Any:
-        """A part of a chunk. Of raw ones only the rows between are read, and of one row only the columns between."""
-        if self.zstd:
-            return self.decode(key)[rows][:, columns]
-        w = self.chunk[1]
-        (top, bottom), (left, right) = ends(rows), ends(columns)
-        if bottom - top > 1:
-            left, right = 0, w
-        data = self.store.fetch_range(key, (top * w + left) * 2, ((bottom - top - 1) * w + right - left) * 2)
-        return data.view(DTYPE).reshape(bottom - top, right - left)[moved(rows, top)][:, moved(columns, left)]
+    def _select_zstd(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
+        decode = self._decoder()
+        for row, column in jobs:
+            out[row.to, column.to] = decode(f"c/{row.number}/{column.number}")[row.inside, column.inside]
+
+    def _select_raw(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
+        """Only the rows between are read, and of a single row only the columns between."""
+        root, w = self.place, self.chunk[1]
+        for row, column in jobs:
+            fd = os.open(f"{root}/c/{row.number}/{column.number}", READ)
+            if row.stop - row.start == 1:
+                data = os.pread(fd, (column.stop - column.start) * 2, (row.start * w + column.start) * 2)
+                part = np.frombuffer(data, DTYPE).reshape(1, -1)[row.moved, column.moved]
+            else:
+                data = os.pread(fd, (row.stop - row.start) * w * 2, row.start * w * 2)
+                part = np.frombuffer(data, DTYPE).reshape(-1, w)[row.moved, column.inside]
+            os.close(fd)
+            out[row.to, column.to] = part
+
+
+class MemoryChunks(Chunks):
+    """An array of chunks in a dict."""
+
+    def _read_zstd(self, jobs: Jobs, out: Array) -> None:
+        (h, w), decoded = self.chunk, scratch("decoded", self.nbytes)
+        shaped, stream = decoded.view(DTYPE).reshape(self.chunk), decompressor().stream_reader
+        for i, j in jobs:
+            data = np.frombuffer(self.place[f"c/{i}/{j}"], "u1")
+            frame = data[:-4]
+            if google_crc32c.value(frame) != int.from_bytes(data[-4:], "little"):
+                raise ValueError("checksum")
+            if stream(frame).readinto(decoded) != self.nbytes:
+                raise ValueError("length")
+            out[i * h : i * h + h, j * w : j * w + w] = shaped
+
+    def _read_raw(self, jobs: Jobs, out: Array) -> None:
+        h, w = self.chunk
+        for i, j in jobs:
+            data = np.frombuffer(self.place[f"c/{i}/{j}"], DTYPE)
+            out[i * h : i * h + h, j * w : j * w + w] = data.reshape(h, w)
+
+    def write(self, values: Array) -> None:
+        pull(lambda jobs: self._write(jobs, values), self._all(), values.nbytes)
+
+    def _write(self, jobs: Jobs, values: Array) -> None:
+        (h, w), packed = self.chunk, scratch("packed", self.nbytes)
+        shaped, compress = packed.view(DTYPE).reshape(self.chunk), compressor().compress
+        for i, j in jobs:
+            block = values[i * h : i * h + h, j * w : j * w + w]
+            if self.zstd:
+                shaped[...] = block
+                frame = compress(packed)
+                self.place[f"c/{i}/{j}"] = frame + checksum(frame)
+            else:
+                self.place[f"c/{i}/{j}"] = block.tobytes()
 
 
 def split(by: Any, length: int, chunk: int) -> list[Piece]:
-    """The chunks along an axis: their number, what is taken of them and where it goes."""
-    if isinstance(by, int):
-        return [(by // chunk, slice(by % chunk, by % chunk + 1), slice(0, 1))]
+    """What a number, a slice or an array of sorted numbers takes of the chunks along an axis."""
     pieces: list[Piece] = []
-    if isinstance(by, slice):
-        start, stop, step = by.indices(length)
+    if isinstance(by, (int, slice)):
+        start, stop, step = by.indices(length) if isinstance(by, slice) else (by, by + 1, 1)
         done = 0
         while start < stop:
             n = start // chunk
             end = min(stop, (n + 1) * chunk)
             count = -((start - end) // step)
-            pieces.append((n, slice(start - n * chunk, end - n * chunk, step), slice(done, done + count)))
+            first, last = start - n * chunk, end - n * chunk
+            to = slice(done, done + count)
+            pieces.append(Piece(n, slice(first, last, step), first, last, slice(0, last - first, step), to))
             start, done = start + count * step, done + count
         return pieces
     cuts = np.searchsorted(by, np.arange(0, length + chunk, chunk)).tolist()
     for n, (a, b) in enumerate(itertools.pairwise(cuts)):
         if a < b:
-            pieces.append((n, by[a:b] - n * chunk, slice(a, b)))
+            inside = by[a:b] - n * chunk
+            first, last = int(inside[0]), int(inside[-1]) + 1
+            pieces.append(Piece(n, inside, first, last, inside - first, slice(a, b)))
     return pieces
-
-
-def ends(by: Any) -> tuple[int, int]:
-    """Where a slice or an array of sorted numbers begins and ends."""
-    return (by.start, by.stop) if isinstance(by, slice) else (int(by[0]), int(by[-1]) + 1)
-
-
-def moved(by: Any, start: int) -> Any:
-    """The same numbers counted from a start."""
-    return slice(by.start - start, by.stop - start, by.step) if isinstance(by, slice) else by - start

@@ -151,8 +151,10 @@ class Shards:
             raise ValueError("checksum")
         decoded = scratch("decoded", len(bounds) * self.nbytes)
         if self.nbytes > SMALL:
-            for n, (a, b) in enumerate(bounds):
-                decompress(data[a:b], decoded[n * self.nbytes : (n + 1) * self.nbytes])
+            stream = decompressor().stream_reader
+            for (a, b), target in zip(bounds, decoded.reshape(-1, self.nbytes), strict=True):
+                if stream(data[a:b]).readinto(target) != self.nbytes:
+                    raise ValueError("length")
         else:
             self._decompress_many(data, np.stack([starts, lengths - 4], 1), decoded)
         return decoded.view(DTYPE).reshape(shape)
