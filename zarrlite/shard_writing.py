@@ -18,7 +18,7 @@ Rules
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from zarrlite.source import ByteSource
 STRATEGIES: Final = ("rewrite", "in-place", "append")
 MAX_CHUNKS: Final = 2**20  # of a shard that is written
 MAX_HEADER: Final = 2**31
+FEW: Final = 8  # chunks that are looked at one by one
 ORDERS: Final = ("row-major", "column-major", "morton")
 Table = np.ndarray[Any, Any]
 
@@ -174,29 +175,31 @@ class ShardWriter:
     ) -> list[Piece] | None:
         """Each chunk where the old one is; None: one does not fit there."""
         pieces: list[Piece] = []
-        shared = _shared(table)
+        shared = _shared(table, changes)
         for i, chunk in changes.items():
             if chunk is None:
                 table[i] = ABSENT
                 continue
             entry = index.entry(i)
-            if entry is None or len(chunk) > entry[1] or sum(entry) > end or shared[i]:
+            if entry is None or len(chunk) > entry[1] or sum(entry) > end or i in shared:
                 return None
             pieces.append((entry[0], chunk))
             table[i] = entry[0], len(chunk)
         return pieces
 
 
-def _shared(table: Table) -> Table:
-    """For each chunk whether another one has bytes in its place: overlapping entries are not forbidden."""
+def _shared(table: Table, numbers: Collection[int]) -> set[int]:
+    """Those chunks in whose place another one has bytes, for overlapping entries are not forbidden; or some more."""
     starts, lengths = table[:, 0], np.where(table[:, 1] == ABSENT, np.uint64(0), table[:, 1])
-    order = np.argsort(starts, kind="stable")
     with np.errstate(over="ignore"):  # of entries that are damaged, and are not looked at here
-        first, last = starts[order], (starts + lengths)[order]
-    shared = np.zeros(len(table), bool)
-    shared[order[1:]] |= first[1:] < np.maximum.accumulate(last)[:-1]
-    shared[order[:-1]] |= last[:-1] > first[1:]
-    return shared
+        ends = starts + lengths
+    if len(numbers) <= FEW:
+        return {i for i in numbers if ((starts < ends[i]) & (ends > starts[i])).sum() > 1}
+    order = np.argsort(starts, kind="stable")
+    first, last = starts[order], ends[order]
+    before = first[1:] < np.maximum.accumulate(last)[:-1]
+    behind = last[:-1] > first[1:]
+    return {*order[1:][before].tolist(), *order[:-1][behind].tolist()}
 
 
 def _joined(pieces: Sequence[Piece]) -> list[Piece]:
