@@ -101,10 +101,10 @@ def _shards(scale: Scale) -> Iterator[Workload]:
             yield FullWrite(f"shard/write/{tail}", "Shards", form, {"zstd": 1.05, "raw": 1.2}[codec])
             for what in ("elements", "chunks"):
                 yield Reads(f"shard/{what}/{tail}", "Shards", form, *RANDOM[codec], what=what)
-            yield Update(f"shard/update/{tail}", UPDATES, form, lead=1.0)
+            yield Update(f"shard/update/{tail}", UPDATES, form.alone(), lead=1.0)
             if codec == "raw":
                 for strategy in ("in-place", "append"):
-                    yield Update(f"shard/update/{tail}/{strategy}", UPDATES, form, lead=50.0, strategy=strategy)
+                    yield Update(f"shard/update/{tail}/{strategy}", UPDATES, form.alone(), lead=50.0, strategy=strategy)
 
 
 def _start(scale: Scale) -> Iterator[Workload]:
@@ -133,5 +133,7 @@ def _extensions(scale: Scale) -> Iterator[Workload]:
 
 
 def _shard_workload(what: str, form: Layout) -> Workload:
-    whole = {"read": FullRead, "write": FullWrite, "update": Update}
+    if what == "update":
+        return Update("", "", form.alone())
+    whole = {"read": FullRead, "write": FullWrite}
     return whole[what]("", "", form) if what in whole else Reads("", "", form, what=what)

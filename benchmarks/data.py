@@ -44,7 +44,7 @@ class Scale:
 
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
-FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 7, 4.0, 2, 20.0)
+FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 5, 4.0, 2, 20.0)
 # shards of half the length, where there would be less than one for each thread
 QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 0.3, 1, 0.5)
 TINY = Scale(
@@ -79,6 +79,10 @@ class Layout:
 
     def as_kind(self, kind: str) -> Layout:
         return replace(self, kind=kind)
+
+    def alone(self) -> Layout:
+        """An array with just one shard."""
+        return replace(self, shape=self.outer)
 
     def document(self) -> dict[str, Any]:
         """The zarr.json of the array."""

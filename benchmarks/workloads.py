@@ -95,6 +95,7 @@ class FullRead(ArrayWorkload):
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
         array = contestant.open(self.existing(space, contestant))
+        space.warm(self.layout)
         return lambda: contestant.get(array, [...])
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
@@ -114,6 +115,7 @@ class FullWrite(ArrayWorkload):
             place = space.empty(self.layout)
         array = contestant.open(place, write=True)
         data = space.data
+        space.warm(self.layout)
 
         def run() -> Any:
             contestant.put(array, [...], [data])
@@ -168,11 +170,14 @@ class Update(ArrayWorkload):
     strategy: str = "rewrite"
     writes = True
 
+    def _selections(self, space: Workspace, contestant: str) -> list[Any]:
+        return inner_chunks(space, self.layout)[: 2 if self._rewrites(contestant) else space.scale.patches]
+
     def _rewrites(self, contestant: str) -> bool:
         return self.strategy == "rewrite" or contestant not in ("limit", "zarrlite")
 
     def operations(self, space: Workspace, entrant: str) -> int:
-        return 2 if self._rewrites(entrant) else space.scale.patches
+        return len(self._selections(space, entrant))
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
         return contestant.atomic and self._rewrites(contestant.name)
@@ -180,8 +185,9 @@ class Update(ArrayWorkload):
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
         path = space.copy(self.layout)
         array = contestant.open(path, write=True, strategy=self.strategy)
-        selections = inner_chunks(space, self.layout)[: self.operations(space, entrant)]
-        values = [np.ascontiguousarray(space.data[selection][::-1]) for selection in selections]
+        selections = self._selections(space, contestant.name)
+        values = [np.ascontiguousarray(space.image(self.layout)[selection][::-1]) for selection in selections]
+        space.warm(self.layout)
 
         def run() -> str:
             contestant.put(array, selections, values)
@@ -190,8 +196,8 @@ class Update(ArrayWorkload):
         return run
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        expected = space.data.copy()
-        for selection in inner_chunks(space, self.layout)[: self.operations(space, contestant.name)]:
+        expected = space.image(self.layout).copy()
+        for selection in self._selections(space, contestant.name):
             expected[selection] = expected[selection][::-1].copy()
         same(space.content(self.layout, result), expected)
 

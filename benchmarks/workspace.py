@@ -38,6 +38,10 @@ class Workspace:
         """The whole image."""
         return image(self.scale.shape)
 
+    def image(self, layout: Layout) -> Array:
+        """The part of the image that an array has."""
+        return self.data[: layout.shape[0], : layout.shape[1]]
+
     @cached_property
     def data_file(self) -> str:
         """The image in a file, for other processes."""
@@ -77,7 +81,7 @@ class Workspace:
         if layout not in self._made:
             path = self._kept(self.empty(layout))
             writer = load(_maker(layout))
-            writer.put(writer.open(path, write=True), [...], [self.data])
+            writer.put(writer.open(path, write=True), [...], [self.image(layout)])
             if layout.nbytes > 2**24:
                 os.sync()  # writing it back must not disturb what is timed
             self._made[layout] = path
@@ -92,6 +96,19 @@ class Workspace:
     def _kept(self, path: str) -> str:
         self._new.remove(path)
         return path
+
+    def warm(self, layout: Layout) -> None:
+        """Touch what a full read or write will need, so that nobody waits for memory that a host has taken back.
+
+        On virtual machines fresh memory can cost ten times as much at one moment as at the next, and files can drop out
+        of the page cache. Memory that has just been freed is given out first.
+        """
+        buffer: Any = np.empty(layout.nbytes * 5 // 4, "u1")
+        buffer.fill(1)
+        for directory, _, names in os.walk(self._made.get(layout, "")):
+            for name in names:
+                with open(os.path.join(directory, name), "rb", buffering=0) as file:
+                    file.readinto(buffer)
 
     def copy(self, layout: Layout) -> str:
         """An array with all its chunks, to be changed."""
