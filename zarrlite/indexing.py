@@ -19,6 +19,7 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selection import Array, Part, Points, Selection, Shape, Span
 
 Index = Any
+_BOUNDS = {int, type(None)}
 
 
 class Request(NamedTuple):
@@ -178,11 +179,8 @@ def simple(index: Index, shape: Shape) -> Request | None:
             if not -n <= item < n:
                 return None
             spans.append(Span(item % n, 1))
-        elif type(item) is slice and item.step is None:
-            try:
-                start, stop, _ = item.indices(n)
-            except TypeError:
-                return None
+        elif type(item) is slice and item.step is None and {type(item.start), type(item.stop)} <= _BOUNDS:
+            start, stop, _ = item.indices(n)
             length = max(0, stop - start)
             spans.append(Span(start if length else 0, length))
             final.append(length)
