@@ -109,14 +109,13 @@ def _shards(scale: Scale) -> Iterator[Workload]:
 
 def _start(scale: Scale) -> Iterator[Workload]:
     yield ColdImport("cold/import", STARTING, goal=1.2)
-    for codec in CODECS:
-        yield ColdRead(f"cold/element/64K/{codec}", STARTING, layout(scale, "64K", codec))
+    yield ColdRead("cold/element/64K/zstd", STARTING, layout(scale, "64K", "zstd"))
     yield OpenAll("open-all", STARTING, goal=2.0)
     yield Members("list", STARTING, goal=2.0)
 
 
 def _memory(scale: Scale) -> Iterator[Workload]:
-    forms = {"1M": layout(scale, "1M", "zstd"), "4M": layout(scale, "4M", "zstd")}
+    forms = {"1M": layout(scale, "1M", "zstd")}
     forms |= {f"shard/{size}": sharded(scale, size, "zstd") for size in ("8K", "64K")}
     for name, form in forms.items():
         for operation in ("read", "write"):

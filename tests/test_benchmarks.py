@@ -24,7 +24,7 @@ from benchmarks.workspace import Workspace
 pytestmark = pytest.mark.filterwarnings("ignore")  # what peers warn of is their own affair
 
 # one process for each contestant: the same layouts are read and written in this process
-SLOW = re.compile("peak/.*/(1M|4M|shard/64K)/|cold/element/.*/raw")
+SLOW = re.compile("peak/.*/(1M|shard/64K)/")
 WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if not SLOW.match(workload.name)}
 CANNOT = {
     "zarrs": re.compile("(read|write)/memory/|rows/|strided/|orthogonal/"),

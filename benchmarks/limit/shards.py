@@ -1,7 +1,7 @@
 """The limit for shards on disk.
 
 Rules
-- One read for the index of a shard, one for each block of inner chunks that lie together (about 512 KiB decoded), one
+- One read for the index of a shard, one for each block of inner chunks that lie together (about 1 MiB decoded), one
   numpy operation to spread a block over the result.
 - Small compressed chunks are decompressed, and compressed, dozens in one call.
 - An update rewrites the shard, or overwrites one chunk, or appends it and a new index, as the strategy says.
@@ -32,7 +32,7 @@ from benchmarks.limit.tools import (
     scratch,
 )
 
-BLOCK = 2**19  # decoded bytes that are handled at once
+BLOCK = 2**20  # decoded bytes that are handled at once
 SMALL = 2**15  # decoded bytes of a chunk up to which one call for many is faster
 Job = tuple[int, int, int, Array, tuple[int, int]]  # of a shard: descriptor, place, place, index; the first inner chunk
 
