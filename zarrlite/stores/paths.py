@@ -26,15 +26,15 @@ class Root:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._base = os.path.join(directory, "")
-        self._checked = {""}  # directories below the root
+        self._checked = {""}  # directories below the root, each with a "/" at its end
 
     def __reduce__(self) -> tuple[type[Root], tuple[str]]:
         return type(self), (self.directory,)  # what was checked here and now need not be so elsewhere
 
     def path(self, key: str) -> str:
         """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
-        directory, _, name = key.rpartition("/")
-        if directory not in self._checked or not name.isalnum():  # or else nothing can be wrong with it
+        directory, slash, name = key.rpartition("/")
+        if directory + slash not in self._checked or not name.isalnum():  # or else nothing can be wrong with it
             self._check_directories(_encodable(check_key(key)))
         return self._base + key
 
@@ -63,17 +63,14 @@ class Root:
         self._checked = {""}
 
     def _check_directories(self, key: str) -> None:
-        unchecked = []
-        directory = key.rpartition("/")[0]
-        while directory not in self._checked:
-            unchecked.append(directory)
-            directory = directory.rpartition("/")[0]
-        while unchecked and self._check_directory(unchecked.pop(), key):
-            pass
+        ends = [end for end, letter in enumerate(key, 1) if letter == "/"]
+        for directory in (key[:end] for end in ends):
+            if directory not in self._checked and not self._check_directory(directory, key):
+                break
 
     def _check_directory(self, directory: str, key: str) -> bool:
         """Whether a directory is there; refused if it is outside of the root."""
-        path = self._base + directory
+        path = self._base + directory[:-1]
         try:
             if stat.S_ISLNK(os.lstat(path).st_mode):
                 self._check_link(path, key)
