@@ -4,7 +4,8 @@ Rules
 - A value is written to a temporary file beside its path, which is renamed under the lock of the path (filelock.py).
 - Of several values all are written before the first is renamed; then they follow in order.
 - New files of one directory, one after the other, are renamed under one lock of that directory.
-- A directory that others remove meanwhile is made again; what fails leaves no temporary and no empty directory.
+- A directory that others remove meanwhile is made again for a single value; several fail, and can be stored again.
+- What fails leaves no temporary and no empty directory.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ class _New(NamedTuple):
     key: str
     path: str
     directory: str
-    value: Buffer
     temporary: str
 
 
@@ -40,12 +40,19 @@ def put(values: Iterable[tuple[str, Buffer]], root: Root, *, fsync: bool) -> Non
         for key, value in values:
             path = root.path(key)
             directory = path.rpartition("/")[0]
-            new.append(_New(key, path, directory, value, files.temporary_name(directory)))
-            _write(new[-1], fsync)
-        done = 0
+            new.append(_New(key, path, directory, files.temporary_name(directory)))
+            _write(new[-1], value, fsync)
+        done, attempts = 0, _ATTEMPTS
         while done < len(new):
             key = new[done].key
-            done += _rename_together(new, done) or _rename(new[done], root, fsync)
+            try:
+                done += _rename_together(new, done) or _rename(new[done], root, fsync)
+            except FileNotFoundError:  # a directory, or a temporary file, that others have removed
+                attempts -= 1
+                if len(new) > 1 or not attempts:
+                    raise
+                files.discard(new[0].temporary)
+                _write(new[0], value, fsync)
     except BaseException as error:
         for item in new:
             files.discard(item.temporary)  # gone, unless it was not renamed
@@ -58,15 +65,15 @@ def put(values: Iterable[tuple[str, Buffer]], root: Root, *, fsync: bool) -> Non
             files.sync_directory(directory)
 
 
-def _write(item: _New, fsync: bool) -> None:
+def _write(item: _New, value: Buffer, fsync: bool) -> None:
     """Write the temporary file."""
     for _ in range(_ATTEMPTS):
         try:
-            return files.write(item.temporary, item.value, fsync=fsync)
+            return files.write(item.temporary, value, fsync=fsync)
         except FileNotFoundError:
             with contextlib.suppress(FileNotFoundError):
                 files.make_directories(item.directory, fsync=fsync)
-    return files.write(item.temporary, item.value, fsync=fsync)
+    return files.write(item.temporary, value, fsync=fsync)
 
 
 def _rename_together(new: list[_New], first: int) -> int:
@@ -74,7 +81,7 @@ def _rename_together(new: list[_New], first: int) -> int:
     directory, done = new[first].directory, first
     if not is_new(new[first].path):
         return 0
-    with contextlib.suppress(FileNotFoundError), hold_directory(directory):
+    with hold_directory(directory):
         while done < len(new) and new[done].directory == directory and is_new(new[done].path):
             os.replace(new[done].temporary, new[done].path)
             done += 1
@@ -82,18 +89,9 @@ def _rename_together(new: list[_New], first: int) -> int:
 
 
 def _rename(item: _New, root: Root, fsync: bool) -> int:
-    """Rename one; again if its directory, or the temporary file itself, has been removed meanwhile."""
+    """Rename one."""
     if os.path.islink(item.path):
         root.leads_somewhere(item.path, item.key)  # or is refused
-    for attempt in range(_ATTEMPTS):
-        try:
-            if attempt:
-                files.discard(item.temporary)
-                _write(item, fsync)
-            with hold(item.path, root.directory, fsync=fsync) as lock:
-                lock.replace(item.temporary)
-            return 1
-        except FileNotFoundError:
-            if attempt == _ATTEMPTS - 1:
-                raise
+    with hold(item.path, root.directory, fsync=fsync) as lock:
+        lock.replace(item.temporary)
     return 1
