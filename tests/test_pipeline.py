@@ -38,7 +38,7 @@ from zarrlite.errors import ArgumentError, ChecksumError, DataError, MetadataErr
 from zarrlite.extension import Ignored
 from zarrlite.indexing import basic
 from zarrlite.pipeline import Pipeline, check_chain, parse_chain
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.ranges import ALL, Buffer, ByteRange, joined
 from zarrlite.selection import Selection, Span, everything
 from zarrlite.source import ByteSource, Held, Limit, Stored, Window
 
@@ -209,7 +209,7 @@ def test_any_chain_reads_parts_and_updates_parts_as_numpy_does(data: Any) -> Non
             assert not write_empty
             assert spec.is_fill(start)
         else:
-            assert equal(bound.read(Held(bytes(updated)), whole), start)
+            assert equal(bound.read(Held(joined(updated)), whole), start)
     written = bound.write(array)
     assert (written is None) == (not write_empty and spec.is_fill(array))
 

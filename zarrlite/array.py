@@ -165,6 +165,10 @@ class Array(Node):
         return result if fields is None else result[fields]
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        request = indexing.simple(index, self.metadata.shape)
+        if request is not None:
+            self._set(request, value)
+            return
         fields, index = indexing.split_fields(index, self.dtype)
         self._set(indexing.basic(index, self.shape), value, fields)
 

@@ -23,7 +23,7 @@ from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreEr
 from zarrlite.extension import Ignored
 from zarrlite.metadata import ArrayMetadata
 from zarrlite.pipeline import BATCH, Pipeline
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.selection import Selection, Shape, Span
 from zarrlite.source import Held
 from zarrlite.stores import Store
@@ -184,6 +184,10 @@ class Chunks:
 
     def write(self, selection: Selection, values: NDArray, fields: Any = None) -> None:
         """Overwrite the selected elements, or some fields of them, with values of that shape, or with a single one."""
+        only = self.grid.only(selection)
+        if only is not None:
+            self._write_chunk((*only, None), values, fields)
+            return
         nbytes = math.prod(selection.shape) * self.metadata.data_type.dtype.itemsize
         jobs = self.grid.project(selection)
         batches = _batches(jobs, max(1, BATCH // self.pipeline((0,) * selection.ndim).nbytes))
@@ -198,7 +202,7 @@ class Chunks:
         for job in jobs:  # at one of which it fails again, if it has failed
             self._write_chunk(job, values, fields)
 
-    def _write_chunk(self, job: Job, values: NDArray, fields: Any) -> None:
+    def _write_chunk(self, job: Job | Only, values: NDArray, fields: Any) -> None:
         key, change = self._change(job, values, fields)
         try:
             pipeline = self.pipeline(job[0])
@@ -211,12 +215,14 @@ class Chunks:
         except Exception as error:
             self._failed(error, key, "encoded")
 
-    def _patch(self, key: str, pipeline: Pipeline, job: Job, values: NDArray) -> bool:
+    def _patch(self, key: str, pipeline: Pipeline, job: Job | Only, values: NDArray) -> bool:
         """Change a part of a chunk where it lies, if its codecs can."""
         _, inside, outside = job
         source = self.store.source(key)
         try:
-            pieces = pipeline.patch(source, inside, outside.take(values) if values.ndim else values)
+            pieces = pipeline.patch(
+                source, inside, values if outside is None or not values.ndim else outside.take(values)
+            )
         finally:
             source.close()
         if pieces is None:
@@ -224,16 +230,16 @@ class Chunks:
         self.store.set_partial_values([(key, start, piece) for start, piece in pieces])
         return True
 
-    def _change(self, job: Job, values: NDArray, fields: Any) -> tuple[str, Change]:
+    def _change(self, job: Job | Only, values: NDArray, fields: Any) -> tuple[str, Change]:
         """The key of a chunk, and its new value or what makes that of the old one."""
         coords, inside, outside = job
         key, pipeline = self._encode_key(coords), self.pipeline(coords)
-        part = outside.take(values) if values.ndim else values
+        part = values if outside is None or not values.ndim else outside.take(values)
         try:
             if fields is not None:
                 return key, self._named(key, lambda old: self._update_fields(coords, old, inside, part, fields))
             if not inside.spans_all(pipeline.spec.shape):
-                return key, self._named(key, lambda old: pipeline.update(old, inside, part))
+                return key, self._named(key, lambda old: self._whole(pipeline.update(old, inside, part)))
             array = part
             if not (part.ndim and inside.plain):
                 array = pipeline.spec.filled()
@@ -247,7 +253,7 @@ class Chunks:
     def _named(self, key: str, update: Update) -> Update:
         """An update whose errors say which chunk they are about."""
 
-        def change(old: Buffer | None) -> Buffer | None:
+        def change(old: Buffer | None) -> Pieces | None:
             try:
                 return update(old)
             except Exception as error:
@@ -261,7 +267,11 @@ class Chunks:
         records = np.empty(inside.shape, pipeline.spec.dtype)
         records[...] = pipeline.spec.fill if old is None else pipeline.read(Held(old), inside)
         records[fields] = part
-        return pipeline.update(old, inside, records)
+        return self._whole(pipeline.update(old, inside, records))
+
+    def _whole(self, value: Pieces | None) -> Pieces | None:
+        """A new value as the store can take it."""
+        return value if value is None or self.store.gathers else joined(value)
 
     def erase_leftovers(self) -> None:
         """Remove chunks that an array once here left behind: they would show up as data of this one."""
@@ -284,8 +294,8 @@ class Chunks:
                 spans = [Span(n, length - n) if d == dim else Span(0, m) for d, m in enumerate(lengths)]
                 outside = Selection(spans)
 
-                def cut(data: Buffer | None, outside: Selection = outside) -> Buffer | None:
-                    return None if data is None else pipeline.update(data, outside, pipeline.spec.fill)
+                def cut(data: Buffer | None, outside: Selection = outside) -> Pieces | None:
+                    return None if data is None else self._whole(pipeline.update(data, outside, pipeline.spec.fill))
 
                 try:
                     self.store.update(key, cut)

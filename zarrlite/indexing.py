@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
     def inward(self, values: Array) -> Array:
         """What is stored: values in the shape of the selection, or a single one."""
-        if values.ndim == 0:
+        if values.ndim == 0 or (values.shape == self.shape == self.selection.shape and not self.flips):
             return values
         try:
             values = np.broadcast_to(values, self.shape)

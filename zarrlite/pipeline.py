@@ -18,7 +18,7 @@ from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, By
 from zarrlite.config import Context, Json
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extension import Extension, Ignored
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.selection import Selection, Span, everything
 from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_failed
 
@@ -228,7 +228,7 @@ class Pipeline:
         """Whether what is written depends on what is overwritten."""
         return self.serializer.needs_old or any(codec.needs_old for codec, _ in self.compressors)
 
-    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
         """The stored form of a chunk of which a part is overwritten; None: nothing but the fill value is left."""
         inner: tuple[Selection, Array] | None = (selection, values)
         for codec, _ in self.filters:
@@ -237,7 +237,9 @@ class Pipeline:
             return self._rewrite(old, selection, values)
         whole = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
         new = self.serializer.update(None if whole else self._decompressed(Held(old)).read_all(), *inner)
-        return None if new is None else self._compress(new, old)
+        if new is None or not self.compressors:
+            return new
+        return self._compress(joined(new), old)
 
     @property
     def patches(self) -> bool:

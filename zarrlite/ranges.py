@@ -6,9 +6,19 @@ Rules
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 Buffer = bytes | bytearray | memoryview
+Pieces = Buffer | list[Buffer]  # a value, or what makes one when it is joined
+
+
+@overload
+def joined(value: Pieces) -> Buffer: ...
+@overload
+def joined(value: Pieces | None) -> Buffer | None: ...
+def joined(value: Pieces | None) -> Buffer | None:
+    """A value in one piece."""
+    return b"".join(value) if isinstance(value, list) else value
 
 
 class ByteRange(NamedTuple):

@@ -98,6 +98,33 @@ class ShardWriter:
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
         return b"".join((index, *pieces) if form.at_start else (self._header(old), *pieces, index))
 
+    def replace(self, old: Buffer, changes: Mapping[int, Buffer | None]) -> list[Buffer] | None:
+        """The same in pieces, most of them runs of the old shard; None: it has gaps, another order, or gets empty."""
+        form, view = self.form, memoryview(old)
+        index = form.index_of(view)
+        present = index.table[:, 1] != ABSENT
+        lengths = np.where(present, index.table[:, 1], np.uint64(0)).astype(np.int64)
+        first = form.index_size if form.at_start else self.writing.header
+        ends = first + np.cumsum(lengths)
+        starts = ends - lengths
+        if self.writing.order != "row-major" or (index.table[:, 0] != starts)[present].any():
+            return None
+        pieces: list[Buffer] = []
+        position = form.index_size if form.at_start else 0
+        for i in sorted(changes):
+            pieces.append(view[position : starts[i]])
+            new, position = changes[i], ends[i]
+            present[i], lengths[i] = new is not None, len(new or b"")
+            if new is not None:
+                pieces.append(new)
+        pieces.append(view[position : ends[-1]])
+        if not present.any():
+            return None
+        table = np.stack((first + np.cumsum(lengths) - lengths, lengths), 1).astype(np.uint64)
+        table[~present] = ABSENT
+        stored = self.index(table, form.index_range.of(view))
+        return [stored, *pieces] if form.at_start else [*pieces, stored]
+
     def regular(self, length: int, old: Buffer | None) -> tuple[Table, int]:
         """The bytes of a shard that has all chunks, of one length, in the order of the index; and where these begin."""
         form, header = self.form, self._header(old)
@@ -136,7 +163,6 @@ class ShardWriter:
         if size is None:
             return None
         table = np.array(index.table, np.uint64)
-        before = table.copy()
         tail = 0 if self.form.at_start else self.form.index_size
         alone = tail > 0 and source.apart == tail
         if self.writing.strategy == "append":
@@ -146,9 +172,10 @@ class ShardWriter:
             pieces, end = found, size
         else:
             return None
-        if (table == ABSENT).all() or (not alone and self._used(table) < end / 2):
-            return None
-        if not np.array_equal(table, before):
+        numbers = list(changes)
+        if (table[numbers] != index.table[numbers]).any():
+            if (table == ABSENT).all() or (not alone and self._used(table) < end / 2):
+                return None
             old = source.read_one(self.form.index_range) if self.form.index_pipeline.needs_old else None
             pieces.append((end - tail if tail else 0, self.index(table, old)))
         # by as few writes as can be: what is not there in between cannot be seen
@@ -156,7 +183,8 @@ class ShardWriter:
 
     def _used(self, table: Table) -> int:
         """Bytes of a shard that have a meaning."""
-        return int(table[:, 1][table[:, 1] != ABSENT].sum()) + self.form.index_size + self.writing.header
+        lengths = table[:, 1]
+        return int(lengths.sum(where=lengths != ABSENT)) + self.form.index_size + self.writing.header
 
     @staticmethod
     def _append(table: Table, position: int, changes: Mapping[int, Buffer | None]) -> tuple[list[Piece], int]:
@@ -190,9 +218,8 @@ class ShardWriter:
 
 def _shared(table: Table, numbers: Collection[int]) -> set[int]:
     """Those chunks in whose place another one has bytes, for overlapping entries are not forbidden; or some more."""
-    starts, lengths = table[:, 0], np.where(table[:, 1] == ABSENT, np.uint64(0), table[:, 1])
-    with np.errstate(over="ignore"):  # of entries that are damaged, and are not looked at here
-        ends = starts + lengths
+    starts = table[:, 0]  # of absent ones: behind every end, so that nothing meets them
+    ends = starts + table[:, 1]  # which overflows for absent ones, and for damaged ones, which are not looked at here
     if len(numbers) <= FEW:
         return {i for i in numbers if ((starts < ends[i]) & (ends > starts[i])).sum() > 1}
     order = np.argsort(starts, kind="stable")

@@ -17,7 +17,7 @@ import numpy as np
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import DataError
 from zarrlite.extension import Extension
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, Pieces
 from zarrlite.selection import Selection, Span, everything
 from zarrlite.source import ArraySource, ByteSource, Decoded, Limit, decoding_failed
 from zarrlite.values import scalar_array
@@ -211,7 +211,7 @@ class Serializer:
         found = self.view(source).read(Selection.box(tuple([Span(c, 1) for c in coords]), ones))
         return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
 
-    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
         """The bytes of a chunk of which a part is overwritten; None: nothing but the fill value is left."""
         if selection.spans_all(self.spec.shape) or old is None:
             array = self.spec.filled()

@@ -23,7 +23,7 @@ from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, DataError, FaultKind, MetadataError, TruncatedError
 from zarrlite.extension import Ignored
 from zarrlite.pipeline import Pipeline, parse_chain
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, joined
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import register
 from zarrlite.selection import Points, Selection, Shape, everything
@@ -166,7 +166,7 @@ class BlockSerializer(Serializer):
             shape, block = self.open(old)
             old = block if shape == self.spec.shape else self.inner.encode(self.decode(old), block)
         new = self.inner.update(old, selection, values)
-        return None if new is None else b"".join((self.header, new))
+        return None if new is None else b"".join((self.header, joined(new)))
 
 
 class _Block(ArraySource):

@@ -22,7 +22,7 @@ from zarrlite.config import Config, Faults, Json
 from zarrlite.errors import DataError, MetadataError
 from zarrlite.extension import Ignored, runtime
 from zarrlite.pipeline import Pipeline, parse_chain
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
@@ -222,10 +222,13 @@ class ShardSerializer(Serializer):
         split = array.reshape([n for pair in zip(self.grid, self.codec.chunk_shape, strict=True) for n in pair])
         return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])
 
-    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
         chunks = self.writer.chunks(old)
         jobs = selection.project(self.codec.chunk_shape)
-        for n, chunk in self._updated(jobs, values, chunks.__getitem__):
+        changes = dict(self._updated(jobs, values, chunks.__getitem__))
+        if old is not None and (pieces := self.writer.replace(old, changes)):
+            return pieces
+        for n, chunk in changes.items():
             chunks[n] = chunk
         empty = not self.spec.write_empty and all(chunk is None for chunk in chunks)
         return None if empty else self.writer.join(chunks, old)
@@ -238,7 +241,11 @@ class ShardSerializer(Serializer):
             n = self.number(coords)
             part = outside.take(values) if values.ndim else values
             try:
-                yield n, self.inner.update(old(n), inside, part)
+                if part.ndim and inside.covers(self.codec.chunk_shape) and not self.inner.needs_old:
+                    yield n, self.inner.write(part)
+                else:
+                    new = self.inner.update(old(n), inside, part)
+                    yield n, joined(new)
             except DataError as error:
                 raise named(coords, error) from error.__cause__
 
@@ -253,8 +260,10 @@ class ShardSerializer(Serializer):
             if self.inner.needs_old or not inside.spans_all(self.codec.chunk_shape)
         )
         entries = {n: entry for n in parts if (entry := index.entry(n)) is not None}
-        chunks = self.format.read_chunks(source, list(entries.values()))
-        if chunks is None:
-            return None
-        old = dict(zip(entries, chunks, strict=True))
+        old: dict[int, Buffer] = {}
+        if entries:
+            chunks = self.format.read_chunks(source, list(entries.values()))
+            if chunks is None:
+                return None
+            old = dict(zip(entries, chunks, strict=True))
         return self.writer.patch(source, index, dict(self._updated(jobs, values, old.get)))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from zarrlite.codecs.base import ArraySpec, Piece
 from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.ranges import ALL, Buffer, ByteRange, joined
 from zarrlite.registry import codecs, data_types
 from zarrlite.shard_writing import ShardWriter, Writing
 from zarrlite.shards import ABSENT, ChunkInShard, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
@@ -191,7 +191,7 @@ class ShardsStore(Store):
             entries = {n: e for n, change in changes.items() if callable(change) and (e := index.entry(n)) is not None}
             chunks = self.format.read_chunks(source, list(entries.values())) or ()
             old = dict(zip(entries, chunks, strict=True))
-            values = {n: change(old.get(n)) if callable(change) else change for n, change in changes.items()}
+            values = {n: joined(change(old.get(n)) if callable(change) else change) for n, change in changes.items()}
             return self.writer.patch(source, index, values), dict(values)
         finally:
             source.close()
@@ -200,7 +200,7 @@ class ShardsStore(Store):
         """A shard with some of its chunks replaced; the others are copied as bytes."""
         chunks = self.writer.chunks(old)
         for n, change in changes.items():
-            chunks[n] = change(chunks[n]) if callable(change) else change
+            chunks[n] = joined(change(chunks[n]) if callable(change) else change)
         return None if all(chunk is None for chunk in chunks) else self.writer.join(chunks, old)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
@@ -267,4 +267,4 @@ def _once(changes: Iterable[tuple[str, Change]]) -> Iterator[tuple[str, Change]]
 
 
 def _after(first: Change, then: Update) -> Update:
-    return lambda old: then(first(old) if callable(first) else first)
+    return lambda old: then(joined(first(old) if callable(first) else first))

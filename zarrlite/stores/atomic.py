@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from zarrlite.errors import StoreError
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Pieces
 from zarrlite.stores import files
 from zarrlite.stores.failures import failure
 from zarrlite.stores.filelock import hold, hold_directory, is_new, prune
@@ -32,7 +32,7 @@ class _New(NamedTuple):
     temporary: str
 
 
-def put(values: Iterable[tuple[str, Buffer]], root: Root, *, fsync: bool) -> None:
+def put(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) -> None:
     """Store values under their keys, in order."""
     new: list[_New] = []
     key = ""
@@ -65,7 +65,7 @@ def put(values: Iterable[tuple[str, Buffer]], root: Root, *, fsync: bool) -> Non
             files.sync_directory(directory)
 
 
-def _write(item: _New, value: Buffer, fsync: bool) -> None:
+def _write(item: _New, value: Pieces, fsync: bool) -> None:
     """Write the temporary file."""
     for _ in range(_ATTEMPTS):
         try:

@@ -18,14 +18,14 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, joined
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores.locks import KeyLocks
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _locks = KeyLocks()
 _MOST = 2**40  # bytes of a value that is made in memory
-Update = Callable[[Buffer | None], Buffer | None]
+Update = Callable[[Buffer | None], Pieces | None]
 Change = Buffer | Update | None  # a new value, what makes one of the old, or None for none
 Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
 
@@ -34,6 +34,7 @@ class Store(ABC):
     """A mapping from keys to values."""
 
     read_only: bool = False
+    gathers: bool = False  # whether `fn` of `update` may return a list of pieces: all of ours, perhaps not yours
     quick: bool = False  # whether values are had in so little time that it does not pay to wait for several at once
 
     @abstractmethod
@@ -119,7 +120,7 @@ class Store(ABC):
             if new is None:
                 self.erase(key)
             else:
-                self.set(key, new)
+                self.set(key, joined(new))
 
     def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change several values, each as `update`, `set` or `erase` would; where a store can, at less cost."""

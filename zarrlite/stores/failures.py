@@ -6,9 +6,7 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 import errno
-from collections.abc import Iterator
 
 from zarrlite.errors import StoreError
 
@@ -19,15 +17,21 @@ _REASONS = {
 }
 
 
-@contextlib.contextmanager
-def failures(done: str, key: str) -> Iterator[None]:
+class failures:
     """While something is done with a key."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except OSError as error:
-        raise failure(error, done, key) from error
+
+    __slots__ = ("done", "key")
+
+    def __init__(self, done: str, key: str) -> None:
+        self.done = done
+        self.key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, StoreError):
+            raise failure(error, self.done, self.key) from error
 
 
 def failure(error: OSError, done: str, key: str) -> StoreError:

@@ -17,6 +17,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from zarrlite.stores import inodes
 from zarrlite.stores.files import DIRECTORY, MISSING, READ, make_directories
@@ -124,19 +125,32 @@ class PathLock:
         return os.open(self.directory, DIRECTORY)
 
 
-@contextlib.contextmanager
-def hold(path: str, floor: str, *, fsync: bool = False) -> Iterator[PathLock]:
+class hold:
     """Hold the right to write a path while the context lasts; what is below the floor and empty afterwards goes."""
-    with _paths(path) as held:
-        if held.depth > 1:
-            yield held.resource
-            return
-        lock = held.resource = PathLock(path, floor, fsync, held)
+
+    __slots__ = ("_floor", "_fsync", "_held", "_path")
+
+    def __init__(self, path: str, floor: str, *, fsync: bool = False) -> None:
+        self._path, self._floor, self._fsync = path, floor, fsync
+
+    def __enter__(self) -> PathLock:
+        held = self._held = cast("Held", _paths.acquire(self._path))  # who waits, gets it
+        if held.depth == 1:
+            lock = held.resource = PathLock(self._path, self._floor, self._fsync, held)
+            try:
+                lock.acquire()
+            except BaseException:
+                self.__exit__()
+                raise
+        found: PathLock = held.resource
+        return found
+
+    def __exit__(self, *exception: object) -> None:
         try:
-            lock.acquire()
-            yield lock
+            if self._held.depth == 1:
+                self._held.resource.release()
         finally:
-            lock.release()
+            _paths.release(self._held)
 
 
 def is_new(path: str) -> bool:

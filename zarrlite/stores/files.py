@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, Pieces
 from zarrlite.stores.base import flat
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -86,13 +86,14 @@ def temporary_name(directory: str) -> str:
     return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{_token}"
 
 
-def write(path: str, value: Buffer, *, fsync: bool) -> None:
+def write(path: str, value: Pieces, *, fsync: bool) -> None:
     """Write a new file."""
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC, 0o666)
     try:
-        view = flat(value)
-        while view:
-            view = view[os.write(fd, view) :]
+        for piece in value if type(value) is list else (value,):
+            view = flat(piece)  # type: ignore[arg-type]
+            while view:
+                view = view[os.write(fd, view) :]
         if fsync:
             os.fsync(fd)
     finally:
@@ -131,8 +132,8 @@ def overwrite(path: str, pieces: Sequence[tuple[int, memoryview]], *, fsync: boo
         try:
             for start, piece in pieces:
                 _write_at(fd, start, piece)
-                if os.fstat(fd).st_size < start:
-                    os.ftruncate(fd, start)  # an empty piece behind the end
+                if not piece and os.fstat(fd).st_size < start:
+                    os.ftruncate(fd, start)  # nothing, behind the end
                 if fsync:
                     os.fsync(fd)  # each before the next: an index must not be durable before what it points at
         except BaseException:

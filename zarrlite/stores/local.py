@@ -19,12 +19,12 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.ranges import ALL, Buffer, ByteRange, joined
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import atomic, files
 from zarrlite.stores.base import Change, Listing, Store, Update, check_prefix, flat
 from zarrlite.stores.failures import failure, failures
-from zarrlite.stores.filelock import hold, prune, remove_directory
+from zarrlite.stores.filelock import PathLock, hold, prune, remove_directory
 from zarrlite.stores.paths import Root, is_temporary
 
 
@@ -35,7 +35,7 @@ class LocalStore(Store):
     file system can lock files; not so on Windows, nor on network file systems without flock (a warning says so).
     """
 
-    quick = True
+    quick = gathers = True
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, read_only: bool = False) -> None:
         given = os.fsdecode(root)
@@ -156,8 +156,8 @@ class LocalStore(Store):
         """Overwrite parts of values where they lie, in order; what fails on the way is undone, a crash is not."""
         for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
             pieces = [(start, flat(value)) for _, start, value in group]
-            path = self._writable(key)
-            with self.lock(key), failures("written", key):
+            path = self._root.path(self._named(key))
+            with _Lock(key, path, self.root, self.fsync), failures("written", key):
                 if files.is_single(path) and min(start for start, _ in pieces) >= 0:
                     files.overwrite(path, pieces, fsync=self.fsync)
                 else:  # missing, or a link: what else has that value keeps it, as with `set`
@@ -184,18 +184,18 @@ class LocalStore(Store):
             prune(os.path.dirname(top), self.root)
             self._root.forget()
 
-    @contextlib.contextmanager
-    def lock(self, key: str) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            if not self.read_only:
-                path = self._writable(key)
-                with failures("locked", key):
-                    stack.enter_context(hold(path, self.root, fsync=self.fsync))
-            yield
+    def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
+        return contextlib.nullcontext() if self.read_only else _Lock(key, self._writable(key), self.root, self.fsync)
 
     def update(self, key: str, fn: Update) -> None:
-        self._check_writable()
-        super().update(key, fn)
+        with self.lock(self._named(key)):
+            new = fn(self.get(key))
+            if new is None:
+                self.erase(key)
+            elif type(self).set is LocalStore.set:
+                atomic.put(((key, new),), self._root, fsync=self.fsync)
+            else:  # a subclass may write otherwise
+                self.set(key, joined(new))
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -234,6 +234,20 @@ class LocalStore(Store):
         for directory in reversed(directories):
             if directory != self.root:
                 remove_directory(directory)
+
+
+class _Lock(hold):
+    """The right to write a key."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: str, path: str, root: str, fsync: bool) -> None:
+        super().__init__(path, root, fsync=fsync)
+        self._key = key
+
+    def __enter__(self) -> PathLock:
+        with failures("locked", self._key):
+            return super().__enter__()
 
 
 class OpenFile(Stored):

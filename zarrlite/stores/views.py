@@ -29,6 +29,7 @@ class PrefixStore(Store):
         self.store = store
         self.prefix = check_prefix(prefix)
         self.read_only, self.quick = store.read_only, store.quick
+        self.gathers = store.gathers and type(self) is PrefixStore
 
     def __repr__(self) -> str:
         return f"PrefixStore({self.store!r}, {self.prefix!r})"

@@ -1,0 +1,182 @@
+"""What is done for many chunks at once gives what is done for each of them: decoding, writing, replacing, new files."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zarrlite
+from zarrlite import pipeline as pipelines
+from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Zstd
+from zarrlite.codecs.zstd import _is_one_frame
+from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
+from zarrlite.ranges import joined
+from zarrlite.shard_writing import ShardWriter, Writing
+from zarrlite.stores import LocalStore, MemoryStore
+
+SMALL = [Bytes(), Zstd(1), Crc32c()]
+DATA = np.arange(64 * 64, dtype="u2").reshape(64, 64) % 1000
+
+
+def frame(data: bytes, **options: Any) -> bytes:
+    return zstandard.ZstdCompressor(**options).compress(data)
+
+
+FRAMES = {
+    "of one block": frame(b"text" * 100),
+    "of several blocks": frame(np.random.default_rng(0).bytes(500_000)),
+    "of one byte again and again": frame(bytes(100_000)),
+    "with a checksum": frame(b"text" * 100, write_checksum=True),
+    "without a content size": frame(b"text" * 100, write_content_size=False),
+    "of nothing": frame(b""),
+}
+
+
+@pytest.mark.parametrize("data", FRAMES.values(), ids=FRAMES)
+def test_a_frame_is_one_frame_and_nothing_else(data: bytes) -> None:
+    assert _is_one_frame(data)
+    assert not _is_one_frame(data + b"\0")
+    assert not _is_one_frame(data[:-1])
+    assert not _is_one_frame(data + data)
+    assert not any(_is_one_frame(data[:n]) for n in range(min(len(data), 300)))
+
+
+@given(st.lists(st.sampled_from([b"", b"a" * 8, b"text" * 16, bytes(100)]), min_size=1), st.data())
+def test_decoding_many_is_decoding_each(values: list[bytes], data: st.DataObject) -> None:
+    codec = Zstd()
+    encoded = [
+        codec.encode(value) + data.draw(st.sampled_from([b"", b"", b"", b"\0", codec.encode(b"a")])) for value in values
+    ]
+
+    def outcome(do: Any) -> Any:
+        try:
+            return [bytes(value) for value in do()]
+        except Exception as error:
+            return type(error)
+
+    assert outcome(lambda: codec.decode_many(encoded, 100)) == outcome(lambda: [codec.decode(v, 100) for v in encoded])
+
+
+def test_a_bomb_among_many_is_noticed_before_it_has_gone_off() -> None:
+    bomb = Zstd().encode(bytes(2**30))
+    with pytest.raises(TruncatedError, match="claims 1073741824 bytes, at most 100 fit here"):
+        Zstd().decode_many([Zstd().encode(b"a"), bomb], 100)
+    lying = bytearray(Zstd().encode(b"x" * 100))
+    lying[5] = 50  # of its content size
+    with pytest.raises(zstandard.ZstdError):
+        Zstd().decode_many([bytes(lying)] * 2, 100)
+
+
+@pytest.fixture(params=["local", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return LocalStore(tmp_path) if request.param == "local" else MemoryStore()
+
+
+@pytest.mark.parametrize("batch", [1, 2**11, 2**19], ids=["one", "a few", "all"])
+@pytest.mark.parametrize(
+    "codecs",
+    [[Bytes()], SMALL, [Bytes("big"), Zstd(), Pad("start", 3)], [ShardingIndexed((4, 8), SMALL)]],
+    ids=["raw", "zstd", "zstd behind pad", "shards"],
+)
+def test_arrays_are_the_same_in_batches_of_any_size(
+    place: Any, codecs: Any, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "BATCH", batch)
+    monkeypatch.setattr("zarrlite.chunks.BATCH", batch)
+    array = zarrlite.create_array(place, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs, fill_value=7)
+    array[:50, 3:] = DATA[:50, 3:]
+    expected = np.full_like(DATA, 7)
+    expected[:50, 3:] = DATA[:50, 3:]
+    for index in (np.s_[...], np.s_[::3, 5:60:7], np.s_[10:40, 20], np.s_[:, 63:]):
+        np.testing.assert_array_equal(array[index], expected[index])
+    np.testing.assert_array_equal(array.oindex[[1, 33, 60], [0, 20, 40]], expected[np.ix_([1, 33, 60], [0, 20, 40])])
+
+
+@pytest.mark.parametrize("codecs", [SMALL, [ShardingIndexed((4, 8), SMALL)]], ids=["chunks", "shards"])
+def test_damage_in_a_batch_names_the_chunk_that_it_is_in(codecs: Any) -> None:
+    store = MemoryStore()
+    array = zarrlite.create_array(store, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs)
+    array[...] = DATA
+    value = bytearray(store.get("c/2/1") or b"")
+    value[20] ^= 1
+    store.set("c/2/1", bytes(value))
+    with pytest.raises(ChecksumError, match="chunk c/2/1"):
+        array[...]
+    store.set("c/2/1", b"")
+    with pytest.raises(DataError, match="chunk c/2/1"):
+        array[...]
+
+
+def test_a_chunk_that_is_missing_in_a_batch_is_named() -> None:
+    store = MemoryStore()
+    zarrlite.create_array(store, data=DATA + 1, chunks=(16, 16), codecs=SMALL)
+    store.erase("c/1/3")
+    assert (zarrlite.open_array(store)[...] == 0).sum() == 256
+    with pytest.raises(MissingChunkError, match="chunk c/1/3"):
+        zarrlite.open_array(store, missing_chunks="error")[...]
+
+
+def test_a_batch_that_cannot_be_stored_leaves_what_was_there(tmp_path: Path) -> None:
+    array = zarrlite.create_array(tmp_path, data=DATA + 1, chunks=(16, 16), codecs=SMALL)
+    (tmp_path / "c/2/1").unlink()
+    (tmp_path / "c/2/1").mkdir()
+    with pytest.raises(ZarrliteError, match="'c/2/1' cannot be written: it is a prefix of other keys"):
+        array[...] = DATA + 2
+    found = array[...]
+    assert (found[32:48, 16:32] == 0).all()
+    found[32:48, 16:32] = DATA[32:48, 16:32] + 1
+    assert ((found == DATA + 1) | (found == DATA + 2)).all()
+    assert not [path for path in tmp_path.rglob("*") if "tmp" in path.name]
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=6, max_size=6),
+    st.dictionaries(st.integers(0, 5), st.none() | st.binary(max_size=4), min_size=1),
+    st.sampled_from(["start", "end"]),
+    st.sampled_from([0, 5]),
+)
+def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
+    lengths: list[int], changes: dict[int, bytes | None], location: str, header: int
+) -> None:
+    codec = ShardingIndexed((1,), [Bytes()], index_location=location)
+    spec = pipelines.ArraySpec((6,), zarrlite.registry.data_types.coerce("uint32"), 0)
+    form = codec.prepare(spec).format  # type: ignore[attr-defined]
+    writer = ShardWriter(form, Writing(header=header if location == "end" else 0))
+    chunks: list[Any] = [None if n == 3 else bytes([65 + i]) * n for i, n in enumerate(lengths)]
+    old = writer.join(chunks)
+    pieces = writer.replace(old, changes)
+    for i, chunk in changes.items():
+        chunks[i] = chunk
+    if pieces is None:
+        assert chunks == [None] * 6
+    else:
+        assert bytes(joined(pieces)) == bytes(writer.join(chunks, old))
+
+
+def test_a_shard_with_a_gap_is_not_taken_to_pieces() -> None:
+    codec = ShardingIndexed((1,), [Bytes()])
+    form = codec.prepare(pipelines.ArraySpec((2,), zarrlite.registry.data_types.coerce("uint8"), 0)).format  # type: ignore[attr-defined]
+    writer = ShardWriter(form, Writing())
+    index = struct.pack("<4Q", 0, 1, 2, 1)
+    shard = b"a.b" + index + Crc32c().encode(index)[-4:]
+    assert writer.replace(shard, {0: b"c"}) is None
+
+
+def test_new_files_of_one_directory_are_named_under_one_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    store = LocalStore(tmp_path)
+    locked: list[int] = []
+    flock = fcntl.flock
+    monkeypatch.setattr(fcntl, "flock", lambda fd, how: (locked.append(how), flock(fd, how)))
+    store.set_many((f"c/0/{n}", b"value") for n in range(8))
+    assert [how for how in locked if how & fcntl.LOCK_EX] == [fcntl.LOCK_EX]
+    store.set_many((f"c/0/{n}", b"new") for n in range(4, 10))
+    assert [store.get(f"c/0/{n}") for n in range(10)] == [b"value"] * 4 + [b"new"] * 6
