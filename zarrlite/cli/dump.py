@@ -24,7 +24,7 @@ from zarrlite.array import Array
 from zarrlite.cli.console import Console, clean
 from zarrlite.cli.locate import open_array
 from zarrlite.cli.selections import Index, numbers, parse, pieces, result_shape
-from zarrlite.errors import ArgumentError
+from zarrlite.errors import ArgumentError, StoreError, ZarrliteError
 from zarrlite.stores.files import temporary_name
 
 HELP = "values as text, CSV or .npy"
@@ -65,9 +65,11 @@ def _target(path: str | None, *, binary: bool) -> Iterator[Any]:
         with open(temporary, "wb") if binary else open(temporary, "w", encoding="utf-8", newline="") as file:
             yield file
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and not isinstance(error, ZarrliteError):
+            raise StoreError(f"{path} cannot be written: {error.strerror}") from error
         raise
 
 

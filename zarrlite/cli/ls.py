@@ -66,7 +66,7 @@ def _objects(array: Array, long: bool, console: Console) -> int:
         return 0
     shown = [(size, "metadata" if key == DOCUMENT else "" if at is None else str(at), key) for size, at, key in rows]
     console.table(["bytes", "coordinates", "key"], shown)
-    console.print(f"{len(rows)} objects, {human(sum(size for size, _, _ in rows))} bytes")
+    console.print(f"{len(rows)} objects, bytes: {human(sum(size for size, _, _ in rows))}")
     return 0
 
 
