@@ -16,12 +16,12 @@ _POINTS = {
 }
 _REMEDIES = {
     "json": "write it as strict JSON: UTF-8, no comments, no NaN, every name once",
-    "missing": "add the member",
+    "missing": "add it",
     "type": "give a value of the type that is named",
     "value": "give a value that is allowed",
     "conflict": "change one of the two, so that they agree",
     "limit": "make it smaller: more than that is not handled",
-    "unknown-member": 'remove the member, or correct its name; an object with "must_understand": false may stay at the top',
+    "unknown-member": "remove the member, or correct its name",
     "unknown-extension": "correct the name, or install a package that offers the extension (entry points zarrlite.*)",
 }
 
@@ -32,7 +32,7 @@ def remedy(fault: MetadataError) -> str:
 
 
 def rule(fault: MetadataError, document: Any) -> str:
-    """Where the rule is written: in the specification of the innermost extension that the pointer leads to, or the core."""
+    """Where the rule is written: by the innermost extension that the pointer leads into, or by the core."""
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in fault.pointer.split("/")[1:]]
     if not tokens:
         return f"{CORE}, JSON documents" if fault.kind == "json" else f"{CORE}, metadata documents"

@@ -9,6 +9,7 @@ Rules
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import warnings
@@ -20,7 +21,7 @@ from zarrlite.cli.locate import split
 from zarrlite.cli.rules import remedy, rule
 from zarrlite.cli.schemas import Schemas
 from zarrlite.config import MAX_DOCUMENT_BYTES, escape, load_json
-from zarrlite.errors import MetadataError, MetadataWarning, NodeNotFoundError
+from zarrlite.errors import FaultKind, MetadataError, MetadataWarning, NodeNotFoundError
 from zarrlite.names import DOCUMENT, key_prefix, name_fault
 from zarrlite.ranges import ByteRange
 from zarrlite.stores import Store
@@ -72,19 +73,17 @@ class _Check:
         with warnings.catch_warnings(record=True) as repaired:
             warnings.simplefilter("always")
             found = [fault.under("", name) for fault in validate(data, strict=self.strict)]
-            try:
+            with contextlib.suppress(MetadataError):  # it is among what was found
                 content = load_json(data)
-            except MetadataError:
-                pass  # it is among what was found
         self.warnings += ((name, each.message) for each in repaired if isinstance(each.message, MetadataWarning))
         if self.schemas and content is not None:
             found += self.schemas.faults(content, name)
         self.faults += ((fault, content) for fault in found)
         return content
 
-    def fault(self, message: str, document: str, pointer: str = "") -> None:
+    def fault(self, message: str, document: str, pointer: str = "", kind: FaultKind = "conflict") -> None:
         """Note what is wrong between documents."""
-        fault = MetadataError(message, pointer=pointer, kind="conflict", document=document)
+        fault = MetadataError(message, pointer=pointer, kind=kind, document=document)
         self.faults.append((fault, None))
 
 
@@ -101,7 +100,7 @@ def _check_hierarchy(check: _Check, store: Store, path: str, location: str) -> N
     if path not in documents:
         if not documents:
             raise NodeNotFoundError(f"{location}: there is no {DOCUMENT}", path=path)
-        check.fault("is missing, so that nobody finds the nodes below", key_prefix(path) + DOCUMENT)
+        check.fault("is missing: the nodes below cannot be found", key_prefix(path) + DOCUMENT, kind="missing")
     for each in documents:
         _check_place(check, documents, each, path)
         _check_copies(check, documents, each)
@@ -128,8 +127,8 @@ def _documents(store: Store, path: str) -> Iterator[str]:
 def _check_place(check: _Check, documents: Documents, path: str, top: str) -> None:
     """A node is found through the groups above it only."""
     above = path.rpartition("/")[0]
-    if path != top and len(above) >= len(top) and above not in documents:
-        check.fault(f"the directory above, {above!r}, has no {DOCUMENT}: nobody finds this node", f"{path}/{DOCUMENT}")
+    if path != top and above != top and above not in documents:
+        check.fault(f"is missing: the node {path!r} cannot be found", f"{above}/{DOCUMENT}", kind="missing")
 
 
 def _check_copies(check: _Check, documents: Documents, path: str) -> None:
