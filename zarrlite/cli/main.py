@@ -161,7 +161,7 @@ def exit_code(error: BaseException) -> int:
 def describe(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
+        return "; ".join(["interrupted", *map(str, error.args)])
     if isinstance(error, MemoryError):
         return "needs more memory than there is; select less"
     if isinstance(error, (ZarrliteError, OSError)):
