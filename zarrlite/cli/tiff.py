@@ -1,4 +1,4 @@
-"""`zarrlite tiff`: make the metadata that reads a folder of TIFF files, or a TIFF file that is copied into a new one."""
+"""`zarrlite tiff`: make the metadata that reads a folder of TIFF files, or a file that is copied into a new one."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         )
     if isinstance(folder, LocalStore) and not os.path.exists(folder.root):
         raise NodeNotFoundError(f"{args.location}: there is nothing at this path", path="")
+    if is_file and args.dry_run:
+        raise ArgumentError("--dry-run is for folders; one TIFF file has to be copied first")
     if is_file and isinstance(folder, LocalStore):
         folder = _folder_of(folder.root, args.target)
     array = open_folder(folder, shape=shape, fill_value=fill, save=not args.dry_run)

@@ -92,7 +92,7 @@ class Transfer:
             self.target.set(self.prefix + JOURNAL, dump_json(self._state))
         except StoreError as error:
             place = self.target.location(self.prefix)[1]
-            raise StoreError(f"{place} cannot be written: {error.__cause__ or error}") from error
+            raise StoreError(f"{place} cannot be written: {getattr(error.__cause__, 'strerror', error)}") from error
         self._noted = time.monotonic()
 
     def advance(self, n: int = 1) -> None:
