@@ -1,0 +1,166 @@
+"""Ranges of bytes and what they are: a tree that is worked out as far as somebody looks.
+
+Rules
+- The ranges inside a range tile it: each begins where the one before ends, and nothing is left over.
+- What lies elsewhere stands beside that, in `views`: the decoded form of a frame, a chunk on bytes of another one.
+- A fault stands at the range that shows it. Ranges above it know nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+from zarrlite.config import Json
+from zarrlite.errors import ChecksumError, DataError, ShardError, TruncatedError, ZarrliteError
+
+Role = Literal[
+    "document",  # zarr.json
+    "part",  # of a chunk in several objects
+    "chunk",  # of the array, of a shard
+    "shard",
+    "index",
+    "entry",  # of an index
+    "padding",
+    "header",  # of a block of N5
+    "checksum",
+    "compressed",  # whatever a codec has made that has no parts
+    "elements",
+    "unused",  # space that nothing points at
+    "unknown",  # what cannot be said
+    "more",  # several that are not shown one by one
+]
+Kind = Literal["checksum", "index", "size", "data", "part", "outside", "unknown", "unsupported", "unreadable"]
+Ranges = Callable[[], Iterable["Range"]]
+
+
+class Fault(NamedTuple):
+    """What is wrong with a range."""
+
+    kind: Kind
+    message: str
+
+    @classmethod
+    def of(cls, error: Exception) -> Fault:
+        """The same as an error says."""
+        kinds: list[tuple[type[Exception], Kind]] = [
+            (ChecksumError, "checksum"),
+            (ShardError, "index"),
+            (TruncatedError, "size"),
+            (DataError, "data"),
+            (ZarrliteError, "unsupported"),
+            (OSError, "unreadable"),
+        ]
+        message = error.message if isinstance(error, ZarrliteError) else str(error)
+        if isinstance(error, OSError) and not isinstance(error, DataError):
+            return cls("unreadable", message)
+        return cls(next((kind for known, kind in kinds if isinstance(error, known)), "data"), message)
+
+
+def _none() -> Iterable[Range]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Range:
+    """The bytes from `start` to `stop` of an object, and what they are."""
+
+    start: int
+    stop: int
+    what: str
+    role: Role
+    owner: str = ""  # the codec or the storage transformer that put it there
+    detail: dict[str, Json] = field(default_factory=dict)
+    fault: Fault | None = None
+    children: Ranges = field(default=_none, repr=False, compare=False)  # what lies inside
+    views: Ranges = field(default=_none, repr=False, compare=False)  # what these bytes are besides
+
+    def walk(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Range]]:
+        """The range and everything inside, each with what stands above it; nothing is kept."""
+        yield above, self
+        for ranges in (self.children, self.views):
+            for child in ranges():
+                yield from child.walk((*above, self.what))
+
+    def clip(self, low: int, high: int) -> Range:
+        """What of it lies between two positions."""
+        if low <= self.start and self.stop <= high:
+            return self
+        children, start, stop = self.children, max(self.start, low), min(self.stop, high)
+        beyond = {"before": low - self.start, "behind": self.stop - high}  # bytes of it that lie elsewhere
+        return replace(
+            self,
+            start=start,
+            stop=max(start, stop),
+            detail={**self.detail, **{where: n for where, n in beyond.items() if n > 0}},
+            children=lambda: (c.clip(low, high) for c in children() if c.start < high and c.stop > low),
+        )
+
+    def solid(self, most: int | None = None) -> Range:
+        """Worked out now, with at most so many chunks and entries of each shard; fewer of a shard in a shard."""
+        inner = most and max(4, most // 4)
+        children = tuple(child.solid(inner) for child in _fold(self.children(), most))
+        views = tuple(view.solid(inner) for view in self.views())
+        return replace(self, children=lambda: children, views=lambda: views)
+
+    def to_json(self) -> dict[str, Json]:
+        """As JSON, with everything inside."""
+        found: dict[str, Json] = {"start": self.start, "stop": self.stop, "what": self.what, "role": self.role}
+        if self.owner:
+            found["owner"] = self.owner
+        if self.detail:
+            found["detail"] = self.detail
+        if self.fault:
+            found["fault"] = self.fault._asdict()
+        for name, ranges in (("children", self.children), ("views", self.views)):
+            inside = [child.to_json() for child in ranges()]
+            if inside:
+                found[name] = inside
+        return found
+
+
+def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
+    """The same ranges; if they end in an error, what is left says so."""
+    at = start
+    try:
+        for r in ranges:
+            at = r.stop
+            yield r
+    except (ZarrliteError, OSError, MemoryError) as error:
+        yield Range(at, stop, "what cannot be read", "unknown", fault=Fault.of(error))
+
+
+def _fold(ranges: Iterable[Range], most: int | None) -> Iterator[Range]:
+    """The same ranges; of chunks, entries and gaps the first ones and those at fault, the others together."""
+    shown = 0
+    folded: Range | None = None
+    for r in ranges:
+        if most is None or r.fault or r.role not in ("chunk", "part", "entry", "unused") or shown < most:
+            if folded:
+                yield folded
+                folded = None
+            shown += 1
+            yield r
+        elif folded is None:
+            folded = Range(r.start, r.stop, "1 more", "more", r.owner, {"count": 1, "first": r.what})
+        else:
+            count = int(folded.detail["count"]) + 1
+            detail = {**folded.detail, "count": count, "last": r.what}
+            folded = Range(folded.start, r.stop, f"{count} more", "more", folded.owner, detail)
+    if folded:
+        yield folded
+
+
+def tiles(r: Range) -> bool:
+    """Whether the ranges inside tile it, and those inside of them."""
+    children = list(r.children())
+    if children:
+        at = r.start
+        for child in children:
+            if child.start != at or child.stop < at or not tiles(child):
+                return False
+            at = child.stop
+        if at != r.stop:
+            return False
+    return all(tiles(view) for view in r.views())
