@@ -260,8 +260,12 @@ def test_what_is_no_chunk_says_what_it_is() -> None:
 
 def test_what_is_asked_for_must_be_there_and_be_one_thing() -> None:
     array = make("raw")
-    with pytest.raises(NodeNotFoundError, match=r"^/ has nothing stored for 'c/1/1'$"):
+    with pytest.raises(NodeNotFoundError, match=r"^/ has nothing stored for 'c/1/1': all of it is the fill value$"):
         explain(array, "c/1/1")
+    with pytest.raises(NodeNotFoundError, match=r"^/ has nothing stored for 'c/1/7': the grid has \(3, 3\) chunks$"):
+        explain(array, "c/1/7")
+    with pytest.raises(NodeNotFoundError, match=r"^/ has nothing stored for 'x': its chunks have keys such as c/0/0$"):
+        explain(array, "x")
     with pytest.raises(ArgumentError, match=r"^either a key or the coordinates of a chunk must be given$"):
         explain(array)
     with pytest.raises(ArgumentError, match=r"^\(1\) is no chunk of an array of 2 dimensions$"):

@@ -36,11 +36,11 @@ REMEDIES: Final = {
     "size": "restore the object from a copy; erase it to read the fill value in its place",
     "data": "restore the object from a copy; erase it to read the fill value in its place",
     "part": "restore the part from a copy; erase all parts of the chunk to read the fill value in its place",
-    "outside": "nobody reads it; --repair outside removes it, resizing the array makes it data again",
+    "outside": "nobody reads it; --repair-outside removes it, resizing the array makes it data again",
     "unknown": "nobody reads it; move it away if it does not belong there",
     "unreadable": "look at the permissions and at the disk",
     "leftover": "--repair removes it once it is an hour old and its writer is gone",
-    "consolidated": "--repair consolidated copies the documents anew",
+    "consolidated": "--repair-consolidated copies the documents anew",
     "document": "create the group that is missing: zarrlite.create_group(store, path=...)",
 }
 _FOREIGN: Final = {"attributes.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}  # documents of N5 and of version 2

@@ -43,7 +43,7 @@ class Stored(NamedTuple):
 
 
 def explain(
-    array: Array, key: str | None = None, *, chunk: Iterable[int] | None = None, most: int = 32
+    array: Array, key: str | None = None, *, chunk: Iterable[int] | None = None, most: int | None = 32
 ) -> list[Stored]:
     """The stored objects that a key or a chunk means, byte by byte; of each shard at most so many entries and chunks.
 
@@ -61,7 +61,7 @@ def explain(
     else:
         places = stack.find(key or "")
     if not any(stack.base.size(name) is not None for name, _, _ in places):
-        raise NodeNotFoundError(f"{array.name} has nothing stored for {key!r}", path=array.path)
+        raise NodeNotFoundError(f"{array.name} has nothing stored for {key!r}: {stack.why(key or '')}", path=array.path)
     found = (stack.stored(*place) for place in places)
     return [stored._replace(layout=stored.layout.solid(most)) for stored in found]
 
@@ -84,6 +84,14 @@ class Stack:
 
     def coords(self, key: str) -> Shape | None:
         return self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape))
+
+    def why(self, key: str) -> str:
+        """Why nothing may be stored for a key."""
+        coords = self.coords(key)
+        if coords is None:
+            return f"its chunks have keys such as {self.key((0,) * len(self.grid))}"
+        inside = all(c < n for c, n in zip(coords, self.grid, strict=True))
+        return "all of it is the fill value" if inside else f"the grid has {show(self.grid)} chunks"
 
     # up
 

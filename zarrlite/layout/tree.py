@@ -133,23 +133,25 @@ def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
 
 def _fold(ranges: Iterable[Range], most: int | None) -> Iterator[Range]:
     """The same ranges; of chunks, entries and gaps the first ones and those at fault, the others together."""
-    shown = 0
-    folded: Range | None = None
+    shown = count = 0
+    first = last = Range(0, 0, "", "more")
     for r in ranges:
-        if most is None or r.fault or r.role not in ("chunk", "part", "entry", "unused") or shown < most:
-            if folded:
-                yield folded
-                folded = None
-            shown += 1
+        if most is None or r.fault or shown < most or r.role not in ("chunk", "part", "entry", "unused"):
+            if count:
+                yield _together(first, last, count)
+            shown, count = shown + 1, 0
             yield r
-        elif folded is None:
-            folded = Range(r.start, r.stop, "1 more", "more", r.owner, {"count": 1, "first": r.what})
         else:
-            count = int(folded.detail["count"]) + 1
-            detail = {**folded.detail, "count": count, "last": r.what}
-            folded = Range(folded.start, r.stop, f"{count} more", "more", folded.owner, detail)
-    if folded:
-        yield folded
+            first, last, count = first if count else r, r, count + 1
+    if count:
+        yield _together(first, last, count)
+
+
+def _together(first: Range, last: Range, count: int) -> Range:
+    if count == 1:
+        return first
+    detail: dict[str, Json] = {"count": count, "first": first.what, "last": last.what}
+    return Range(first.start, last.stop, f"{count} more", "more", first.owner, detail)
 
 
 def tiles(r: Range) -> bool:
