@@ -102,6 +102,16 @@ def test_a_document_that_is_damaged_is_a_problem_and_not_the_end(array: Path, ru
     assert run("fsck", "a.zarr").out.startswith("zarr.json: metadata\n")
 
 
+def test_an_extension_that_nobody_knows_is_told_apart(array: Path, run: Any) -> None:
+    document = json.loads((array / "zarr.json").read_text())
+    (array / "zarr.json").write_text(json.dumps({**document, "data_type": "float7"}))
+    ran = run("fsck", "a.zarr")
+    assert (ran.code, ran.err) == (4, "")
+    assert ran.out.startswith("b/zarr.json: unsupported\n")
+    (array.parent / "notes").write_text("hello")
+    assert run("fsck", "a.zarr").code == 1
+
+
 def test_documents_may_be_lenient(array: Path, run: Any) -> None:
     document = json.loads((array / "zarr.json").read_text())
     del document["fill_value"]

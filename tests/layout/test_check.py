@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from layout.arrays import ARRAYS, DATA, KINDS, make
+from test_draft_stores import HIERARCHIES, memory
 
 import zarrlite
-from zarrlite import Array, DataError, LocalStore, MemoryStore, MetadataWarning, NodeNotFoundError, Store
+from zarrlite import Array, DataError, LocalStore, MemoryStore, MetadataWarning, NodeNotFoundError, Store, n5, tiff
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
 from zarrlite.layout import Problem, check, explain, repair
 from zarrlite.layout.check import MOST, REMEDIES
@@ -45,6 +46,22 @@ def test_nothing_is_found_in_a_healthy_hierarchy(tmp_path: Path) -> None:
     done: list[str] = []
     assert list(check(root.store, done=done.append)) == []
     assert sorted(done) == sorted(root.store.list())
+
+
+@pytest.mark.parametrize("name", [name for name in HIERARCHIES if name != "refused"])
+def test_nothing_is_found_in_a_healthy_hierarchy_of_the_draft(name: str) -> None:
+    assert list(check(memory(name))) == []
+
+
+def test_nothing_is_found_in_tiff_files_and_n5_containers(tmp_path: Path) -> None:
+    tiff.create_array(tmp_path / "tiff", data=DATA, chunks=(4, 4))
+    folder = tiff.open_folder(tmp_path / "tiff")
+    n5.create_array(tmp_path / "n5", shape=DATA.shape, dtype=DATA.dtype, chunks=(4, 4))[...] = DATA
+    assert list(check(LocalStore(tmp_path / "tiff"))) == []
+    assert list(check(folder.store, folder.path)) == []
+    assert list(check(n5.open(tmp_path / "n5").store)) == []
+    n5.write_documents(tmp_path / "n5")
+    assert list(check(LocalStore(tmp_path / "n5"))) == []
 
 
 def flip(store: Store, key: str, at: int, mask: int = 1) -> None:
@@ -299,7 +316,7 @@ def test_random_damage_is_found_wherever_reading_fails_and_never_crashes(kind: s
     rng = random.Random(kind)
     healthy = ARRAYS[kind]()
     values = {key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()}
-    for _ in range(25):
+    for _ in range(12):
         array = Array(MemoryStore(dict(values)), "", healthy.metadata)
         keys = [key for key in array.store.list() if key != "zarr.json"]
         for _ in range(rng.randint(1, 3)):

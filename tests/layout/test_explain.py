@@ -215,6 +215,32 @@ def test_damage_is_named_where_it_is(at: int, new: bytes, wanted: str) -> None:
     assert wanted in "\n".join(lines(stored))
 
 
+near = st.integers(0, 40)
+entry = st.tuples(near, st.integers(0, 12)) | st.just((2**64 - 1, 2**64 - 1))
+wild = st.sampled_from([0, 1, 2**63, 2**64 - 2, 2**64 - 1])
+
+
+@settings(max_examples=150)
+@given(st.lists(entry | st.tuples(wild, wild), min_size=6, max_size=6), st.booleans(), st.integers(0, 40))
+def test_whatever_an_index_says_its_shard_is_tiled(entries: Any, start: bool, size: int) -> None:
+    """And a fault is found wherever reading finds one."""
+    codec = ShardingIndexed((1, 2), [Bytes()], [Bytes()], "start" if start else "end")
+    array = zarrlite.create_array({}, shape=(2, 6), dtype="u1", chunks=(2, 6), codecs=[codec])
+    index = np.array(entries, "<u8").tobytes()
+    body = bytes(range(size))
+    array.store.set("c/0/0", index + body if start else body + index)
+    layout = Stack(array).layout("c/0/0")
+    assert layout is not None
+    assert tiles(layout)
+    assert tiles(layout.solid(2))
+    try:
+        array[...]
+        fails = False
+    except zarrlite.DataError:
+        fails = True
+    assert fails == any(r.fault for _, r in layout.walk())
+
+
 def test_chunks_that_share_bytes_are_both_looked_at() -> None:
     array = damaged_shard()
     change(array, "c/0", INDEX + 16, bytes(8))

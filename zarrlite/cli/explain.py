@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +14,15 @@ from zarrlite.cli import locate
 from zarrlite.cli.console import Console
 from zarrlite.errors import ArgumentError, NodeNotFoundError
 from zarrlite.layout import Range, Stored, explain
+from zarrlite.layout.shards import show
 from zarrlite.pictures import explained_html, explained_svg
 from zarrlite.ranges import ByteRange
 
 HELP = "one stored object or chunk, byte by byte"
 EXAMPLE = "zarrlite explain image.zarr c/0/0"
-_MOST, _BYTES = 16, 8
+_MOST = 16
+_BYTES = 8  # of each range that are shown
+_WIDE = 132  # columns of a terminal that has room for bytes
 _HEADERS = ("start", "size", "what", "by", "detail", "bytes")
 
 
@@ -89,7 +93,10 @@ def _write(path: str, content: str) -> None:
 def _print(console: Console, array: Array, stored: Stored) -> None:
     size = "missing" if stored.size is None else f"{stored.size} bytes"
     console.print(f"{console.style(stored.key, 'name')}  {size}")
-    console.table(_HEADERS, list(_rows(console, array, stored, stored.layout, "", here=True)))
+    rows = list(_rows(console, array, stored, stored.layout, "", here=True))
+    room = shutil.get_terminal_size().columns if console.stdout.isatty() else _WIDE
+    shown = len(_HEADERS) if room >= _WIDE else len(_HEADERS) - 1
+    console.table(_HEADERS[:shown], [row[:shown] for row in rows])
 
 
 def _rows(console: Console, array: Array, stored: Stored, r: Range, indent: str, *, here: bool) -> Iterator[list[Any]]:
@@ -127,8 +134,8 @@ def _details(r: Range, views: list[Range]) -> Iterator[str]:
     if "holds" in detail:
         yield "holds [" + ", ".join(f"{start}:{stop}" for start, stop in detail["holds"]) + "]"
     if "shape" in detail and "data type" in detail:
-        order = f", {detail['endian']} endian" if "endian" in detail else ""
-        yield f"{tuple(detail['shape'])} {detail['data type']}{order}"
+        order = " big endian" if detail.get("endian") == "big" else ""
+        yield f"{show(detail['shape'])} {detail['data type']}{order}"
     if "value" in detail:
         yield str(detail["value"])
     if "after" in detail:
@@ -146,8 +153,7 @@ def _details(r: Range, views: list[Range]) -> Iterator[str]:
     if detail.get("zeros"):
         yield "zeros"
     if "decodes to" in detail:
-        yield f"decodes to {detail['decodes to']} bytes"
-        yield from (text for view in views for text in _details(view, []))
+        yield ", ".join([f"-> {detail['decodes to']} bytes", *(text for view in views for text in _details(view, []))])
     if "shares" in detail:
         yield f"from {detail['shares'][0]} to {detail['shares'][1]}, which others have too"
     if "last" in detail:

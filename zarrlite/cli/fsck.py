@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     wanted = {"leftovers": args.repair, "outside": args.repair_outside, "consolidated": args.repair_consolidated}
     kinds = {kind for name, kind in REPAIRS.items() if wanted[name]}
     problems: list[Problem] = []  # those that are printed or repaired at the end
-    checked = found = 0
+    checked = found = unsupported = 0
     total = sum(1 for _ in store.list_prefix(key_prefix(path))) if console.stderr.isatty() else 0
     with console.progress(f"checking {args.location}", total) as progress:
 
@@ -50,6 +50,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         try:
             for problem in check(store, path, strict=not args.lenient, done=done):
                 found += 1
+                unsupported += problem.kind == "unsupported"
                 if console.as_json or problem.kind in kinds:
                     problems.append(problem)
                 if not console.as_json:
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.json({"checked": checked, "problems": told, "repaired": mended})
     else:
         _summary(console, checked, found, repaired)
+    if found == unsupported > 0:
+        return 4  # as for every command that meets an extension it does not know
     return int(found > len(repaired))
 
 

@@ -7,7 +7,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ Inner = Callable[[Shape, Extent, int], Range]  # the range of a chunk at a posit
 Chain = Callable[[Pipeline, Extent, int, Any], Iterator[Range]]
 
 
-def show(coords: Shape) -> str:
+def show(coords: Iterable[int]) -> str:
     """Coordinates as they are written: (0, 1), (3)."""
     return f"({', '.join(map(str, coords))})"
 
@@ -105,12 +105,14 @@ def _fault(index: ShardIndex, number: int) -> Fault | None:
 
 
 def _entries(form: ShardFormat, index: ShardIndex, at: int, owner: str) -> Iterator[Range]:
+    fine = _within(index) | (index.table == np.uint64(ABSENT)).all(axis=1)
     for i, coords in enumerate(np.ndindex(*form.grid)):
         offset, nbytes = index.table[i].tolist()
         absent = offset == nbytes == ABSENT
-        detail = {"absent": True} if absent else {"offset": offset, "nbytes": nbytes}
+        detail: dict[str, Json] = {"absent": True} if absent else {"offset": offset, "nbytes": nbytes}
+        fault = None if fine[i] else _fault(index, i)
         start = at + 16 * i
-        yield Range(start, start + 16, f"entry {show(coords)}", "entry", owner, detail, _fault(index, i))
+        yield Range(start, start + 16, f"entry {show(coords)}", "entry", owner, detail, fault)
 
 
 def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner: Inner, owner: str) -> Iterator[Range]:
@@ -118,7 +120,7 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
     cursor = index.lowest
     for number in _order(index):
         offset, length = index.table[number].tolist()
-        coords = tuple(int(c) for c in np.unravel_index(number, form.grid)) if form.grid else ()
+        coords = _coords(number, form.grid)
         part = extent.cut(offset, offset + length)
         if offset > cursor:
             yield Range(at + cursor, at + offset, "unused", "unused", owner)
@@ -129,19 +131,31 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
         yield Range(at + cursor, at + index.end, "unused", "unused", owner)
 
 
+def _coords(number: int, grid: Shape) -> Shape:
+    """The coordinates of a chunk by its place in the index."""
+    found = []
+    for n in reversed(grid):
+        number, c = divmod(number, n)
+        found.append(c)
+    return tuple(reversed(found))
+
+
 def _sharing(chunk: Range, start: int, owner: str) -> Range:
     """A chunk that begins before the end of the one before it."""
     detail: dict[str, Json] = {"shares": [chunk.start, chunk.stop]}
     return Range(start, max(start, chunk.stop), chunk.what, "chunk", owner, detail, views=lambda: (chunk,))
 
 
-def _order(index: ShardIndex) -> list[int]:
-    """The numbers of the chunks that lie within the shard, in the order in which they lie."""
+def _within(index: ShardIndex) -> Any:
+    """For each chunk whether it lies within the shard."""
     offsets, lengths = index.table[:, 0].astype(np.uint64), index.table[:, 1].astype(np.uint64)
     end = np.uint64(index.end)
-    most = np.uint64(min(index.longest, index.end))
-    good = (offsets >= np.uint64(index.lowest)) & (offsets <= end) & (lengths <= most)
-    good &= offsets <= end - np.minimum(lengths, end)
-    numbers = np.flatnonzero(good)
-    order: list[int] = numbers[np.lexsort((lengths[numbers], offsets[numbers]))].tolist()
+    good = (offsets >= np.uint64(index.lowest)) & (lengths <= np.uint64(min(index.longest, index.end)))
+    return good & (offsets <= end - np.minimum(lengths, end))
+
+
+def _order(index: ShardIndex) -> list[int]:
+    """The numbers of the chunks that lie within the shard, in the order in which they lie."""
+    numbers = np.flatnonzero(_within(index))
+    order: list[int] = numbers[np.lexsort((index.table[numbers, 1], index.table[numbers, 0]))].tolist()
     return order
