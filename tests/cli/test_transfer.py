@@ -31,7 +31,8 @@ def interrupt(monkeypatch):
             original(self, key, value)
 
         monkeypatch.setattr(LocalStore, "set", write)
-        monkeypatch.setattr(LocalStore, "update_many", zarrlite.Store.update_many)
+        for name in ("set_many", "update_many"):
+            monkeypatch.setattr(LocalStore, name, getattr(zarrlite.Store, name))  # by `set`
 
     return interrupt
 

@@ -18,7 +18,7 @@ def block_shape(shape: Shape, itemsize: int, chunks: Shape, also: Shape | None =
     """A multiple of `chunks`, and in each dimension at least `also` if that is not too much.
 
     >>> block_shape((1000, 1000), 8, (10, 10), also=(100, 100)), block_shape((4096, 4096, 4096), 1, (8, 8, 8))
-    ((1000, 1000), (16, 4096, 4096))
+    ((1000, 1000), (8, 2048, 4096))
     """
     block = list(chunks)
     lengths = [-(-max(1, n) // c) * c for n, c in zip(shape, chunks, strict=True)]
