@@ -108,22 +108,24 @@ def _cuboid(axes: list[Axis], others: list[Axis], ndim: int, first: str) -> Pict
     *depth, y, x = axes
     z = depth[0] if depth else None
     lean = z.pixels * 0.6 if z else 0.0  # how far the back is shifted, to the right and up
-    left = 22.0 if ndim > 1 else 0.0
+    bottom = lean + y.pixels
+    beside = ndim > 1 and text_width(y.words) <= bottom  # whether what is said of the lines fits on their left
+    left = 22.0 if beside else 0.0
     empty = any(axis.length == 0 for axis in [*axes, *others])
     drawn = _outline(x, y) if empty else _faces(x, y, z, lean) + _front(x, y, first, flat=z is None)
     body = element("g", drawn, transform=f"translate({number(left)} {number(lean)})")
     lines = [x.words] if ndim else ["one element, no dimensions"]
+    lines += [f"{y.words} (down)"] if ndim > 1 and not beside else []
     lines += ([f"{z.words} (to the back)"] if z else []) + [axis.words for axis in others[:8]]
     if len(others) > 8:
         lines.append(f"and {len(others) - 8} more dimensions")
     if empty:
         lines.append("no elements")
-    height = max(lean + y.pixels, text_width(y.words) if ndim > 1 else 0.0)
-    labels = [text(left, lean + y.pixels + 15 * (i + 1), line) for i, line in enumerate(lines)]
-    if ndim > 1:
-        labels.append(text(0, 0, y.words, transform=f"translate(13 {number(height)}) rotate(-90)"))
+    labels = [text(left, bottom + 15 * (i + 1), line) for i, line in enumerate(lines)]
+    if beside:
+        labels.append(text(0, 0, y.words, transform=f"translate(13 {number(bottom)}) rotate(-90)"))
     width = left + max([x.pixels + lean, *map(text_width, lines)])
-    return Picture(width, max(height, lean + y.pixels + 15 * len(lines) + 4), body + "".join(labels))
+    return Picture(width, bottom + 15 * len(lines) + 4, body + "".join(labels))
 
 
 def _outline(x: Axis, y: Axis) -> str:
