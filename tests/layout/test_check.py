@@ -15,14 +15,25 @@ from layout.arrays import ARRAYS, DATA, KINDS, make
 from test_draft_stores import HIERARCHIES, memory
 
 import zarrlite
-from zarrlite import Array, DataError, LocalStore, MemoryStore, MetadataWarning, NodeNotFoundError, Store, n5, tiff
+from zarrlite import (
+    Array,
+    DataError,
+    LocalStore,
+    MemoryStore,
+    MetadataWarning,
+    NodeNotFoundError,
+    Store,
+    n5,
+    register,
+    tiff,
+)
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
 from zarrlite.layout import Problem, check, explain, repair
 from zarrlite.layout.check import MOST, REMEDIES
 from zarrlite.layout.objects import Stack
 from zarrlite.layout.tree import tiles
 from zarrlite.ranges import ALL, ByteRange
-from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.storage_transformers import ConcatParts, Part, Sharding, StorageTransformer
 from zarrlite.stores.files import TEMPORARY
 
 
@@ -217,13 +228,21 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
     ),
     "files without a node": (
         lambda s: s.set("a/stuff/1", b"x"),
-        [("a/stuff/", "unknown", "holds 1 objects and is no node")],
+        [("a/stuff/", "unknown", "is no node, and holds 1 objects")],
     ),
     "a group without a document": (
         lambda s: s.erase("a/zarr.json"),
         [
             ("zarr.json", "consolidated", "has a copy of a/zarr.json, which is not there"),
             ("a/", "document", "has no zarr.json, so that nobody finds a/b/zarr.json"),
+        ],
+    ),
+    "damage below a group without a document": (
+        lambda s: [s.erase("a/zarr.json"), s.set("a/b/c/0/0", b"?")],
+        [
+            ("zarr.json", "consolidated", "has a copy of a/zarr.json, which is not there"),
+            ("a/", "document", "has no zarr.json, so that nobody finds a/b/zarr.json"),
+            ("a/b/c/0/0", "size", "chunk (0, 0): elements: has 1 bytes, a chunk of shape (12, 10) has 240"),
         ],
     ),
     "a name that is reserved": (
@@ -245,7 +264,7 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
 @pytest.mark.parametrize(("damage", "wanted"), HIERARCHY.values(), ids=HIERARCHY)
 def test_planted_damage_of_a_hierarchy_is_found(damage: Any, wanted: list[tuple[str, str, str]]) -> None:
     store = MemoryStore()
-    zarrlite.create_group(store).create_array("a/b", data=DATA)
+    zarrlite.create_group(store).create_array("a/b", data=DATA, compressors=None)
     zarrlite.consolidate_metadata(store)
     damage(store)
     assert [(p.key, p.kind, p.message) for p in check(store)] == wanted
@@ -444,6 +463,50 @@ def test_copies_of_documents_are_made_anew() -> None:
     problems = list(check(store))
     assert repair(store, problems) == problems
     assert list(check(store)) == []
+
+
+def test_copies_of_groups_above_are_made_anew_as_well() -> None:
+    store = MemoryStore()
+    zarrlite.create_group(store).create_array("a/b/c", data=DATA)
+    for path in ("a/b", "a", ""):
+        zarrlite.consolidate_metadata(store, path)
+    document = json.loads(bytes(store.get("a/b/c/zarr.json") or b""))
+    store.set("a/b/c/zarr.json", json.dumps({**document, "attributes": {"new": 1}}).encode())
+    problems = list(check(store))
+    assert [problem.key for problem in problems] == ["zarr.json", "a/zarr.json", "a/b/zarr.json"]
+    assert repair(store, problems) == problems
+    assert list(check(store)) == []
+    assert all(b"consolidated_metadata" in bytes(store.get(problem.key) or b"") for problem in problems)
+
+
+def test_what_cannot_be_repaired_stays_a_problem() -> None:
+    codecs, shards = [Bytes(), Crc32c()], [Sharding((2, 2))]
+    array = zarrlite.create_array({}, data=DATA, chunks=(4, 4), codecs=codecs, storage_transformers=shards)
+    document = json.loads(bytes(array.store.get("zarr.json")))
+    array.store.set("zarr.json", json.dumps({**document, "shape": [8, 5]}).encode())
+    flip(array.store, "c/1/0", -1)  # the index of the shard
+    before = {key: bytes(array.store.get(key) or b"") for key in array.store.list() if key == "c/1/0"}
+    problems = list(check(array.store))
+    gone = repair(array.store, problems)
+    assert {p.key for p in gone} == {"c/0/1", "c/1/1"}
+    assert {key: bytes(array.store.get(key) or b"") for key in before} == before
+
+
+class Sealed(StorageTransformer):
+    """A transformer of another package."""
+
+    name = "test.sealed"
+
+    def wrap(self, store: Store, metadata: Any) -> Store:
+        return zarrlite.stores.PrefixStore(store, "sealed/")
+
+
+def test_a_transformer_of_another_package_is_unknown_and_no_problem() -> None:
+    register(Sealed)
+    array = zarrlite.create_array({}, data=DATA, chunks=(12, 10), storage_transformers=[Sealed()])
+    assert list(check(array.store)) == []
+    (stored,) = explain(array, "sealed/c/0/0")
+    assert (stored.layout.what, stored.layout.owner, stored.layout.fault) == ("object", "PrefixStore", None)
 
 
 def test_damaged_data_is_never_touched() -> None:

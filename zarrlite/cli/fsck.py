@@ -37,7 +37,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     store, path = locate.split(args.location)
     wanted = {"leftovers": args.repair, "outside": args.repair_outside, "consolidated": args.repair_consolidated}
     kinds = {kind for name, kind in REPAIRS.items() if wanted[name]}
-    problems: list[Problem] = []  # those that are printed or repaired at the end
+    problems: list[Problem] = []  # what is told or repaired at the end
+    later = console.as_json or console.stderr.isatty()  # not to print into a display of progress
     checked = found = unsupported = 0
     total = sum(1 for _ in store.list_prefix(key_prefix(path))) if console.stderr.isatty() else 0
     with console.progress(f"checking {args.location}", total) as progress:
@@ -51,13 +52,15 @@ def run(args: argparse.Namespace, console: Console) -> int:
             for problem in check(store, path, strict=not args.lenient, done=done):
                 found += 1
                 unsupported += problem.kind == "unsupported"
-                if console.as_json or problem.kind in kinds:
+                if later or problem.kind in kinds:
                     problems.append(problem)
-                if not console.as_json:
+                if not later:
                     _print(console, problem)
         except NodeNotFoundError:
             locate.open_node(args.location)  # which says it in the words of the command line
             raise
+    for problem in problems if later and not console.as_json else ():
+        _print(console, problem)
     repaired = repair(store, [problem for problem in problems if problem.kind in kinds])
     if console.as_json:
         told = [problem.to_json() for problem in problems]

@@ -50,13 +50,16 @@ _OTHERS: Final = {  # what other libraries leave behind
 }
 
 
+Copies = list[tuple[str, set[str]]]  # groups that have copies of documents, and of which
+
+
 class Problem(NamedTuple):
     """Something that is not as it must be."""
 
     key: str  # of the stored object; of a directory with a `/` at the end
     kind: str
     message: str
-    start: int | None = None  # the bytes that show it
+    start: int | None = None  # the bytes that show it; None: all of them
     stop: int | None = None
     node: str = ""  # the path of the array or group
     chunk: str | None = None  # the key of the chunk, of one outside of the grid
@@ -76,18 +79,19 @@ def check(
     store: Store, path: str = "", *, strict: bool = True, done: Callable[[str], Any] = lambda key: None
 ) -> Iterator[Problem]:
     """Every problem of the node at a path and of everything below; `done` is told each key that was looked at."""
+    seen, prefix = store, key_prefix(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetadataWarning)
             node = api.open(store, mode="r", path=path, strict=False)
         if isinstance(node.store, ForeignStore):
-            store = node.store
+            seen, prefix = node.store, ""  # the files lie elsewhere
     except NodeNotFoundError:
         raise
     except ZarrliteError:
         pass  # what is wrong will be told
-    yield from _Check(store, strict, done).node(path, [])
-    for found in leftovers.find(store, key_prefix(path)):
+    yield from _Check(seen, strict, done).node(path, [])
+    for found in leftovers.find(store, prefix):
         minutes = f"{found.seconds / 60:.0f} minutes"
         writer = "its writer may be at work" if found.alive else "its writer is gone"
         message = f"temporary file of {found.size} bytes, {minutes} old; {writer}"
@@ -102,8 +106,8 @@ class _Check:
         self.strict = strict
         self.done = done
 
-    def node(self, path: str, copies: list[tuple[str, set[str]]]) -> Iterator[Problem]:
-        """A node and what is below; `copies` are the groups above that have copies of documents, and of which."""
+    def node(self, path: str, copies: Copies) -> Iterator[Problem]:
+        """A node and what is below; `copies` are of the groups above."""
         key = key_prefix(path) + DOCUMENT
         self.done(key)
         try:
@@ -112,7 +116,7 @@ class _Check:
             yield self._problem(key, Fault.of(error), path)
             return
         if data is None:
-            yield from self._without_document(path)
+            yield from self._without_document(path, copies)
             return
         for group, paths in copies:
             if path[len(key_prefix(group)) :] not in paths:
@@ -134,21 +138,23 @@ class _Check:
         except MetadataError:
             return None
 
-    def _without_document(self, path: str) -> Iterator[Problem]:
-        """A directory in a group that is no node."""
+    def _without_document(self, path: str, copies: Copies) -> Iterator[Problem]:
+        """A directory in a group that is no node; what is below is checked all the same."""
         prefix = key_prefix(path)
-        count, below = 0, None
-        for key in self.store.list_prefix(prefix):
-            self.done(key)
-            count += 1
-            if below is None and key.endswith(f"/{DOCUMENT}"):
-                below = key
+        keys = self.store.list_prefix(prefix)
+        below = next((key for key in keys if key.endswith(f"/{DOCUMENT}")), None)
         if below is not None:
             yield Problem(prefix, "document", f"has no {DOCUMENT}, so that nobody finds {below}", node=path)
-        elif count:
-            yield Problem(prefix, "unknown", f"holds {count} objects and is no node", node=path)
+            yield from self._group(path, GroupMetadata(), copies)
+            return
+        count = 0
+        for key in self.store.list_prefix(prefix):
+            count += 1
+            self.done(key)
+        if count:
+            yield Problem(prefix, "unknown", f"is no node, and holds {count} objects", node=path)
 
-    def _group(self, path: str, metadata: GroupMetadata, copies: list[tuple[str, set[str]]]) -> Iterator[Problem]:
+    def _group(self, path: str, metadata: GroupMetadata, copies: Copies) -> Iterator[Problem]:
         prefix = key_prefix(path)
         if metadata.consolidated is not None:
             yield from self._copies(path, metadata.consolidated)
@@ -209,7 +215,9 @@ class _Check:
                 place = ": ".join([*above, r.what]) if r.fault.kind not in ("outside", "unknown") else ""
                 message = f"{place}: {r.fault.message}" if place else _guess(key, r.fault.message)
                 chunk = stack.key(tuple(r.detail["coordinates"])) if r.fault.kind == "outside" else None
-                yield Problem(key, r.fault.kind, message, r.start, r.stop, path, chunk)
+                problem = Problem(key, r.fault.kind, message, r.start, r.stop, path, chunk)
+                whole = (r.start, r.stop) == (layout.start, layout.stop)
+                yield problem._replace(start=None, stop=None) if whole else problem
         if found > MOST:
             yield Problem(key, "data", f"has {found - MOST} more problems", node=path)
 

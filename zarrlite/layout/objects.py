@@ -53,7 +53,7 @@ def explain(
     if (key is None) == (chunk is None):
         raise ArgumentError("either a key or the coordinates of a chunk must be given")
     if chunk is not None:
-        coords = tuple(chunk)
+        coords = tuple(int(c) for c in chunk)
         if len(coords) != array.ndim or any(c < 0 for c in coords):
             raise ArgumentError(f"{show(coords)} is no chunk of an array of {array.ndim} dimensions")
         key = stack.key(coords)

@@ -9,12 +9,14 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from typing import Final
 
 from zarrlite import api
 from zarrlite.array import Array
+from zarrlite.errors import DataError, StoreError
 from zarrlite.layout import leftovers
 from zarrlite.layout.check import Problem
 from zarrlite.layout.objects import Stack
@@ -26,9 +28,16 @@ REPAIRS: Final = {"leftovers": "leftover", "outside": "outside", "consolidated":
 
 
 def repair(store: Store, problems: Iterable[Problem]) -> list[Problem]:
-    """Put right what these problems are about; returns those that are now gone."""
+    """Put right what these problems are about, as far as that is possible; returns those that are now gone."""
     tools = {"leftover": _leftover, "outside": _outside, "consolidated": _consolidated}
-    return [problem for problem in problems if problem.kind in tools and tools[problem.kind](store, problem)]
+    gone: list[Problem] = []
+    renewed: set[str] = set()  # groups, once for all problems of their copies
+    for problem in problems:
+        with contextlib.suppress(DataError, StoreError):  # damaged, or not to be written: it stays a problem
+            if problem.kind in tools and (problem.node in renewed or tools[problem.kind](store, problem)):
+                gone.append(problem)
+                renewed |= {problem.node} if problem.kind == "consolidated" else set()
+    return gone
 
 
 def _leftover(store: Store, problem: Problem) -> bool:
@@ -59,5 +68,11 @@ def _outside(store: Store, problem: Problem) -> bool:
 
 
 def _consolidated(store: Store, problem: Problem) -> bool:
-    api.consolidate_metadata(store, problem.node)
+    """Copies are made anew from the bottom up, since a change below drops those of the groups above."""
+    names = problem.node.split("/") if problem.node else []
+    above = ["/".join(names[:i]) for i in range(len(names))]
+    nodes = [api.open_group(store, mode="r+", path=path) for path in above]
+    had = [node.path for node in nodes if node.metadata.consolidated is not None]
+    for path in [problem.node, *reversed(had)]:
+        api.consolidate_metadata(store, path)
     return True

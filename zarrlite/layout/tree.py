@@ -44,18 +44,20 @@ class Fault(NamedTuple):
     @classmethod
     def of(cls, error: Exception) -> Fault:
         """The same as an error says."""
-        kinds: list[tuple[type[Exception], Kind]] = [
-            (ChecksumError, "checksum"),
-            (ShardError, "index"),
-            (TruncatedError, "size"),
-            (DataError, "data"),
-            (ZarrliteError, "unsupported"),
-            (OSError, "unreadable"),
-        ]
-        message = error.message if isinstance(error, ZarrliteError) else str(error)
-        if isinstance(error, OSError) and not isinstance(error, DataError):
-            return cls("unreadable", message)
-        return cls(next((kind for known, kind in kinds if isinstance(error, known)), "data"), message)
+        if isinstance(error, MemoryError):
+            return cls("unreadable", "needs more memory than there is")
+        kind = next((kind for known, kind in _KINDS if isinstance(error, known)), _KINDS[-1][1])
+        return cls(kind, error.message if isinstance(error, ZarrliteError) else str(error))
+
+
+_KINDS: list[tuple[type[Exception], Kind]] = [
+    (ChecksumError, "checksum"),
+    (ShardError, "index"),
+    (TruncatedError, "size"),
+    (DataError, "data"),
+    (OSError, "unreadable"),
+    (ZarrliteError, "unsupported"),
+]
 
 
 def _none() -> Iterable[Range]:

@@ -8,12 +8,12 @@ from zarrlite.layout.objects import Stored
 from zarrlite.layout.tree import Range
 from zarrlite.pictures.boxes import Box, row
 from zarrlite.pictures.sketch import nbytes
-from zarrlite.pictures.svg import FONT, document, escape, stack
+from zarrlite.pictures.svg import FONT, GREY, document, escape, stack
 
 _MOST = 7  # boxes beside each other, of those that are alike
 
 
-def explained_svg(objects: Sequence[Stored], *, color: str | None = "#7d8590") -> str:
+def explained_svg(objects: Sequence[Stored], *, color: str | None = GREY) -> str:
     """A picture of stored objects; those that are looked at are cut down to the first few chunks and entries."""
     rows = []
     for stored in objects:

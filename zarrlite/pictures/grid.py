@@ -76,6 +76,8 @@ class Axis:
     def words(self) -> str:
         """What it is."""
         name = f"{self.name} " if self.name else ""
+        if not self.length:
+            return f"{name}0"
         if self.cell == self.inner:
             return f"{name}{self.length}: {plural(self.count, 'chunk')} of {self.cell}"
         return f"{name}{self.length}: {plural(self.count, 'shard')} of {self.cell}, chunks of {self.inner}"
