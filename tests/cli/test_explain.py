@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed
+from zarrlite import n5
+from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Transpose, Zstd
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 
 SHARD = """\
@@ -107,6 +108,32 @@ def test_of_a_large_shard_the_first_entries_are_shown_unless_all_are_asked_for(t
     assert "984 more" in ran.out
     assert "inner chunk (16) to inner chunk (999)" in ran.out
     assert len(run("explain", tmp_path, "c/0", "--all").out.split("\n")) > 3000
+
+
+def test_what_a_frame_decodes_to_stands_below_it(tmp_path: Path, run: Any) -> None:
+    codecs = [Transpose((1, 0)), Bytes("big"), Crc32c(), Zstd()]
+    zarrlite.create_array(tmp_path, data=np.zeros((2, 2), "u2") + 1, chunks=(2, 2), codecs=codecs)
+    lines = [line.rstrip() for line in run("explain", tmp_path, "c/0/0").out.split("\n")[3:-1]]
+    assert "-> 12 bytes  " in lines[0]
+    assert lines[1:] == [
+        "    0    12      = decoded by zstd  zstd",
+        "    0     8      =   elements       bytes   (2, 2) uint16 big endian; after transpose",
+        "    8     4      =   checksum       crc32c  8b10e093, right",
+    ]
+
+
+def test_a_block_of_n5_and_chunks_that_share_bytes(tmp_path: Path, run: Any) -> None:
+    n5.create_array(tmp_path / "n5", shape=(2, 2), dtype="u1", chunks=(2, 2))[...] = 1
+    n5.write_documents(tmp_path / "n5")
+    out = run("explain", tmp_path / "n5", "0/0").out
+    assert "number of dimensions  n5_default  2" in out
+    codecs = [ShardingIndexed((1,), [Bytes()], [Bytes()])]
+    zarrlite.create_array(tmp_path / "a", data=np.array([1, 2], "u1"), chunks=(2,), codecs=codecs)
+    path = tmp_path / "a/c/0"
+    path.write_bytes(path.read_bytes()[:18] + bytes(8) + path.read_bytes()[26:])  # both entries point at byte 0
+    ran = run("explain", tmp_path / "a", "c/0")
+    assert ran.code == 0
+    assert "from 0 to 1, which others have too" in ran.out
 
 
 def test_pictures_are_written(shard: Path, run: Any, tmp_path: Path) -> None:

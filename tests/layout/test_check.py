@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from layout.arrays import ARRAYS, DATA, KINDS, make
-from test_draft_stores import HIERARCHIES, memory
+from test_draft_stores import HIERARCHIES, disk, memory
 
 import zarrlite
 from zarrlite import (
@@ -329,6 +329,24 @@ def test_what_cannot_be_read_is_a_problem_and_the_rest_is_checked() -> None:
     assert found(store) == [("c/0/1", "unreadable"), ("c/0/1", "unreadable"), ("c/0/2", "checksum")]
 
 
+class Shrinking(MemoryStore):
+    """A store whose values are cut while somebody looks: sizes are those of before."""
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
+        value = bytes(super().get(key) or b"")
+        return byte_range.of(value[: len(value) // 2])
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_what_is_cut_while_it_is_looked_at_is_a_problem(kind: str) -> None:
+    healthy = ARRAYS[kind]()
+    store = Shrinking({key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()})
+    array = Array(store, "", healthy.metadata)
+    layouts = [Stack(array).layout(key) for key in store.list()]
+    assert all(layout is not None and tiles(layout) for layout in layouts)
+    assert any(r.fault for layout in layouts if layout for _, r in layout.walk())
+
+
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_random_damage_is_found_wherever_reading_fails_and_never_crashes(kind: str) -> None:
     """What cannot be read is a problem; what is no problem can be read."""
@@ -424,6 +442,17 @@ def test_leftovers_of_writers_that_are_gone_are_found_and_removed(tmp_path: Path
     assert [path.exists() for path in (old, lonely, young, mine, busy)] == [False, False, True, True, True]
     assert not (tmp_path / "c/7").exists()
     assert np.array_equal(zarrlite.open_array(tmp_path, mode="r"), DATA)
+
+
+def test_leftovers_are_found_wherever_the_files_lie(tmp_path: Path, gone: int) -> None:
+    zarrlite.create_array(tmp_path, name="a/b", data=DATA)
+    disk("sharded", tmp_path / "draft")
+    for folder in ("a/b/c", "draft/data/root"):
+        leave(tmp_path, folder, pid=gone, age=4000)
+    store = zarrlite.stores.PrefixStore(zarrlite.stores.ReadOnlyStore(LocalStore(tmp_path)), "a/")
+    for place, path, key in ((store, "b", "b/c/"), (LocalStore(tmp_path / "draft"), "", "data/root/")):
+        (problem,) = check(place, path)
+        assert (problem.kind, problem.key.partition(TEMPORARY)[0]) == ("leftover", key)
 
 
 def test_what_writers_write_is_no_leftover(tmp_path: Path) -> None:
