@@ -153,7 +153,7 @@ def test_pictures_are_written(shard: Path, run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("a.zarr",), 2, "which object of a.zarr? give a KEY, such as c/0/0, or --chunk"),
+        (("a.zarr",), 2, "which object of a.zarr? give a key, such as c/0/0, or --chunk"),
         (("a.zarr", "c/9/9"), 3, "/ has nothing stored for 'c/9/9': the grid has (1, 1) chunks"),
         (("a.zarr", "--chunk", "x"), 2, "--chunk takes numbers, such as 0,1, not 'x'"),
         (("a.zarr", "--chunk", "1"), 2, "(1) is no chunk of an array of 2 dimensions"),

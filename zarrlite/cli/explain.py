@@ -27,9 +27,9 @@ _HEADERS = ("start", "size", "what", "by", "detail", "bytes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", metavar="LOCATION", help="an array, or the file of a chunk")
-    parser.add_argument("key", metavar="KEY", nargs="?", help="a stored object or a chunk, such as c/0/0")
-    parser.add_argument("--chunk", metavar="I,J,...", help="the coordinates of a chunk, in place of KEY")
+    parser.add_argument("location", help="a path or file:// URL of an array, or the path of a file in one")
+    parser.add_argument("key", nargs="?", help="a stored object or a chunk, such as c/0/0")
+    parser.add_argument("--chunk", metavar="I,J,...", help="the coordinates of a chunk, in place of a key")
     parser.add_argument("--all", action="store_true", help=f"every chunk and entry of a shard, not the first {_MOST}")
     parser.add_argument("--svg", metavar="FILE", help="write a picture")
     parser.add_argument("--html", metavar="FILE", help="write a page with the picture")
@@ -73,7 +73,7 @@ def _find(location: str, key: str | None, *, chunk: bool) -> tuple[Array, str]:
             rest = "/".join(given[i:])
             if not rest and not chunk:
                 example = node.metadata.chunk_key_encoding.encode((0,) * node.ndim)
-                raise ArgumentError(f"which object of {location}? give a KEY, such as {example}, or --chunk")
+                raise ArgumentError(f"which object of {location}? give a key, such as {example}, or --chunk")
             return node, rest
     return locate.open_array(location), key or ""  # which says what is there
 

@@ -18,7 +18,7 @@ EXAMPLE = "zarrlite fsck image.zarr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", metavar="LOCATION", help="an array or a group")
+    parser.add_argument("location", help="a path or file:// URL of an array or group")
     parser.add_argument("--lenient", action="store_true", help="accept what documents often forget")
     parser.add_argument(
         "--repair",
