@@ -6,6 +6,7 @@ Rules
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import marshal
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -149,6 +150,14 @@ class Node:
     def attrs(self) -> Attributes:
         """The attributes, as a mapping that writes through."""
         return Attributes(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows; nothing is read for it."""
+        return str(importlib.import_module("zarrlite.pictures").node_html(self))
+
+    def to_svg(self) -> str:
+        """A picture, as an SVG document; nothing is read for it."""
+        return str(importlib.import_module("zarrlite.pictures").node_svg(self))
 
     def update_attributes(self, new: Mapping[str, Json]) -> Any:
         """Add or replace several attributes in one write."""

@@ -1,0 +1,154 @@
+"""Leftovers of killed writers, and repair: what is safe is put right, and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from layout.arrays import DATA, make
+from layout.damage import DAMAGE, flip
+from test_draft_stores import disk
+
+import zarrlite
+from zarrlite import (
+    LocalStore,
+    MemoryStore,
+)
+from zarrlite.codecs import Bytes, Crc32c, Zstd
+from zarrlite.layout import check, repair
+from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.stores.files import TEMPORARY
+
+
+def leave(root: Path, name: str, *, pid: int, age: float) -> Path:
+    path = root / name / f"{TEMPORARY}{pid}.0.0123456789abcdef"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"half a chunk")
+    then = time.time() - age
+    os.utime(path, (then, then))
+    return path
+
+
+@pytest.fixture
+def gone() -> int:
+    """The number of a process that has ended."""
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+
+
+def test_leftovers_of_writers_that_are_gone_are_found_and_removed(tmp_path: Path, gone: int) -> None:
+    zarrlite.create_array(tmp_path, data=DATA)
+    store = LocalStore(tmp_path)
+    old = leave(tmp_path, "c/0", pid=gone, age=4000)
+    lonely = leave(tmp_path, "c/7/8", pid=gone, age=4000)
+    young = leave(tmp_path, "c/0/1", pid=gone, age=10)
+    mine = leave(tmp_path, "c", pid=os.getpid(), age=4000)
+    busy = leave(tmp_path, "", pid=os.getpid(), age=10)
+    problems = list(check(store))
+    messages = {problem.key.partition(TEMPORARY)[0]: problem.message for problem in problems}
+    assert messages == {
+        "c/": "temporary file of 12 bytes, 67 minutes old; its writer may be at work",
+        "c/0/": "temporary file of 12 bytes, 67 minutes old; its writer is gone",
+        "c/0/1/": "temporary file of 12 bytes, 0 minutes old; its writer is gone",
+        "c/7/8/": "temporary file of 12 bytes, 67 minutes old; its writer is gone",
+    }
+    assert {problem.kind for problem in problems} == {"leftover"}
+    assert {p.key.partition(TEMPORARY)[0] for p in repair(store, problems)} == {"c/0/", "c/7/8/"}
+    assert [path.exists() for path in (old, lonely, young, mine, busy)] == [False, False, True, True, True]
+    assert not (tmp_path / "c/7").exists()
+    assert np.array_equal(zarrlite.open_array(tmp_path, mode="r"), DATA)
+
+
+def test_leftovers_are_found_wherever_the_files_lie(tmp_path: Path, gone: int) -> None:
+    zarrlite.create_array(tmp_path, name="a/b", data=DATA)
+    disk("sharded", tmp_path / "draft")
+    for folder in ("a/b/c", "draft/data/root"):
+        leave(tmp_path, folder, pid=gone, age=4000)
+    store = zarrlite.stores.PrefixStore(zarrlite.stores.ReadOnlyStore(LocalStore(tmp_path)), "a/")
+    for place, path, key in ((store, "b", "b/c/"), (LocalStore(tmp_path / "draft"), "", "data/root/")):
+        (problem,) = check(place, path)
+        assert (problem.kind, problem.key.partition(TEMPORARY)[0]) == ("leftover", key)
+
+
+def test_what_writers_write_is_no_leftover(tmp_path: Path) -> None:
+    zarrlite.create_array(tmp_path, data=DATA)
+    leave(tmp_path, "c", pid=os.getpid(), age=0)
+    assert list(check(LocalStore(tmp_path))) == []
+
+
+@pytest.mark.parametrize("transformers", [(), (ConcatParts([Part(""), Part(".crc", 4)]),), (Sharding((2, 2)),)])
+def test_chunks_outside_of_the_grid_are_removed_and_nothing_else(transformers: Any) -> None:
+    codecs = [Bytes(), Zstd(), Crc32c()]
+    array = zarrlite.create_array({}, data=DATA, chunks=(4, 4), codecs=codecs, storage_transformers=transformers)
+    document = json.loads(bytes(array.store.get("zarr.json")))
+    document["shape"] = [8, 5]
+    array.store.set("zarr.json", json.dumps(document).encode())
+    problems = list(check(array.store))
+    assert {problem.kind for problem in problems} == {"outside"}
+    assert repair(array.store, problems) == problems
+    assert list(check(array.store)) == []
+    assert np.array_equal(zarrlite.open_array(array.store, mode="r"), DATA[:8, :5])
+
+
+def test_a_chunk_that_is_wanted_again_is_not_removed() -> None:
+    array = make("raw")
+    array.store.set("c/3/0", bytes(32))
+    (problem,) = check(array.store)
+    array.resize((16, 10))
+    assert repair(array.store, [problem]) == []
+    assert array.store.size("c/3/0") == 32
+
+
+def test_copies_of_documents_are_made_anew() -> None:
+    store = MemoryStore()
+    zarrlite.create_group(store).create_array("a/b", data=DATA)
+    zarrlite.consolidate_metadata(store)
+    store.set("a/zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {"new": 1}}')
+    problems = list(check(store))
+    assert repair(store, problems) == problems
+    assert list(check(store)) == []
+
+
+def test_copies_of_groups_above_are_made_anew_as_well() -> None:
+    store = MemoryStore()
+    zarrlite.create_group(store).create_array("a/b/c", data=DATA)
+    for path in ("a/b", "a", ""):
+        zarrlite.consolidate_metadata(store, path)
+    document = json.loads(bytes(store.get("a/b/c/zarr.json") or b""))
+    store.set("a/b/c/zarr.json", json.dumps({**document, "attributes": {"new": 1}}).encode())
+    problems = list(check(store))
+    assert [problem.key for problem in problems] == ["zarr.json", "a/zarr.json", "a/b/zarr.json"]
+    assert repair(store, problems) == problems
+    assert list(check(store)) == []
+    assert all(b"consolidated_metadata" in bytes(store.get(problem.key) or b"") for problem in problems)
+
+
+def test_what_cannot_be_repaired_stays_a_problem() -> None:
+    codecs, shards = [Bytes(), Crc32c()], [Sharding((2, 2))]
+    array = zarrlite.create_array({}, data=DATA, chunks=(4, 4), codecs=codecs, storage_transformers=shards)
+    document = json.loads(bytes(array.store.get("zarr.json")))
+    array.store.set("zarr.json", json.dumps({**document, "shape": [8, 5]}).encode())
+    flip(array.store, "c/1/0", -1)  # the index of the shard
+    before = {key: bytes(array.store.get(key) or b"") for key in array.store.list() if key == "c/1/0"}
+    problems = list(check(array.store))
+    gone = repair(array.store, problems)
+    assert {p.key for p in gone} == {"c/0/1", "c/1/1"}
+    assert {key: bytes(array.store.get(key) or b"") for key in before} == before
+
+
+def test_damaged_data_is_never_touched() -> None:
+    for kind, damage, _ in DAMAGE.values():
+        array = make(kind)
+        damage(array.store)
+        before = {key: bytes(array.store.get(key) or b"") for key in array.store.list()}
+        problems = [problem for problem in check(array.store) if problem.kind != "outside"]
+        assert repair(array.store, problems) == []
+        assert {key: bytes(array.store.get(key) or b"") for key in array.store.list()} == before

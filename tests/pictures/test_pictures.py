@@ -1,0 +1,243 @@
+"""Pictures: well-formed, bounded, harmless, and drawn without a look into the store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from layout.arrays import ARRAYS, make
+
+import zarrlite
+from zarrlite import Array, Group, Store
+from zarrlite.layout import explain
+from zarrlite.metadata import GroupMetadata
+from zarrlite.pictures import explained_html, explained_svg
+from zarrlite.ranges import ALL, ByteRange
+
+EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\"'&\0\x1b\ud800\u202e"
+PLAIN = EVIL[:-4]  # what documents can hold
+KNOWN = {"svg", "g", "rect", "line", "path", "polygon", "text", "title", "div", "table", "caption", "tbody", "tr", "th"}
+KNOWN |= {"td", "details", "summary", "pre"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Closed(Store):
+    """A store that nobody may touch."""
+
+    read_only = True
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
+        raise AssertionError(f"{key} was read")
+
+    def list(self) -> Any:
+        raise AssertionError("the store was listed")
+
+    size = get  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        raise AssertionError("the store was shown")
+
+
+def parse(markup: str) -> ElementTree.Element:
+    return ElementTree.fromstring(markup)
+
+
+def harmless(root: ElementTree.Element) -> bool:
+    """Whether there are no elements but those of pictures and tables, and no attributes that could do anything."""
+    names = {element.tag.replace(SVG, "") for element in root.iter()}
+    attributes = {name for element in root.iter() for name in element.attrib}
+    return names <= KNOWN and not any(name.startswith("on") or "href" in name for name in attributes)
+
+
+def words(root: ElementTree.Element) -> str:
+    return "\n".join(text for element in root.iter() for text in (element.text, element.tail) if text)
+
+
+def array(shape: Any = (8, 8), path: str = "", **keywords: Any) -> Array:
+    """An array in a store that must not be touched."""
+    made = zarrlite.create_array({}, shape=shape, **{"dtype": "uint16", **keywords})
+    return Array(Closed(), path, made.metadata)
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_pictures_of_arrays_are_drawn_from_metadata_alone(kind: str) -> None:
+    node = Array(Closed(), "", ARRAYS[kind]().metadata)
+    for markup in (node.to_svg(), node._repr_html_()):
+        root = parse(markup)
+        assert harmless(root)
+        assert "one stored" in words(root)
+    assert node.to_svg().startswith("<svg ")
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "no dimensions": {"shape": ()},
+    "no elements": {"shape": (0, 5)},
+    "no elements at all": {"shape": (0,)},
+    "one dimension": {"shape": (7,), "chunks": (3,)},
+    "chunks larger than the array": {"shape": (3, 4), "chunks": (100, 100)},
+    "a line": {"shape": (10**9,), "chunks": (1,)},
+    "a huge plane": {"shape": (2**40, 2**40), "chunks": (2**10, 2**12), "shards": (2**20, 2**20)},
+    "a thin plane": {"shape": (1, 2**40), "chunks": (1, 2**12)},
+    "a cuboid": {"shape": (5, 6, 7), "chunks": (2, 2, 2), "shards": (4, 2, 4)},
+    "many dimensions": {"shape": (2,) * 30, "chunks": (1,) * 30},
+    "a huge shard": {"shape": (2**24,), "chunks": (1,), "shards": (2**24,)},
+}
+
+
+@pytest.mark.parametrize("keywords", SHAPES.values(), ids=SHAPES)
+def test_pictures_are_bounded_whatever_the_shape(keywords: dict[str, Any]) -> None:
+    node = array(**keywords)
+    for markup in (node.to_svg(), node._repr_html_()):
+        assert len(list(parse(markup).iter())) < 400
+        assert len(markup) < 60_000
+        assert "nan" not in markup
+        assert "inf" not in markup
+
+
+def test_the_grid_says_what_it_shows() -> None:
+    node = array((1000, 750), chunks=(100, 100), shards=(500, 500), dimension_names=["y", None])
+    text = words(parse(node.to_svg()))
+    assert "y 1000: 2 shards of 500, chunks of 100" in text
+    assert "750: 2 shards of 500, chunks of 100" in text
+    assert "shard c/0/0" in text
+    node = array((9, 3, 4, 5), chunks=(2, 3, 4, 5), dimension_names=["t", "z", "y", "x"])
+    text = words(parse(node.to_svg()))
+    assert [line for line in text.split("\n") if line[:2] in ("t ", "z ", "y ", "x ")] == [
+        "x 5: 1 chunk of 5",
+        "z 3: 1 chunk of 3 (to the back)",
+        "t 9: 5 chunks of 2",
+        "y 4: 1 chunk of 4",
+    ]
+
+
+def test_chunks_are_drawn_to_scale_and_beyond_the_edge() -> None:
+    root = parse(array((8, 6), chunks=(4, 4), compressors=None).to_svg())
+    lines = [line.attrib for line in root.iter(f"{SVG}line")]
+    assert [(line["x1"], line["y1"], line["x2"], line["y2"]) for line in lines] == [
+        ("115", "0", "115", "230"),
+        ("0", "115", "230", "115"),
+    ]
+    widths = [(rect.attrib["width"], rect.attrib["height"]) for rect in root.iter(f"{SVG}rect")]
+    assert widths[:4] == [("230", "230"), ("172.5", "230"), ("115", "115"), ("172.5", "230")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ("raw", ["one stored chunk, c/0/0: 32 B", "4 × 4 uint16", "32 B"]),
+        ("big endian and transposed", ["one stored chunk, c/0/0: 32 B (after transpose)", "4 × 4 uint16"]),
+        ("gzip and crc32c", ["one stored chunk, c/0/0: the size varies", "gzip frame", "varies, of 32 B", "crc32c"]),
+        ("shard", ["one stored shard, c/0/0: the size varies", "3 more", "index · 68 B", "4 entries", "4 × 16 B"]),
+        ("parts", ["concat-parts: the same bytes in 2 objects", "c/0/0.crc", "the rest"]),
+        ("draft shards", ["sharding: 6 chunks in one object, c/0/0", "5 more", "6 × 16 B"]),
+        ("parts in draft shards", ["sharding: 4 parts in one object, c/0/0", "32 B each"]),
+        ("n5", ["block header", "12 B", "gzip frame"]),
+        ("two paddings", ["offset", "16 B", "pad", "5 B"]),
+    ],
+)  # fmt: skip
+def test_the_bytes_of_a_chunk_are_drawn_with_their_sizes(kind: str, wanted: list[str]) -> None:
+    text = words(parse(make(kind).to_svg())).split("\n")
+    assert [line for line in wanted if line not in text] == []
+
+
+def evil_group() -> Group:
+    documents = {
+        PLAIN.replace("/", ""): {"node_type": "array", "shape": [EVIL], "data_type": {"name": EVIL}},
+        "b": {"node_type": "array", "shape": EVIL, "data_type": [EVIL]},
+        "c": {},
+    }
+    return Group(Closed(), PLAIN, GroupMetadata({EVIL: EVIL}, documents))
+
+
+def evil_array() -> Array:
+    metadata = zarrlite.create_array(
+        {},
+        shape=(2, 2),
+        dtype="string",
+        fill_value=PLAIN,
+        dimension_names=[PLAIN, PLAIN],
+        chunk_key_encoding={"name": "suffix", "configuration": {"suffix": "<script>"}},
+    ).metadata
+    return Array(Closed(), PLAIN, metadata.with_attributes({EVIL: EVIL}))
+
+
+@pytest.mark.parametrize("node", [evil_array(), evil_group()], ids=["array", "group"])
+def test_names_and_attributes_are_text_whatever_they_hold(node: Any) -> None:
+    for markup in (node.to_svg(), node._repr_html_()):
+        root = parse(markup)
+        assert harmless(root)
+        assert "document.title" in words(root)
+        assert "<script" not in markup
+        assert "<img" not in markup
+
+
+def test_explained_objects_are_drawn() -> None:
+    node = make("shard in parts")
+    root = parse(explained_svg(explain(node, chunk=(0, 0))))
+    text = words(root)
+    for wanted in ("c/0/0.shard.head: 8 bytes", "inner chunk (0, 1) · 21 B", "entry (1, 1)", "29 + 21", "checksum"):
+        assert wanted in text
+    assert harmless(root)
+    page = explained_html(explain(node, chunk=(0, 0)), EVIL)
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<script" not in page
+
+
+def test_damage_stands_out_in_a_picture() -> None:
+    node = make("gzip and crc32c")
+    node.store.set("c/0/0", b"x" + bytes(node.store.get("c/0/0"))[1:])
+    root = parse(explained_svg(explain(node, "c/0/0")))
+    assert [r.attrib["fill"] for r in root.iter(f"{SVG}rect")] == ["#e6f1fb", "#ffc9c5", "#ffc9c5"]
+    assert "the checksum is" in words(root)
+
+
+def test_a_picture_of_thousands_of_chunks_is_small() -> None:
+    node = zarrlite.create_array({}, data=np.arange(1, 5001, dtype="u2"), chunks=(1,), shards=(5000,))
+    assert len(explained_svg(explain(node, "c/0", most=10**6))) < 20_000
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_a_group_shows_what_it_knows_of_its_members(consolidated: bool) -> None:
+    store = zarrlite.MemoryStore()
+    root = zarrlite.create_group(store, attributes={"title": "x"})
+    for i in range(60):
+        root.create_array(f"a/{i:02}", shape=(3, 4), dtype="int8")
+    if consolidated:
+        root = zarrlite.consolidate_metadata(store)
+    node = Group(Closed(), "", root.metadata)
+    svg, page = words(parse(node.to_svg())), words(parse(node._repr_html_()))
+    if consolidated:
+        assert "3 × 4  int8" in svg
+        assert "and 21 more" in svg
+        assert "61, as copied into this group's document" in page
+    else:
+        assert "its members are not listed here: tree() reads them" in svg
+        assert "not listed here: tree() reads them" in page
+
+
+def test_importing_the_library_loads_no_pictures() -> None:
+    code = "import sys, zarrlite; print({'zarrlite.pictures', 'zarrlite.layout'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_a_browser_runs_nothing_of_it(tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if browser is None:
+        if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
+            pytest.fail("chromium is not installed and peers are required (Debian: chromium)")
+        pytest.skip("chromium is not installed")
+    body = evil_array()._repr_html_() + evil_group()._repr_html_() + evil_group().to_svg()
+    page = tmp_path / "page.html"
+    page.write_text(f'<meta charset="utf-8"><title>safe</title><body>{body}</body>', encoding="utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "<title>safe</title>" in done.stdout
+    assert done.stdout.count("<svg") == 4
