@@ -1,80 +1,29 @@
-"""zarrlite: a small, complete Zarr v3 library in pure Python."""
+"""zarrlite: a small, complete Zarr v3 library in pure Python.
 
-from zarrlite.api import (
-    consolidate_metadata,
-    copy,
-    create_array,
-    create_group,
-    open,  # noqa: A004
-    open_array,
-    open_group,
-)
-from zarrlite.array import Array
-from zarrlite.errors import (
-    ArgumentError,
-    ChecksumError,
-    DataError,
-    DependencyError,
-    KeyRefusedError,
-    MetadataError,
-    MetadataWarning,
-    MissingChunkError,
-    NodeExistsError,
-    NodeNotFoundError,
-    ReadOnlyError,
-    SelectionError,
-    ShardError,
-    StoreError,
-    TruncatedError,
-    UnknownExtensionError,
-    ZarrliteError,
-)
-from zarrlite.extension import Extension, runtime
-from zarrlite.group import Group
-from zarrlite.metadata import ArrayMetadata, GroupMetadata
-from zarrlite.ranges import ByteRange
-from zarrlite.registry import register
-from zarrlite.stores import LocalStore, MemoryStore, Store
-from zarrlite.validation import validate
+The library is loaded when the first of its names is used: the help of the command does without it, and without numpy.
+"""
+
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ArgumentError",
-    "Array",
-    "ArrayMetadata",
-    "ByteRange",
-    "ChecksumError",
-    "DataError",
-    "DependencyError",
-    "Extension",
-    "Group",
-    "GroupMetadata",
-    "KeyRefusedError",
-    "LocalStore",
-    "MemoryStore",
-    "MetadataError",
-    "MetadataWarning",
-    "MissingChunkError",
-    "NodeExistsError",
-    "NodeNotFoundError",
-    "ReadOnlyError",
-    "SelectionError",
-    "ShardError",
-    "Store",
-    "StoreError",
-    "TruncatedError",
-    "UnknownExtensionError",
-    "ZarrliteError",
-    "__version__",
-    "consolidate_metadata",
-    "copy",
-    "create_array",
-    "create_group",
-    "open",
-    "open_array",
-    "open_group",
-    "register",
-    "runtime",
-    "validate",
-]
+if TYPE_CHECKING:
+    from zarrlite.public import *  # noqa: F403
+    from zarrlite.public import __all__ as __all__
+else:
+
+    def __getattr__(name):
+        """A module of the library, or one of its public names; then all of them are here."""
+        import importlib.util
+
+        if name == "__all__" or not name.startswith("__"):
+            if importlib.util.find_spec(f"zarrlite.{name}"):
+                return importlib.import_module(f"zarrlite.{name}")
+            public = importlib.import_module("zarrlite.public")
+            globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module 'zarrlite' has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -1,0 +1,8 @@
+"""`python -m zarrlite`: the same as the command `zarrlite`."""
+
+import sys
+
+from zarrlite.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

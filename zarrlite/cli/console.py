@@ -1,0 +1,188 @@
+"""What commands print with: text, tables, JSON, colours and progress.
+
+Rules
+- Results go to stdout; errors, warnings and progress to stderr.
+- Colours and progress are for terminals only; no colours if NO_COLOR is set or TERM is "dumb".
+- rich makes tables and progress prettier on a terminal; without it, and in pipes, all is plain text.
+- Names and values that come from files are made harmless by `clean` before they are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TextIO
+
+_STYLES = {"good": "32", "bad": "31", "warn": "33", "bold": "1", "dim": "2", "name": "36", "number": "35"}
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CODES = re.compile("\x1b\\[[0-9;]*m")
+_SECONDS = 0.1  # between two looks of a progress bar
+
+
+def clean(text: object) -> str:
+    r"""Text on one line, without anything that a terminal would obey.
+
+    >>> print(clean("two\nlines"))
+    two\nlines
+    """
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(text))
+
+
+class Progress(Protocol):
+    """How far something is."""
+
+    def advance(self, n: int = 1) -> None:
+        """`n` more are done."""
+
+
+class Console:
+    """Where a command prints."""
+
+    def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None, *, as_json: bool = False) -> None:
+        self.stdout = sys.stdout if stdout is None else stdout
+        self.stderr = sys.stderr if stderr is None else stderr
+        self.as_json = as_json
+        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.color = wanted and self.stdout.isatty()
+        self._error_color = wanted and self.stderr.isatty()
+
+    def print(self, text: str = "") -> None:
+        """A line, or several, on stdout."""
+        self.stdout.write(f"{text}\n")
+
+    def style(self, text: object, name: str) -> str:
+        """Text in a colour, if there are any: good, bad, warn, bold, dim, name or number."""
+        return _paint(clean(text), name) if self.color else clean(text)
+
+    def json(self, value: Any) -> None:
+        """A JSON document on stdout; what JSON cannot say is said as text."""
+        self.print(json.dumps(value, indent=2, allow_nan=False, default=str))
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Rows under headers; numbers are aligned to the right."""
+        right = [bool(rows) and all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(headers))]
+        cells = [[_cell(value) for value in row] for row in rows]
+        if self.color and _have_rich():
+            self._rich_table(headers, cells, right)
+            return
+        lines = [[self.style(header, "bold") for header in headers], *cells]
+        widths = [max(_width(line[i]) for line in lines) for i in range(len(headers))]
+        for line in lines:
+            padded = (_pad(cell, width, r) for cell, width, r in zip(line, widths, right, strict=True))
+            self.print("  ".join(padded).rstrip())
+
+    def _rich_table(self, headers: Sequence[str], cells: list[list[str]], right: list[bool]) -> None:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console as RichConsole
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for header, r in zip(headers, right, strict=True):
+            table.add_column(Text(header), justify="right" if r else "left", overflow="fold")
+        for line in cells:
+            table.add_row(*(Text.from_ansi(cell) for cell in line))
+        RichConsole(file=self.stdout, highlight=False).print(table)
+
+    def warn(self, message: str) -> None:
+        """A warning, on stderr."""
+        self._tell("zarrlite: warning: ", "warn", message)
+
+    def error(self, message: str) -> None:
+        """An error, on stderr."""
+        self._tell("", "bad", message)
+
+    def _tell(self, label: str, name: str, message: str) -> None:
+        self.stdout.flush()  # in the order in which things were said
+        line = label + clean(message)
+        self.stderr.write((_paint(line, name) if self._error_color else line) + "\n")
+        self.stderr.flush()
+
+    @contextmanager
+    def progress(self, label: str, total: int) -> Iterator[Progress]:
+        """Shows on a terminal how far something is; tell it by `advance`."""
+        if not self.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            yield _Silent()
+        elif _have_rich():
+            yield from self._rich_progress(label, total)
+        else:
+            bar = _Bar(self.stderr, label, total)
+            try:
+                yield bar
+            finally:
+                bar.clear()
+
+    def _rich_progress(self, label: str, total: int) -> Iterator[Progress]:
+        from rich.console import Console as RichConsole
+        from rich.progress import Progress as RichProgress
+
+        with RichProgress(console=RichConsole(file=self.stderr), transient=True) as shown:
+            task = shown.add_task(clean(label).replace("[", "\\["), total=total)
+            yield _Rich(lambda n: shown.advance(task, n))
+
+
+class _Silent:
+    def advance(self, n: int = 1) -> None:
+        """Nobody looks."""
+
+
+class _Rich:
+    def __init__(self, advance: Any) -> None:
+        self._advance = advance
+
+    def advance(self, n: int = 1) -> None:
+        self._advance(n)
+
+
+class _Bar:
+    """A line on a terminal that is written again and again."""
+
+    def __init__(self, stream: TextIO, label: str, total: int) -> None:
+        self._stream, self._label, self._total = stream, clean(label), total
+        self._done, self._shown = 0, 0.0
+        self.advance(0)
+
+    def advance(self, n: int = 1) -> None:
+        self._done += n
+        now = time.monotonic()
+        if now - self._shown >= _SECONDS:
+            self._shown = now
+            share = self._done / self._total if self._total else 1.0
+            self._stream.write(f"\r\x1b[K{self._label} {self._done}/{self._total} ({share:.0%})")
+            self._stream.flush()
+
+    def clear(self) -> None:
+        self._stream.write("\r\x1b[K")
+        self._stream.flush()
+
+
+def _have_rich() -> bool:
+    try:
+        import rich  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _paint(text: str, name: str) -> str:
+    return f"\x1b[{_STYLES[name]}m{text}\x1b[0m"
+
+
+def _cell(value: Any) -> str:
+    """A value of a table; text that `style` made is clean already."""
+    text = str(value)
+    return text if _CODES.search(text) else clean(text)
+
+
+def _width(text: str) -> int:
+    return len(_CODES.sub("", text))
+
+
+def _pad(text: str, width: int, right: bool) -> str:
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
