@@ -74,14 +74,14 @@ class Corpus:
     version: str
     cases: list[Case]
 
-    def find(self, id: str) -> Case:
+    def find(self, name: str) -> Case:
         """The case with this id."""
         for case in self.cases:
-            if case.id == id:
+            if case.id == name:
                 return case
-        near = [case.id for case in self.cases if id.lower() in case.id.lower()]
+        near = [case.id for case in self.cases if name.lower() in case.id.lower()]
         hint = f"; near: {', '.join(near[:3])}" if near else "; `zarrlite conformance list` has all"
-        raise ArgumentError(f"there is no case {id!r}{hint}")
+        raise ArgumentError(f"there is no case {name!r}{hint}")
 
     def select(self, filters: Sequence[str]) -> list[Case]:
         """The cases for which all filters hold."""

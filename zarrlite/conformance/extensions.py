@@ -9,7 +9,7 @@ Rules
 
 from __future__ import annotations
 
-import fnmatch
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -36,10 +36,10 @@ _REGISTRIES: dict[str, registry.Registry[Any]] = {
 
 def extensions_of(document: Any) -> set[Extension]:
     """The extensions that a document needs."""
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or document.get("node_type") not in ("array", "group"):
         return set()
     found = {("member", name) for name, value in document.items() if name not in MEMBERS and not _ignored(value)}
-    if document.get("node_type") == "array":
+    if document["node_type"] == "array":
         found |= {extension for point in POINTS for extension in _walk(point, document.get(point))}
     return found
 
@@ -56,11 +56,10 @@ def known(extension: Extension) -> bool:
 
 
 def _claimed(point: str, name: str, claims: Any) -> bool:
-    names = {name}
+    if name in claims or (point == "data_type" and "r*" in claims and re.fullmatch("r[0-9]+", name)):
+        return True
     cls = _REGISTRIES[point].find(name) if point in _REGISTRIES else None
-    if cls is not None and name in cls.aliases:
-        names.add(cls.name)
-    return any(fnmatch.fnmatchcase(n, claim) for n in names for claim in claims)
+    return cls is not None and name in cls.aliases and cls.name in claims
 
 
 def _ignored(value: Any) -> bool:

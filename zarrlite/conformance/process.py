@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import signal
 import subprocess
 import threading
@@ -25,6 +26,7 @@ from zarrlite.conformance.steps import Step
 LONGEST_LINE = 64 * 1024 * 1024
 START_LIMIT = 60.0  # seconds; imports on a busy machine take a while
 STOP_LIMIT = 2.0
+_TELLING = re.compile(r"\s*[\w.]*(Error|Exception|panicked)\b")
 FaultKind = Literal["crash", "timeout", "garbage"]
 
 
@@ -114,18 +116,21 @@ class Harness:
         stdin.flush()
 
     def _last_words(self) -> str:
-        """How it ended, and the last line of what it wrote to stderr."""
+        """How it ended, and the last line on stderr that tells of an error."""
         process: Any = self._process
         try:
             code = process.wait(STOP_LIMIT)
         except subprocess.TimeoutExpired:
             return "closed its output"
         if code < 0:
-            how = f"ended by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"ended by signal {-code}"
+            how = (
+                f"ended by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"ended by signal {-code}"
+            )
         else:
             how = f"ended with code {code}"
         said = [line for line in b"".join(self._errors).decode("utf-8", "replace").splitlines() if line.strip()]
-        return f"{how}: {said[-1][:300]}" if said else how
+        telling = [line for line in said if _TELLING.match(line)] or said
+        return f"{how}: {telling[-1].strip()[:300]}" if telling else how
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -70,7 +70,7 @@ class Implementation:
     def count(self, ids: Sequence[str] | None = None) -> Counter[str]:
         """How often each result is there."""
         chosen = self.results if ids is None else ids
-        return Counter(self.results[id].result for id in chosen if id in self.results)
+        return Counter(self.results[name].result for name in chosen if name in self.results)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Run:
                     "version": one.version,
                     "capabilities": one.capabilities,
                     "seconds": round(one.seconds, 3),
-                    "results": {id: result.to_json() for id, result in one.results.items()},
+                    "results": {name: result.to_json() for name, result in one.results.items()},
                 }
                 for one in self.implementations
             ],
@@ -112,11 +112,11 @@ class Run:
 
 def _implementation(one: Json) -> Implementation:
     results = {}
-    for id, case in one["results"].items():
+    for name, case in one["results"].items():
         steps = tuple(StepResult(**step) for step in case["steps"])
         if not steps or any(step.result not in RESULTS for step in steps):
-            raise ValueError(id)
-        results[id] = CaseResult(steps, case["ms"])
+            raise ValueError(name)
+        results[name] = CaseResult(steps, case["ms"])
     return Implementation(one["name"], one["version"], one["capabilities"], results, one["seconds"])
 
 
@@ -151,11 +151,11 @@ def diff(before: Run, after: Run) -> list[Change]:
     for name in dict.fromkeys([*old, *new]):
         left = old[name].results if name in old else {}
         right = new[name].results if name in new else {}
-        for id in dict.fromkeys([*left, *right]):
-            was = left[id].result if id in left else None
-            now = right[id].result if id in right else None
+        for case in dict.fromkeys([*left, *right]):
+            was = left[case].result if case in left else None
+            now = right[case].result if case in right else None
             if was != now:
-                changes.append(Change(name, id, was, now))
+                changes.append(Change(name, case, was, now))
     return changes
 
 
@@ -170,7 +170,7 @@ class Row:
 
 def matrix(run: Run, corpus: Corpus) -> list[Row]:
     """The features of the cases that were run, section by section, in the order of the corpus."""
-    ran = {id for one in run.implementations for id in one.results}
+    ran = {name for one in run.implementations for name in one.results}
     rows: dict[tuple[str, str], list[str]] = {}
     for case in corpus.cases:
         if case.id in ran:

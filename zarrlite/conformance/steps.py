@@ -29,6 +29,8 @@ class Step:
     @cached_property
     def document(self) -> Any:
         """The document of the node that it is about; None where that is not JSON."""
+        if "document" in self.request:
+            return self.request["document"]
         path = self.request["path"]
         text = self.request["store"].get(f"{path}/zarr.json" if path else "zarr.json", "")
         try:
@@ -62,7 +64,7 @@ def _keys(case: Json) -> list[Step]:
     coords = [pair["coords"] for pair in case["pairs"]]
     keys = [pair["key"] for pair in case["pairs"]]
     shape = [max(c[i] for c in coords) + 1 for i in range(case["ndim"])]
-    document = _array(shape, [1] * len(shape), chunk_key_encoding=case["encoding"])
+    document = _array(shape, [1] * len(shape), chunk_key_encoding=_spelled_out(case["encoding"]))
     store = {"zarr.json": _text(document)} | {key: encode(bytes([i + 1])) for i, key in enumerate(keys)}
     steps = []
     for i, place in enumerate(coords):
@@ -80,7 +82,7 @@ def _codecs(case: Json) -> list[Step]:
         case["shape"],
         data_type=case["data_type"],
         fill_value=case["fill_value"],
-        codecs=case["codecs"],
+        codecs=[_spelled_out(codec) for codec in case["codecs"]],
     )
     text, key = _text(document), "/".join(["c", *("0" for _ in case["shape"])])
     elements = {"data": case["decoded"]} if "decoded" in case else {"values": case["values"]}
@@ -116,16 +118,19 @@ def _read_request(case: Json, selection: list[list[int]] | None) -> Json:
 
 def _store(case: Json) -> list[Step]:
     """What is done above a stack of transformers, and what lies below it."""
-    members = {name: case[name] for name in ("chunk_key_encoding", "storage_transformers")}
-    document = _text(_array(case["shape"], [1] * len(case["shape"]), **members))
+    members = {
+        "chunk_key_encoding": _spelled_out(case["chunk_key_encoding"]),
+        "storage_transformers": case["storage_transformers"],
+    }
+    document = _array(case["shape"], [1] * len(case["shape"]), **members)
     given = ("op", "key", "range", "ranges", "prefix", "pieces")
     operations, results = [], []
     for op in case["operations"]:
         names = set(given) | ({"value"} if op["op"] == "set" else {"keys"} if op["op"] == "erase_values" else set())
         operations.append({name: value for name, value in op.items() if name in names})
         results.append({name: value for name, value in op.items() if name not in names})
-    request = {"store": {"zarr.json": document, **case["before"]}, "path": "", "operations": operations}
-    return [Step("store", request, {"results": results, "store": {"zarr.json": document, **case["after"]}})]
+    request = {"document": document, "store": case["before"], "operations": operations}
+    return [Step("store", request, {"results": results, "store": case["after"]})]
 
 
 def _array(shape: list[int], chunk_shape: list[int], **members: Any) -> Json:
@@ -139,6 +144,11 @@ def _array(shape: list[int], chunk_shape: list[int], **members: Any) -> Json:
         "fill_value": 0,
         "codecs": [{"name": "bytes"}],
     } | members
+
+
+def _spelled_out(extension: Any) -> Any:
+    """Short-hand names are a feature of their own; here they are only a shorter way to write a case."""
+    return {"name": extension} if isinstance(extension, str) else extension
 
 
 def _text(document: Any) -> str:

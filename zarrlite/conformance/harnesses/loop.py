@@ -19,8 +19,14 @@ class Unsupported(Exception):
     """There is no way to ask the implementation for this."""
 
 
-def serve(name: str, version: str, capabilities: Json, operations: dict[str, Callable[[Json], Json]]) -> None:
-    """Answer until `stop`. Every exception of an operation is a refusal, with what `details` it has."""
+def serve(
+    name: str,
+    version: str,
+    capabilities: Json,
+    operations: dict[str, Callable[[Json], Json]],
+    details: Callable[[Exception], Json] = lambda error: {},
+) -> None:
+    """Answer until `stop`. Every exception of an operation is a refusal; `details` may tell more about it."""
     about = {"protocol": 1, "name": name, "version": version}
     about["capabilities"] = {"operations": list(operations), **capabilities}
     out, sys.stdout = sys.stdout, sys.stderr  # what an implementation prints is no answer
@@ -36,7 +42,7 @@ def serve(name: str, version: str, capabilities: Json, operations: dict[str, Cal
             except Unsupported as error:
                 answer = {"unsupported": str(error)}
             except Exception as error:
-                answer = {"refused": f"{type(error).__name__}: {error}", **getattr(error, "details", {})}
+                answer = {"refused": f"{type(error).__name__}: {error}", **details(error)}
             answer["id"] = message["id"]
         out.write(json.dumps(answer) + "\n")
         out.flush()
