@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from zarrlite.conformance.corpus import Case, Corpus
+from zarrlite.conformance.corpus import Case
 from zarrlite.conformance.extensions import extensions_of, missing
 from zarrlite.conformance.judge import judge
 from zarrlite.conformance.process import Harness, HarnessFault
 from zarrlite.conformance.protocol import Json
-from zarrlite.conformance.results import FINE, CaseResult, Implementation, Run, StepResult
+from zarrlite.conformance.results import FINE, CaseResult, Implementation, StepResult
 from zarrlite.errors import ZarrliteError
 
 LIMIT = 10.0  # seconds for one request
@@ -34,20 +34,6 @@ class HarnessError(ZarrliteError):
 
 
 def run(
-    corpus: Corpus,
-    cases: Sequence[Case],
-    commands: Sequence[Sequence[str]],
-    *,
-    limit: float = LIMIT,
-    jobs: int | None = None,
-    progress: Progress = lambda count: None,
-) -> Run:
-    """Run cases over the harnesses with these commands, one after the other."""
-    ones = [run_one(cases, command, limit=limit, jobs=jobs, progress=progress) for command in commands]
-    return Run(corpus.name, corpus.version, ones)
-
-
-def run_one(
     cases: Sequence[Case],
     command: Sequence[str],
     *,
@@ -116,10 +102,12 @@ class _Worker:
         return found
 
     def run_case(self, case: Case) -> CaseResult:
-        asked = [step for step in case.steps if step.op in self.capabilities["operations"]]
         steps = []
         seconds = 0.0
-        for step in asked:
+        for step in case.steps:
+            if step.op not in self.capabilities["operations"]:
+                steps.append(StepResult(step.op, "unsupported", "is not among the operations"))
+                continue
             lacking = missing(extensions_of(step.document), self.capabilities)
             try:
                 self._ensure_started()
@@ -131,8 +119,6 @@ class _Worker:
                 break
             result, detail = judge(step, answer, lacking)
             steps.append(StepResult(step.op, result, detail, None if result in FINE else answer))
-        if not asked:
-            steps = [StepResult(step.op, "unsupported", "is not among the operations") for step in case.steps]
         return CaseResult(tuple(steps), 1000 * seconds)
 
     def _ensure_started(self) -> None:
