@@ -62,7 +62,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="F",
-        help="only cases with this id, prefix or pattern, or feature=, level=, since=, kind=, extension=; may be repeated",
+        help="only this id, prefix or pattern, or feature=, level=, since=, kind=, extension=; all must hold",
     )
     parser.add_argument("--corpus", metavar="DIR", help="another corpus than the one installed")
 

@@ -1,8 +1,8 @@
 """Cases as real directories, for tools that want files.
 
 Rules
-- Of each case there is a folder named by its id: `case.json`, the case as it stands in the corpus, and `store/`, what is
-  stored before anything is asked, one file for each key.
+- Each case is a folder named by its id. `case.json` is the case as it stands in the corpus, `store/` what is stored
+  before anything is asked, one file for each key.
 - Keys are written by the store on disk, which keeps them inside; what cannot be a file there is left out and counted.
 """
 

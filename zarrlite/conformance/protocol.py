@@ -137,12 +137,16 @@ def _check(right: bool, message: str) -> None:
 
 def _object(line: bytes) -> Json:
     try:
-        answer = json.loads(line)
+        answer = json.loads(line, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise ProtocolError("is not JSON") from None
     if not isinstance(answer, dict):
         raise ProtocolError("is not a JSON object")
     return answer
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(text)  # NaN and Infinity, which Python would read
 
 
 def _members(answer: Json, required: set[str], optional: set[str]) -> None:

@@ -44,7 +44,7 @@ def serve(
             except Exception as error:
                 answer = {"refused": f"{type(error).__name__}: {error}", **details(error)}
             answer["id"] = message["id"]
-        out.write(json.dumps(answer) + "\n")
+        out.write(json.dumps(answer, allow_nan=False) + "\n")
         out.flush()
 
 

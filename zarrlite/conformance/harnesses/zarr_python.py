@@ -28,7 +28,7 @@ def answer_with(name: str, version: str, open_store: Callable[[Json], AbstractCo
         with open_store(message) as (store, _):
             node = zarr.open(store, mode="r", path=message["path"], zarr_format=3)
             written = node.metadata.to_buffer_dict(default_buffer_prototype())
-            return {"document": json.loads(written["zarr.json"].to_bytes())}
+            return {"document": json.loads(written["zarr.json"].to_bytes(), parse_constant=str)}
 
     def read(message: Json) -> Json:
         with open_store(message) as (store, _):

@@ -128,5 +128,5 @@ def _ask(step: Step) -> dict[str, Any]:
 
 
 def _pack(data: dict[str, Any]) -> str:
-    text = json.dumps(data, separators=(",", ":"))
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
