@@ -7,6 +7,7 @@ Rules
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import json
 from collections.abc import Iterable, Sequence
@@ -79,9 +80,9 @@ class Corpus:
         for case in self.cases:
             if case.id == name:
                 return case
-        near = [case.id for case in self.cases if name.lower() in case.id.lower()]
-        hint = f"; near: {', '.join(near[:3])}" if near else "; `zarrlite conformance list` has all"
-        raise ArgumentError(f"there is no case {name!r}{hint}")
+        near = difflib.get_close_matches(name, [case.id for case in self.cases], 1)
+        hint = f"{near[0]!r} is one" if near else "`zarrlite conformance list` has all"
+        raise ArgumentError(f"there is no case {name!r}; {hint}")
 
     def select(self, filters: Sequence[str]) -> list[Case]:
         """The cases for which all filters hold."""

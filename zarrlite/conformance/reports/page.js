@@ -28,16 +28,21 @@ function hexdump(text) {
 }
 
 // one line for what is short, indented where it is not
-function pretty(value, indent = "") {
-  const flat = JSON.stringify(value);
-  if (flat === undefined || value === null || typeof value !== "object" || flat.length + indent.length < 76) return flat;
+function pretty(value, width, indent = "") {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
   const inner = indent + "  ";
-  const [open, items, close] = Array.isArray(value)
-    ? ["[", value.map((v) => pretty(v, inner)), "]"]
-    : ["{", Object.entries(value).map(([k, v]) => `${JSON.stringify(k)}: ${pretty(v, inner)}`), "}"];
+  const isList = Array.isArray(value);
+  const items = isList
+    ? value.map((v) => pretty(v, width, inner))
+    : Object.entries(value).map(([k, v]) => `${JSON.stringify(k)}: ${pretty(v, width, inner)}`);
+  const [open, close] = isList ? "[]" : "{}";
+  const flat = `${open}${items.join(", ")}${close}`;
+  if (flat.length + indent.length < width && !flat.includes("\n")) return flat;
   return `${open}\n${items.map((item) => inner + item).join(",\n")}\n${indent}${close}`;
 }
 
+const WIDE = 96;
+const HALF = 44;
 const BINARY = new Set(["data", "value"]);
 
 function block(title, content) {
@@ -53,7 +58,7 @@ function answer(found) {
     else if (name === "store" && Object.values(value).every((v) => typeof v === "string")) box.append(...values(value));
     else rest[name] = value;
   }
-  if (Object.keys(rest).length) box.prepend(el("pre", { textContent: pretty(rest) }));
+  if (Object.keys(rest).length) box.prepend(el("pre", { textContent: pretty(rest, HALF) }));
   return box;
 }
 
@@ -73,11 +78,11 @@ function drawCase(all, id, column) {
   if (one.ruling) body.append(el("p", { className: "say" }, el("b", { textContent: "Ruling: " }), one.ruling));
   const tags = Object.entries({ kind: one.kind, ...one.tags }).map(([k, v]) => `${k} ${v}`).join(" · ");
   body.append(el("p", { className: "dim", textContent: tags }));
-  for (const [key, document] of Object.entries(one.documents)) body.append(...block(key, el("pre", { textContent: pretty(document) })));
+  for (const [key, document] of Object.entries(one.documents)) body.append(...block(key, el("pre", { textContent: pretty(document, WIDE) })));
   if (Object.keys(one.values).length) body.append(...block("stored bytes", el("div", {}, ...values(one.values))));
   one.asks.forEach((ask, i) => {
     const step = steps[i];
-    body.append(...block(ask.op, Object.keys(ask.request).length > 1 ? el("pre", { textContent: pretty(ask.request) }) : el("span")));
+    body.append(...block(ask.op, Object.keys(ask.request).length > 1 ? el("pre", { textContent: pretty(ask.request, WIDE) }) : el("span")));
     const got = el("div", {}, el("h3", { textContent: "got" }));
     if (step) {
       got.append(el("span", { className: `chip ${step.result}`, textContent: step.result }));

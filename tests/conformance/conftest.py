@@ -1,0 +1,52 @@
+"""What the tests of the kit share: the corpus, a toy that misbehaves, and one run of zarrlite itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import chromium
+import pytest
+
+from zarrlite.conformance import corpus, runner
+from zarrlite.conformance.corpus import Corpus
+from zarrlite.conformance.implementations import command_of
+from zarrlite.conformance.results import Implementation
+
+TOY = Path(__file__).with_name("toy.py")
+
+
+@pytest.fixture(scope="session")
+def suite() -> Corpus:
+    return corpus.load()
+
+
+@pytest.fixture(scope="session")
+def itself(suite: Corpus) -> Implementation:
+    """zarrlite over all of the corpus."""
+    return runner.run(suite.cases, command_of("zarrlite"))
+
+
+@pytest.fixture
+def toy(suite: Corpus) -> Callable[..., Implementation]:
+    """Runs some cases over the toy."""
+
+    def run(way: str, *cases: str, limit: float = 30, fine: str = "") -> Implementation:
+        chosen = [suite.find(name) for name in cases]
+        return runner.run(chosen, [sys.executable, str(TOY), way, fine], limit=limit)
+
+    return run
+
+
+@pytest.fixture
+def page() -> Iterator[chromium.Page]:
+    """A tab of a real browser."""
+    program = chromium.find()
+    if program is None:
+        if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
+            pytest.fail("chromium is not installed and peers are required (Debian: chromium)")
+        pytest.skip("chromium is not installed")
+    with chromium.browser(program) as tab:
+        yield tab
