@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,6 +16,13 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 60  # seconds until a page must show what is waited for
+_LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]
+for end, wanted in zip(ends, (3, 4)):
+    os.dup2(end, wanted)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def find() -> str | None:
@@ -98,7 +106,7 @@ def browser(program: str) -> Iterator[Page]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         words = [program, *options.split(), f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{from_write}', "sh", *words],
+            [sys.executable, "-c", _LAUNCH, str(to_read), str(from_write), *words],
             pass_fds=(to_read, from_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

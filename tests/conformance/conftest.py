@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import chromium
 import pytest
@@ -40,13 +42,27 @@ def toy(suite: Corpus) -> Callable[..., Implementation]:
     return run
 
 
+def lacking(what: str) -> NoReturn:
+    """Something that a test needs is not there."""
+    if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
+        pytest.fail(f"{what} and peers are required")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def zarrita() -> None:
+    """zarrita.js, where ZARRITA says that npm has put it."""
+    if shutil.which("node") is None:
+        lacking("node is not installed")
+    if not Path(os.environ.get("ZARRITA", "."), "node_modules", "zarrita").is_dir():
+        lacking("zarrita is not installed in the folder that ZARRITA names")
+
+
 @pytest.fixture
 def page() -> Iterator[chromium.Page]:
     """A tab of a real browser."""
     program = chromium.find()
     if program is None:
-        if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
-            pytest.fail("chromium is not installed and peers are required (Debian: chromium)")
-        pytest.skip("chromium is not installed")
+        lacking("chromium is not installed")
     with chromium.browser(program) as tab:
         yield tab

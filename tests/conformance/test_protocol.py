@@ -146,7 +146,7 @@ def test_a_shipped_harness_has_less_than_sixty_lines(file):
     assert len((HERE / "harnesses" / file).read_text("utf-8").splitlines()) < 60
 
 
-PEERS = {"zarr-python": "zarr", "zarrs": "zarrs", "tensorstore": "tensorstore"}
+PEERS = {"zarr-python": "zarr", "zarrs": "zarrs", "tensorstore": "tensorstore", "zarrita": "zarrita"}
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -125,7 +125,8 @@ def test_a_harness_that_is_nothing_of_that_is_refused(tmp_path):
     with pytest.raises(ArgumentError) as error:
         command_of("my-harness")
     assert str(error.value) == (
-        "'my-harness' is neither a file nor a command nor one of: zarrlite, zarr-python, zarrs, tensorstore, zarrita, all"
+        "'my-harness' is neither a file nor a command nor one of: "
+        "zarrlite, zarr-python, zarrs, tensorstore, zarrita, all"
     )
     (tmp_path / "plain.txt").touch()
     with pytest.raises(ArgumentError, match="is not executable"):
