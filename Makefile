@@ -3,12 +3,13 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check lint types cover bench clean
+.PHONY: help demo test check lint types cover bench mutate clean
 help:
 	@echo "make demo   show what zarrlite does"
 	@echo "make test   run all tests, peers included"
 	@echo "make check  lint, types and tests"
 	@echo "make cover  tests with branch coverage"
+	@echo "make mutate plant bugs in a copy of the package and see which the fixtures catch"
 	@echo "make bench  zarrlite against its peers and a hand-written limit; ARGS=--quick takes about two minutes"
 
 $(BIN)/python:
@@ -35,6 +36,9 @@ cover: $(VENV)/.tools
 
 bench: $(VENV)/.tools
 	$(BIN)/python -m benchmarks $(ARGS)
+
+mutate: $(VENV)/.tools
+	$(BIN)/python -m tests.mutations $(ARGS)
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .

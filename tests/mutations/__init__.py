@@ -1,0 +1,1 @@
+"""Planted bugs: how many of them the corpus alone catches."""

@@ -1,0 +1,41 @@
+"""The planted bugs of tests/mutations: the list stays true, and the machinery tells caught from not caught.
+
+`python -m tests.mutations` plants them all.
+"""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+from tests.mutations.run import PLANTED, ROOT, Planted, copied, plant
+
+HARMLESS = Planted("codecs/crc32c.py", "A checksum that is verified", "A checksum which is verified", [])
+FEW = PLANTED[:: len(PLANTED) // 3][:3]
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: f"{bug.file}: {bug.old}")
+def test_every_bug_can_be_planted(bug: Planted) -> None:
+    assert (ROOT / "zarrlite" / bug.file).read_text("utf-8").count(bug.old) == 1
+    assert bug.new != bug.old
+
+
+def test_there_are_bugs_in_every_module_that_implements_the_format() -> None:
+    assert len(PLANTED) >= 60
+    planted = collections.Counter(bug.file.split("/")[0].removesuffix(".py") for bug in PLANTED)
+    assert set(planted) >= {
+        *("metadata", "config", "extension", "registry", "names", "pipeline", "shards", "shard_writing", "selection"),
+        *("source", "ranges", "chunks", "stores", "data_types", "chunk_grids", "chunk_key_encodings", "codecs"),
+        "storage_transformers",
+    }
+    codecs = {bug.file for bug in PLANTED if bug.file.startswith("codecs/")}
+    there = {f"codecs/{path.name}" for path in (ROOT / "zarrlite/codecs").glob("*.py")}
+    assert there - codecs == {"codecs/__init__.py", "codecs/base.py", "codecs/n5_default.py"}
+
+
+def test_the_corpus_catches_bugs_and_nothing_else() -> None:
+    with copied() as directory:
+        assert plant(HARMLESS, directory) == ""
+        for bug in FEW:
+            assert plant(bug, directory).startswith(("core/", "optional/", "proposals/")), bug
