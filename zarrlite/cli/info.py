@@ -31,7 +31,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
     rows = [(name, value) for name, value in node.info.items() if name not in ("Store", "Read-only")]
     rows.insert(2, ("Store", _place(node.store)))
     rows += [("Bytes, stored", human(stored["bytes_stored"]))] if stored else []
-    rows += [("Chunks, stored", f"{stored['chunks_stored']} of {stored['chunks']}")] if "chunks" in stored else []
+    rows += (
+        [("Chunks, stored", f"{stored['chunks_stored']} of {stored['chunks_total']}")]
+        if "chunks_total" in stored
+        else []
+    )
     rows += [(f"Attribute {name}", value) for name, value in node.attrs.items()]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
@@ -53,7 +57,11 @@ def _stored(node: Array | Group) -> dict[str, int]:
                 node.store.size(key) or 0 for key in node.store.list_prefix(node.path and f"{node.path}/")
             )
         }
-    return {"bytes_stored": node.nbytes_stored(), "chunks_stored": node.nchunks_initialized, "chunks": node.nchunks}
+    return {
+        "bytes_stored": node.nbytes_stored(),
+        "chunks_stored": node.nchunks_initialized,
+        "chunks_total": node.nchunks,
+    }
 
 
 def _place(store: Store) -> str:

@@ -18,6 +18,8 @@ from zarrlite.group import Group
 from zarrlite.names import DOCUMENT
 from zarrlite.stores import LocalStore, Store, open_store
 
+JOURNAL = "__zarrlite.transfer.json"  # lies beside data that is still being copied
+
 
 def split(location: str) -> tuple[Store, str]:
     """The store of the hierarchy that a location lies in, and the path in it; also of what is not there yet."""
@@ -79,6 +81,8 @@ def _not_found(location: str, store: Store, path: str, error: NodeNotFoundError)
     place = os.path.join(store.root, path) if isinstance(store, LocalStore) else ""
     if not os.path.lexists(place):
         message = f"{location}: there is nothing at this path"
+    elif os.path.isfile(os.path.join(place, JOURNAL)):
+        message = f"{location} is an unfinished copy; run the command that made it again to finish it"
     elif "version 2" in error.message:
         message = f"{location} is Zarr version 2; zarrlite reads version 3"
     elif os.path.isfile(os.path.join(place, "attributes.json")):

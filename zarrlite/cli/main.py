@@ -86,7 +86,7 @@ def _run(given: list[str]) -> int:
         warnings.showwarning = lambda message, *_: console.warn(str(message))
         try:
             module = importlib.import_module(f"zarrlite.cli.{name}")
-            args = _parser(name, module).parse_args(given[1:])
+            args = _parse(_parser(name, module), given[1:])
             console.as_json = args.json is True
             code: int = module.run(args, console)
             return code
@@ -108,6 +108,14 @@ def _parser(name: str, module: Any) -> Parser:
     parser.add_argument("--json", action="store_true", help="print JSON")
     module.add_arguments(parser)
     return parser
+
+
+def _parse(parser: Parser, given: list[str]) -> argparse.Namespace:
+    """The arguments, with options in any place among them."""
+    try:
+        return parser.parse_intermixed_args(given)
+    except TypeError:  # a command that has commands of its own
+        return parser.parse_args(given)
 
 
 def _without_command(given: list[str]) -> int:
@@ -153,11 +161,11 @@ def exit_code(error: BaseException) -> int:
 def describe(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
+        return "; ".join(["interrupted", *map(str, error.args)])
     if isinstance(error, MemoryError):
         return "needs more memory than there is; select less"
     if isinstance(error, (ZarrliteError, OSError)):
-        return str(error)
+        return str(error).replace("overwrite=True", "--overwrite")
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"
     return f"a defect of zarrlite, please report it: {type(error).__name__} at {where}: {error}"

@@ -1,0 +1,119 @@
+"""The frame of the command: help, mistakes, exit codes, and what it loads."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import zarrlite
+from zarrlite.cli import main as cli
+from zarrlite.errors import (
+    ArgumentError,
+    ChecksumError,
+    DependencyError,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    SelectionError,
+    StoreError,
+    UnknownExtensionError,
+)
+
+ROOT = Path(zarrlite.__file__).parents[1]
+EXIT_CODES = {
+    ArgumentError("x"): 2,
+    SelectionError("x"): 2,
+    NodeExistsError("x"): 2,
+    NodeNotFoundError("x"): 3,
+    UnknownExtensionError("x", kind="unknown-extension"): 4,
+    MetadataError("x", kind="unknown-extension"): 4,
+    DependencyError("x"): 4,
+    MetadataError("x", problems=(MetadataError("x"), MetadataError("y", kind="unknown-extension"))): 1,
+    MetadataError("x"): 1,
+    ChecksumError("x"): 1,
+    StoreError("x"): 1,
+    MemoryError(): 1,
+    ZeroDivisionError(): 1,
+    KeyboardInterrupt(): 130,
+}
+
+
+@pytest.mark.parametrize(("error", "code"), EXIT_CODES.items(), ids=lambda x: type(x).__name__)
+def test_every_error_has_an_exit_code(error, code):
+    assert cli.exit_code(error) == code
+
+
+def test_a_defect_is_said_in_one_line_with_its_place():
+    try:
+        raise ZeroDivisionError("one\ntwo")
+    except ZeroDivisionError as error:
+        text = cli.describe(error)
+    assert text.startswith("a defect of zarrlite, please report it: ZeroDivisionError at test_main.py:")
+
+
+def test_the_help_has_every_command(run):
+    ran = run("--help")
+    assert (ran.code, ran.err) == (0, "")
+    for name, line in cli.COMMANDS.items():
+        assert f"  {name:<11}  {line}\n" in ran.out
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help_with_an_example_and_json(name, run):
+    module = importlib.import_module(f"zarrlite.cli.{name}")
+    ran = run(name, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert cli.COMMANDS[name] == module.HELP
+    assert module.EXAMPLE.startswith(f"zarrlite {name}")
+    assert f"example:\n  {module.EXAMPLE}" in ran.out
+    assert "--json" in ran.out
+
+
+MISTAKES = {
+    (): "zarrlite: a command is needed (see zarrlite --help)\n",
+    ("infoo",): "zarrlite: there is no command 'infoo'; 'info' is one (see zarrlite --help)\n",
+    ("xyzzy",): "zarrlite: there is no command 'xyzzy' (see zarrlite --help)\n",
+    ("info",): "zarrlite info: the following arguments are required: location (see zarrlite info --help)\n",
+    ("info", "a", "--nope"): "zarrlite info: unrecognized arguments: --nope (see zarrlite info --help)\n",
+    ("info", ""): "zarrlite info: '' is not the path of a directory\n",
+    ("info", "http://x/y"): (
+        "zarrlite info: 'http://x/y/': stores are opened by file:// and memory:// URIs and by paths, not by http://\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES.items(), ids=map(" ".join, MISTAKES))
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments, message, run):
+    assert run(*arguments) == (2, "", message)
+
+
+def test_the_version_is_that_of_the_library(run):
+    assert run("--version") == (0, f"zarrlite {zarrlite.__version__}\n", "")
+
+
+LOADED = (
+    "import sys; from zarrlite.cli.main import main; main({!r}); import json; print(json.dumps(sorted(sys.modules)))"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], {"numpy", "zarrlite.array", "rich", "zarrlite.cli.info"}),
+        (["nope"], {"numpy", "zarrlite.array", "rich", "zarrlite.cli.info"}),
+        (["info", "nope"], {"rich", "zarrlite.cli.diff", "zarrlite.cli.main.dump", "subprocess", "jsonschema", "csv"}),
+    ],
+    ids=["help", "a mistake", "info"],
+)
+def test_only_what_is_needed_is_loaded(arguments, absent):
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(arguments)], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert not absent & loaded
+    assert "zarrlite.cli.console" in loaded

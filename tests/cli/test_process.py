@@ -1,0 +1,153 @@
+"""The real process: exit codes, pipes, terminals, interruptions; never a traceback."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrlite
+
+ROOT = Path(zarrlite.__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Run a command with a pseudo-terminal for stdout and stderr; the exit code, and what was shown."""
+    leader, follower = pty.openpty()
+    started = subprocess.Popen(
+        [sys.executable, "-m", "zarrlite", *arguments],
+        stdout=follower,
+        stderr=follower,
+        env={**ENVIRONMENT, "TERM": "xterm", **environment},
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            data = os.read(leader, 65536)
+        except OSError:  # nobody has the other end any more
+            break
+        if not data:
+            break
+        shown += data
+    os.close(leader)
+    return started.wait(), shown.decode()
+
+
+def test_a_command_runs_as_a_process(hierarchy, process):
+    ran = process("tree", "a.zarr")
+    assert ran == (0, "/\n└── raw\n    └── image (10, 10) float64\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["info", "nope"], 3, "zarrlite info: nope: there is nothing at this path\n"),
+        (["diff", "a.zarr", "a.zarr/raw"], 1, ""),
+        (["dump", "a.zarr/raw/image", "0:"], 0, ""),
+        (["dump", "a.zarr/raw/image", "10"], 2, "is out of bounds for a dimension of length 10\n"),
+        (["info", "unknown.zarr"], 4, 'zarr.json#/codecs/0: "nope" is not a known codec'),
+    ],
+    ids=["not found", "problem", "fine", "usage", "unsupported"],
+)
+def test_the_exit_code_is_that_of_the_process(arguments, code, message, hierarchy, process):
+    array = zarrlite.create_array("unknown.zarr", shape=(2,), dtype="u1")
+    document = bytes(array.store.get("zarr.json")).replace(b'"zstd"', b'"nope"').replace(b'"bytes"', b'"nope"')
+    array.store.set("zarr.json", document)
+    ran = process(*arguments)
+    assert ran.code == code
+    assert message in ran.err
+    assert ran.err.count("\n") == bool(message)
+
+
+def test_pipes_get_no_colours_and_terminals_do(hierarchy, process):
+    piped = process("ls", "-l", "a.zarr/raw")
+    assert piped == (0, "type   shape     data type  chunks  shards  name\n" + piped.out.split("\n")[1] + "\n", "")
+    code, shown = on_a_terminal("ls", "-l", "a.zarr/raw")
+    assert code == 0
+    assert "\x1b[" in shown
+    assert "image" in shown
+
+
+def test_no_color_and_dumb_terminals_are_respected(hierarchy):
+    for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        code, shown = on_a_terminal("info", "a.zarr", **environment)
+        assert code == 0
+        assert "\x1b" not in shown
+        assert "Type" in shown
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(hierarchy, process):
+    code, shown = on_a_terminal("copy", "a.zarr", "b.zarr")
+    assert code == 0
+    assert "copy" in shown.split("copied")[0]
+    assert process("copy", "a.zarr", "c.zarr").err == ""
+
+
+def test_tables_and_progress_do_without_rich(hierarchy, tmp_path):
+    (tmp_path / "rich.py").write_text("raise ImportError")
+    code, shown = on_a_terminal("copy", "a.zarr", "b.zarr", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert code == 0
+    assert "\r\x1b[Kcopy 0/12 (0%)" in shown
+    code, shown = on_a_terminal("ls", "-l", "a.zarr", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert "\x1b[1mtype\x1b[0m" in shown
+
+
+def test_a_reader_that_goes_away_is_no_error(hierarchy):
+    zarrlite.create_array("long.zarr", shape=(200_000,), dtype="u1")
+    command = f"{sys.executable} -m zarrlite dump long.zarr --format csv | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT)
+    assert (done.stdout, done.stderr) == ("0\n141\n", "")
+
+
+def test_ctrl_c_is_one_line_and_the_copy_can_be_gone_on_with(hierarchy, process):
+    data = np.random.default_rng(0).integers(0, 255, (600, 600), dtype="u1")
+    zarrlite.create_array("many.zarr", data=data, chunks=(60, 60), compressors=None)
+    started = subprocess.Popen(
+        [sys.executable, "-m", "zarrlite", "reencode", "many.zarr", "other.zarr", "--chunks", "8,8"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    while started.poll() is None and not os.path.exists("other.zarr/c"):
+        time.sleep(0.01)
+    started.send_signal(signal.SIGINT)
+    _, err = started.communicate()
+    assert (started.returncode, err) == (130, "zarrlite reencode: interrupted; run the same command again to go on\n")
+    message = "zarrlite info: other.zarr is an unfinished copy; run the command that made it again to finish it\n"
+    assert process("info", "other.zarr") == (3, "", message)
+    assert process("reencode", "many.zarr", "other.zarr", "--chunks", "8,8").code == 0
+    assert np.array_equal(zarrlite.open("other.zarr", mode="r"), data)
+
+
+def test_names_that_are_no_text_and_escape_codes_do_no_harm(hierarchy, process):
+    root = zarrlite.open_group("a.zarr")
+    root.attrs["x"] = "\x1b[31mred\nline"
+    ran = process("info", "a.zarr", PYTHONIOENCODING="ascii")
+    assert ran.code == 0
+    assert "Attribute x  : \\x1b[31mred\\nline\n" in ran.out
+    assert process("info", "nope\n\x1b[0m").err == "zarrlite info: nope\\n\\x1b[0m: there is nothing at this path\n"
+
+
+def test_waiting_for_nothing(hierarchy):
+    """A fifo in place of a document does not hang the command."""
+    os.mkdir("f.zarr")
+    os.mkfifo("f.zarr/zarr.json")
+    started = subprocess.Popen(
+        [sys.executable, "-m", "zarrlite", "info", "f.zarr"], stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+    readable, _, _ = select.select([started.stderr], [], [], 60)
+    assert readable
+    assert started.wait() == 3
+    assert started.stderr is not None
+    started.stderr.close()

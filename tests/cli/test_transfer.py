@@ -1,0 +1,266 @@
+"""copy and reencode: the same values in another place, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite.cli import blocks, copy
+from zarrlite.cli.locate import JOURNAL
+from zarrlite.stores import LocalStore
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Lets a number of objects be written into a place, then presses Ctrl-C."""
+
+    def interrupt(place: str, count: int) -> None:
+        original = LocalStore.set
+        left = [count]
+
+        def write(self, key, value):
+            if JOURNAL not in key and self.root.endswith(place):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise KeyboardInterrupt
+            original(self, key, value)
+
+        monkeypatch.setattr(LocalStore, "set", write)
+        for name in ("set_many", "update_many"):
+            monkeypatch.setattr(LocalStore, name, getattr(zarrlite.Store, name))  # by `set`
+
+    return interrupt
+
+
+def files(place: str) -> dict[str, bytes]:
+    return {str(p.relative_to(place)): p.read_bytes() for p in Path(place).rglob("*") if p.is_file()}
+
+
+def test_a_copy_is_byte_for_byte(hierarchy, run):
+    assert run("copy", "a.zarr", "b.zarr") == (
+        0,
+        f"copied 12 objects, {sum(map(len, files('a.zarr').values()))} bytes\n",
+        "",
+    )
+    assert files("a.zarr") == files("b.zarr")
+
+
+def test_a_copy_into_a_hierarchy_makes_the_groups_above(hierarchy, run):
+    zarrlite.consolidate_metadata("a.zarr")
+    assert run("copy", "a.zarr/raw/image", "a.zarr/deep/er").code == 0
+    assert np.array_equal(zarrlite.open("a.zarr", mode="r")["deep/er"], zarrlite.open("a.zarr/raw/image", mode="r"))
+    assert run("validate", "a.zarr").code == 0
+
+
+REFUSED = {
+    ("copy", "a.zarr", "b.zarr"): "the target is there already; --overwrite replaces it",
+    ("copy", "a.zarr", "junk"): "the target is not empty and no Zarr v3; choose another place",
+    ("copy", "a.zarr", "junk", "--overwrite"): "the target is not empty and no Zarr v3; choose another place",
+    ("copy", "a.zarr", "a.zarr/x"): "the source and the target lie within each other; choose another place",
+    (
+        "copy",
+        "a.zarr/raw",
+        "a.zarr",
+        "--overwrite",
+    ): "the source and the target lie within each other; choose another place",
+    ("reencode", "a.zarr/raw/image", "c", "--chunks", "0"): "--chunks takes 2 lengths from 1, such as 64,64, not '0'",
+    (
+        "reencode",
+        "a.zarr/raw/image",
+        "c",
+        "--chunks",
+        "1,2,3",
+    ): "--chunks takes 2 lengths from 1, such as 64,64, not '1,2,3'",
+    (
+        "reencode",
+        "a.zarr/raw/image",
+        "c",
+        "--chunks",
+        "1,x",
+    ): "--chunks takes 2 lengths from 1, such as 64,64, not '1,x'",
+    (
+        "reencode",
+        "a.zarr/raw/image",
+        "c",
+        "--codecs",
+        "zstd:9",
+    ): "--codecs: '9' is not member=value, as in zstd:level=9",
+    ("reencode", "a.zarr/raw/image", "c", "--codecs", "[1"): (
+        "--codecs: '[1' is not JSON: Expecting ',' delimiter: line 1 column 3 (char 2)"
+    ),
+    ("reencode", "a.zarr/raw/image", "c", "--keys", "v2,v2"): "--keys takes one extension, not 'v2,v2'",
+    ("reencode", "a.zarr/raw/image", "c", "--shards", "9,9"): (
+        "new array#/codecs/0/configuration/chunk_shape/0: must divide 9, the length of the shard, evenly; 4 does not"
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.items(), ids=map(" ".join, REFUSED))
+def test_what_is_refused_changes_nothing(arguments, message, hierarchy, run):
+    run("copy", "a.zarr/raw", "b.zarr")
+    Path("junk").mkdir()
+    Path("junk/file").write_text("mine")
+    before = files(".")
+    assert run(*arguments) == (2, "", f"zarrlite {arguments[0]}: {message}\n")
+    assert files(".") == before
+
+
+def test_an_unknown_codec_is_unsupported(hierarchy, run):
+    assert run("reencode", "a.zarr/raw/image", "c", "--codecs", "nope").code == 4
+    assert not os.path.exists("c")
+
+
+def test_overwrite_replaces_a_node(hierarchy, run):
+    zarrlite.create_array("b.zarr", data=np.ones((50, 50)), chunks=(1, 1))
+    assert run("copy", "a.zarr", "b.zarr", "--overwrite").code == 0
+    assert files("a.zarr") == files("b.zarr")
+
+
+@pytest.mark.parametrize("count", [0, 5, 10])
+def test_a_copy_that_was_interrupted_is_no_node_and_is_gone_on_with(count, hierarchy, run, interrupt, monkeypatch):
+    monkeypatch.setattr(copy, "_BATCH", 2)
+    with monkeypatch.context():
+        interrupt("b.zarr", count)
+        ran = run("copy", "a.zarr", "b.zarr")
+        assert ran == (130, "", "zarrlite copy: interrupted; run the same command again to go on\n")
+        monkeypatch.undo()
+    monkeypatch.chdir(hierarchy)
+    assert run("info", "b.zarr").code == 3
+    other = "zarrlite copy: an unfinished transfer of something else is there; finish it, or say --overwrite\n"
+    assert run("copy", "a.zarr/raw", "b.zarr") == (2, "", other)
+    found = run("copy", "a.zarr", "b.zarr", "--json").json
+    assert found["objects"] == 12
+    assert found["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # whole batches; documents are not counted
+    assert files("a.zarr") == files("b.zarr")
+
+
+def test_a_source_that_changed_is_not_mixed_with_what_it_was(hierarchy, run, interrupt, monkeypatch):
+    interrupt("b.zarr", 4)
+    assert run("copy", "a.zarr", "b.zarr").code == 130
+    monkeypatch.undo()
+    monkeypatch.chdir(hierarchy)
+    zarrlite.open("a.zarr/raw/image")[...] = 5
+    message = "zarrlite copy: the source has changed since the transfer began; --overwrite begins anew\n"
+    assert run("copy", "a.zarr", "b.zarr") == (2, "", message)
+    assert run("copy", "a.zarr", "b.zarr", "--overwrite").code == 0
+    assert files("a.zarr") == files("b.zarr")
+
+
+def test_a_source_that_changes_meanwhile_is_noticed(hierarchy, run, monkeypatch):
+    original = LocalStore.set
+
+    def write(self, key, value):
+        original(self, key, value)
+        if self.root.endswith("b.zarr") and key.endswith("c/1/1"):
+            original(LocalStore("a.zarr"), "raw/image/c/0/0", b"another")
+
+    monkeypatch.setattr(LocalStore, "set", write)
+    message = "zarrlite copy: the source has changed meanwhile; run the command again with --overwrite\n"
+    assert run("copy", "a.zarr", "b.zarr") == (1, "", message)
+    assert run("info", "b.zarr").code == 3
+
+
+def test_a_damaged_journal_is_not_believed(hierarchy, run):
+    for text in ("", "[]", '{"plan": 1}', '{"done": "x"}'):
+        Path("b.zarr").mkdir(exist_ok=True)
+        Path(f"b.zarr/{JOURNAL}").write_text(text)
+        assert run("copy", "a.zarr", "b.zarr").code == 2
+    assert run("copy", "a.zarr", "b.zarr", "--overwrite").code == 0
+    assert files("a.zarr") == files("b.zarr")
+
+
+REENCODED = {
+    ("--chunks", "3"): {"chunks": (3, 3), "shards": None},
+    ("--chunks", "2,5", "--shards", "4,10"): {"chunks": (2, 5), "shards": (4, 10)},
+    ("--codecs", "zstd:level=9,crc32c"): {"codecs": ["bytes", "zstd", "crc32c"]},
+    ("--codecs", "none"): {"codecs": ["bytes"]},
+    ("--codecs", "transpose:order=[1,0],zstd"): {"codecs": ["transpose", "bytes", "zstd"]},
+    ("--codecs", '["bytes", {"name": "gzip", "configuration": {"level": 1}}]'): {"codecs": ["bytes", "gzip"]},
+    ("--keys", "v2:separator=/"): {"keys": "v2"},
+    ("--keys", "suffix:suffix=.bin"): {"keys": "suffix"},
+    ("--transformers", "sharding:chunks_per_shard=[2,2]"): {"shards": (8, 8)},
+    (
+        "--transformers",
+        '{"name": "concat-parts", "configuration": {"parts": [{"key_suffix": ""}, {"key_suffix": ".t", "size": 4}]}}',
+    ): {"chunks": (4, 4)},
+}
+
+
+@pytest.mark.parametrize(("flags", "expected"), REENCODED.items(), ids=map(" ".join, REENCODED))
+def test_reencoded_arrays_hold_the_same_values(flags, expected, hierarchy, run, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 200)
+    zarrlite.open("a.zarr/raw/image").attrs["unit"] = "m"
+    ran = run("reencode", "a.zarr/raw/image", "new.zarr", *flags)
+    assert (ran.code, ran.err) == (0, "")
+    old, new = zarrlite.open("a.zarr/raw/image", mode="r"), zarrlite.open("new.zarr", mode="r")
+    assert np.array_equal(old, new)
+    assert (new.attrs.asdict(), new.metadata.dimension_names) == ({"unit": "m"}, ("y", "x"))
+    found = {
+        "chunks": new.chunks,
+        "shards": new.shards,
+        "codecs": [c.name for c in new.metadata.codecs],
+        "keys": new.metadata.chunk_key_encoding.name,
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert run("diff", "a.zarr/raw/image", "new.zarr", "--values").code == 0
+    assert JOURNAL not in files("new.zarr")
+
+
+def test_what_no_flag_names_stays(hierarchy, run):
+    first = ("--chunks", "2,2", "--shards", "4,4", "--codecs", "crc32c")
+    assert run("reencode", "a.zarr/raw/image", "s.zarr", *first).code == 0
+    assert run("reencode", "s.zarr", "t.zarr", "--chunks", "1,2").code == 0
+    t = zarrlite.open("t.zarr", mode="r")
+    assert (t.chunks, t.shards, [c.name for c in t.metadata.codecs[0].codecs]) == ((1, 2), (4, 4), ["bytes", "crc32c"])
+    assert run("reencode", "s.zarr", "u.zarr", "--codecs", "none").code == 0
+    assert zarrlite.open("u.zarr", mode="r").shards == (4, 4)
+    assert run("reencode", "s.zarr", "v.zarr", "--shards", "none").code == 0
+    v = zarrlite.open("v.zarr", mode="r")
+    assert (v.chunks, v.shards, [c.name for c in v.metadata.codecs]) == ((2, 2), None, ["bytes", "crc32c"])
+    assert run("reencode", "s.zarr", "w.zarr").code == 0
+    assert files("s.zarr") == files("w.zarr")
+
+
+PARTS = {"name": "concat-parts", "configuration": {"parts": [{"key_suffix": ""}, {"key_suffix": ".t", "size": 4}]}}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--chunks", "3,3"), ("--shards", "8,8"), ("--chunks", "3,3", "--transformers", json.dumps(PARTS))],
+    ids=["chunks", "shards", "parts"],
+)
+@pytest.mark.parametrize("count", [0, 1, 3, 4])
+def test_a_reencoding_that_was_interrupted_is_gone_on_with(flags, count, hierarchy, run, interrupt, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 100)
+    interrupt("new.zarr", count)
+    assert run("reencode", "a.zarr/raw/image", "new.zarr", *flags).code == 130
+    monkeypatch.undo()
+    monkeypatch.chdir(hierarchy)
+    monkeypatch.setattr(blocks, "BLOCK", 100)
+    assert run("info", "new.zarr").code == 3
+    assert run("reencode", "a.zarr/raw/image", "new.zarr", *flags).code == 0
+    assert run("diff", "a.zarr/raw/image", "new.zarr", "--values").code == 0
+    assert JOURNAL not in files("new.zarr")
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,)])
+def test_arrays_with_few_values(shape, hierarchy, run):
+    zarrlite.create_array("x.zarr", data=np.ones(shape, "i2"))
+    assert run("reencode", "x.zarr", "y.zarr", "--codecs", "gzip").code == 0
+    assert np.array_equal(zarrlite.open("y.zarr", mode="r"), np.ones(shape, "i2"))
+
+
+def test_a_group_is_not_reencoded(hierarchy, run):
+    message = "a.zarr/raw is a group, not an array; name one of its arrays, such as a.zarr/raw/image"
+    assert run("reencode", "a.zarr/raw", "c.zarr") == (3, "", f"zarrlite reencode: {message}\n")
+
+
+def test_a_place_that_cannot_be_written_is_one_line(hierarchy, run):
+    Path("file").write_text("")
+    ran = run("copy", "a.zarr", "file/b.zarr")
+    assert ran == (1, "", f"zarrlite copy: {hierarchy}/file/b.zarr/ cannot be written: Not a directory\n")

@@ -1,0 +1,133 @@
+"""validate: every fault, with its pointer, rule and remedy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import zarrlite
+
+SCHEMAS = Path(zarrlite.__file__).parents[1] / "spec_fixtures" / "schemas"
+ARRAY = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [4],
+    "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+    "chunk_key_encoding": "default",
+    "fill_value": 0,
+    "codecs": ["bytes", {"name": "pad", "configuration": {"location": "start", "nbytes": 4}}],
+}
+CORE = "Zarr v3 core specification"
+
+
+def write(path: str, document: object) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(document if isinstance(document, str) else json.dumps(document))
+    return path
+
+
+def test_a_hierarchy_without_faults(hierarchy, run):
+    assert run("validate", "a.zarr") == (0, "3 documents, 0 faults\n", "")
+    assert run("validate", "a.zarr/raw/image/zarr.json").out == "1 document, 0 faults\n"
+    assert run("validate", "a.zarr", "--json").json == {"documents": 3, "valid": True, "faults": [], "warnings": []}
+
+
+def test_a_fault_has_a_pointer_a_rule_and_a_remedy(hierarchy, run):
+    codecs = ["bytes", {"name": "pad", "configuration": {"location": "start", "nbytes": -4}}]
+    write("x.json", {**ARRAY, "codecs": codecs, "shape": "4"})
+    ran = run("validate", "x.json")
+    assert ran.code == 1
+    assert ran.out == (
+        'x.json#/shape: must be an array, not "4"\n'
+        f"  rule   {CORE}, metadata of arrays and groups: shape\n"
+        "  remedy give a value of the type that is named\n"
+        "x.json#/codecs/1/configuration/nbytes: must be an integer from 0 to 9223372036854775807, not -4\n"
+        "  rule   specification of the codec pad\n"
+        "  remedy give a value that is allowed\n"
+        "1 document, 2 faults\n"
+    )
+
+
+FAULTS = {
+    "{": ("", "json", f"{CORE}, JSON documents"),
+    "[]": ("", "type", f"{CORE}, metadata documents"),
+    json.dumps({**ARRAY, "x": 1}): ("/x", "unknown-member", f"{CORE}, metadata of arrays and groups: x"),
+    json.dumps({**ARRAY, "codecs": ["nope", "bytes"]}): (
+        "/codecs/0",
+        "unknown-extension",
+        f"{CORE}, metadata of arrays and groups: codecs",
+    ),
+    json.dumps({**ARRAY, "chunk_key_encoding": {"name": "suffix", "configuration": {"suffix": "/"}}}): (
+        "/chunk_key_encoding/configuration/suffix",
+        "value",
+        "specification of the chunk key encoding suffix",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), FAULTS.items(), ids=[kind for _, kind, _ in FAULTS.values()])
+def test_the_rule_is_that_of_the_innermost_extension_or_of_the_core(text, expected, hierarchy, run):
+    ran = run("validate", write("x.json", text), "--json")
+    fault = ran.json["faults"][0]
+    assert (fault["pointer"], fault["kind"], fault["rule"]) == expected
+    assert ran.code == (4 if fault["kind"] == "unknown-extension" else 1)
+
+
+def test_standard_input_is_a_document(hierarchy, process):
+    ran = process("validate", "-", stdin=json.dumps({**ARRAY, "fill_value": 300}))
+    assert ran.code == 1
+    assert ran.out.startswith("-#/fill_value: ")
+
+
+def test_lenient_repairs_and_says_so(hierarchy, run):
+    document = {name: value for name, value in ARRAY.items() if name != "fill_value"}
+    assert run("validate", write("x.json", document)).code == 1
+    ran = run("validate", "x.json", "--lenient")
+    assert ran == (0, "x.json#/fill_value: is missing; the zero of the data type is used\n1 document, 0 faults\n", "")
+
+
+def test_nodes_that_cannot_be_found_are_faults(hierarchy, run):
+    write("a.zarr/lost/array/zarr.json", ARRAY)
+    ran = run("validate", "a.zarr")
+    assert ran.code == 1
+    assert ran.out.startswith("lost/zarr.json#: is missing: the node 'lost/array' cannot be found\n")
+    below = run("validate", "a.zarr/lost")
+    assert (below.code, below.out.splitlines()[0]) == (
+        1,
+        "lost/zarr.json#: is missing: the nodes below cannot be found",
+    )
+
+
+def test_consolidated_metadata_is_compared_with_the_documents(hierarchy, run):
+    zarrlite.consolidate_metadata("a.zarr")
+    assert run("validate", "a.zarr").code == 0
+    document = json.loads(Path("a.zarr/raw/image/zarr.json").read_text())
+    write("a.zarr/raw/image/zarr.json", {**document, "attributes": {"new": 1}})
+    write("a.zarr/more/zarr.json", {"zarr_format": 3, "node_type": "group"})
+    found = {(f["pointer"], f["problem"]) for f in run("validate", "a.zarr", "--json").json["faults"]}
+    assert found == {
+        ("/consolidated_metadata/metadata/raw~1image", "is not what raw/image/zarr.json says"),
+        ("/consolidated_metadata/metadata", "lacks a copy of more/zarr.json"),
+    }
+
+
+def test_published_schemas_are_applied_to_every_extension(hierarchy, run):
+    codecs = ["bytes", {"name": "pad", "configuration": {"location": "middle", "nbytes": 4}}]
+    ran = run("validate", write("x.json", {**ARRAY, "codecs": codecs}), "--schemas", SCHEMAS, "--json")
+    assert ran.code == 1
+    schema = [f for f in ran.json["faults"] if f["problem"].startswith("the schema of pad says")]
+    assert [f["pointer"] for f in schema] == ["/codecs/1/configuration/location"]
+    assert run("validate", write("y.json", ARRAY), "--schemas", SCHEMAS).code == 0
+
+
+def test_places_without_documents_or_schemas(hierarchy, run):
+    assert run("validate", "nope") == (3, "", "zarrlite validate: nope: there is no zarr.json\n")
+    message = "zarrlite validate: there is no NAME.schema.json and no NAME/schema.json in a.zarr\n"
+    assert run("validate", "a.zarr", "--schemas", "a.zarr") == (2, "", message)
+    write("s/pad.schema.json", "{")
+    ran = run("validate", "a.zarr", "--schemas", "s")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("zarrlite validate: s/pad.schema.json is no JSON Schema: ")
