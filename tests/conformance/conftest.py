@@ -12,8 +12,8 @@ from typing import NoReturn
 import chromium
 import pytest
 
-from zarrlite.conformance import corpus, runner
-from zarrlite.conformance.corpus import Corpus
+from zarrlite.conformance import cases, runner
+from zarrlite.conformance.cases import Corpus
 from zarrlite.conformance.implementations import command_of
 from zarrlite.conformance.results import Implementation
 
@@ -22,7 +22,7 @@ TOY = Path(__file__).with_name("toy.py")
 
 @pytest.fixture(scope="session")
 def suite() -> Corpus:
-    return corpus.load()
+    return cases.load()
 
 
 @pytest.fixture(scope="session")

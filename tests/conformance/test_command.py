@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import zarrlite
-from zarrlite.conformance import corpus
+from zarrlite.conformance import cases
 from zarrlite.conformance.materialize import materialize
 from zarrlite.errors import ArgumentError
 
@@ -40,7 +40,7 @@ def test_a_run_prints_a_table_and_writes_reports(tmp_path):
     header, row = out.splitlines()
     assert header.split() == ["implementation", "version", "pass", "seconds", "ms", "a", "case"]
     assert row.split()[:2] == ["zarrlite", zarrlite.__version__]
-    assert json.loads(names["--json"].read_text())["suite"]["version"] == corpus.load().version
+    assert json.loads(names["--json"].read_text())["suite"]["version"] == cases.load().version
     assert names["--junit"].read_text().startswith("<?xml")
     assert "| crc32c |" in names["--markdown"].read_text()
     assert names["--html"].read_text().startswith("<!doctype html>")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zarrlite.cli.console import Console, clean
-from zarrlite.conformance import corpus, materialize, runner
-from zarrlite.conformance.corpus import Case, Corpus
+from zarrlite.conformance import materialize, runner
+from zarrlite.conformance.cases import Case, Corpus, load
 from zarrlite.conformance.implementations import SHIPPED, commands_of
 from zarrlite.conformance.judge import RESULTS
 from zarrlite.conformance.reports.html import to_html
@@ -107,7 +107,7 @@ def _must_pass(one: Implementation, case: Case) -> bool:
 
 
 def _chosen(args: argparse.Namespace) -> tuple[Corpus, list[Case]]:
-    suite = corpus.load(args.corpus)
+    suite = load(args.corpus)
     cases = suite.select(args.filter)
     if not cases:
         raise ArgumentError(f"no case fits {' '.join(args.filter)!r}; `zarrlite conformance list` has all")
@@ -168,7 +168,7 @@ def _diff(args: argparse.Namespace, console: Console) -> int:
 
 
 def _show(args: argparse.Namespace, console: Console) -> int:
-    case = corpus.load(args.corpus).find(args.id)
+    case = load(args.corpus).find(args.id)
     if console.as_json:
         console.json(case.data)
     else:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from zarrlite.conformance.corpus import Case
+from zarrlite.conformance.cases import Case
 from zarrlite.errors import ArgumentError, StoreError
 from zarrlite.stores import LocalStore
 

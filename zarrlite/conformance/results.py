@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zarrlite.conformance.corpus import Corpus
+from zarrlite.conformance.cases import Corpus
 from zarrlite.conformance.judge import RESULTS, Result, worst
 from zarrlite.errors import ArgumentError
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from zarrlite.conformance.corpus import Case
+from zarrlite.conformance.cases import Case
 from zarrlite.conformance.extensions import extensions_of, missing
 from zarrlite.conformance.judge import judge
 from zarrlite.conformance.process import Harness, HarnessFault

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from zarrlite.conformance.corpus import Case
+from zarrlite.conformance.cases import Case
 from zarrlite.conformance.steps import Step
 
 Style = Callable[[object, str], str]

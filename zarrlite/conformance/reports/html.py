@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from zarrlite.conformance.corpus import Case, Corpus
+from zarrlite.conformance.cases import Case, Corpus
 from zarrlite.conformance.judge import RESULTS
 from zarrlite.conformance.reports.markdown import cell
 from zarrlite.conformance.results import Implementation, Row, Run, matrix

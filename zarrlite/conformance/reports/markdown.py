@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from zarrlite.conformance.corpus import Corpus
+from zarrlite.conformance.cases import Corpus
 from zarrlite.conformance.judge import RESULTS
 from zarrlite.conformance.results import FINE, Implementation, Run, matrix
 
