@@ -155,6 +155,8 @@ def test_the_worst_request_makes_the_case_and_what_is_not_supported_does_not_cou
         ({"chunk_grid": {"name": "odd", "must_understand": False}}, {("chunk_grid", "odd")}),
         ({"data_type": "r16"}, set()),
         ({"data_type": "raw"}, {("data_type", "raw")}),
+        ({"data_type": "int16"}, {("data_type", "int16")}),
+        ({"http://x": 1}, {("member", "http://x")}),
         ({"extra": 1}, {("member", "extra")}),
         ({"extra": {"must_understand": False}}, set()),
         (
@@ -188,7 +190,7 @@ def test_the_extensions_that_a_document_needs_and_an_implementation_lacks(change
     assert missing(extensions_of(document), claims) == extra
 
 
-def test_an_older_name_is_claimed_by_todays():
+def test_an_address_is_claimed_by_the_name_of_today():
     claims = {"storage_transformers": ["sharding"]}
     old = ("storage_transformers", "https://purl.org/zarr/spec/storage_transformers/sharding/1.0")
     assert missing({old}, claims) == set()

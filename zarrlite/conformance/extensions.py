@@ -58,8 +58,10 @@ def known(extension: Extension) -> bool:
 def _claimed(point: str, name: str, claims: Any) -> bool:
     if name in claims or (point == "data_type" and "r*" in claims and re.fullmatch("r[0-9]+", name)):
         return True
-    cls = _REGISTRIES[point].find(name) if point in _REGISTRIES else None
-    return cls is not None and name in cls.aliases and cls.name in claims
+    if point in _REGISTRIES and "://" in name:  # the draft's name for what has a short one now
+        cls = _REGISTRIES[point].find(name)
+        return cls is not None and cls.name in claims
+    return False
 
 
 def _ignored(value: Any) -> bool:
