@@ -25,6 +25,7 @@ def serve(
     capabilities: Json,
     operations: dict[str, Callable[[Json], Json]],
     details: Callable[[Exception], Json] = lambda error: {},
+    unsupported: tuple[type[Exception], ...] = (Unsupported,),
 ) -> None:
     """Answer until `stop`. Every exception of an operation is a refusal; `details` may tell more about it."""
     about = {"protocol": 1, "name": name, "version": version}
@@ -39,8 +40,8 @@ def serve(
         else:
             try:
                 answer = operations[message["op"]](message)
-            except Unsupported as error:
-                answer = {"unsupported": str(error)}
+            except unsupported as error:
+                answer = {"unsupported": f"{type(error).__name__}: {error}"}
             except Exception as error:
                 answer = {"refused": f"{type(error).__name__}: {error}", **details(error)}
             answer["id"] = message["id"]

@@ -23,7 +23,9 @@ def in_memory(message: Json) -> Iterator[Opened]:
     yield MemoryStore(store), lambda: {key: value.to_bytes() for key, value in store.items()}
 
 
-def answer_with(name: str, version: str, open_store: Callable[[Json], AbstractContextManager[Opened]]) -> None:
+def answer_with(
+    name: str, version: str, open_store: Callable[[Json], AbstractContextManager[Opened]], **options: Any
+) -> None:
     def open_node(message: Json) -> Json:
         with open_store(message) as (store, _):
             node = zarr.open(store, mode="r", path=message["path"], zarr_format=3)
@@ -49,7 +51,7 @@ def answer_with(name: str, version: str, open_store: Callable[[Json], AbstractCo
         "codecs": list(zarr.config.get("codecs")),
         "storage_transformers": [],
     }
-    serve(name, version, claims, {"open": open_node, "read": read, "write": write})
+    serve(name, version, claims, {"open": open_node, "read": read, "write": write}, **options)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import zarr
-import zarrs  # noqa: F401
 from loop import Json, values
 from zarr.storage import LocalStore
 from zarr_python import Opened, answer_with
+from zarrs.pipeline import UnsupportedDataTypeError, UnsupportedMetadataError
+from zarrs.utils import DiscontiguousArrayError, UnsupportedVIndexingError
+
+UNSUPPORTED = (DiscontiguousArrayError, UnsupportedDataTypeError, UnsupportedMetadataError, UnsupportedVIndexingError)
 
 
 @contextmanager
@@ -27,4 +30,4 @@ def on_disk(message: Json) -> Iterator[Opened]:
 
 
 zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True})
-answer_with("zarr-python + zarrs", f"{zarr.__version__} + {version('zarrs')}", on_disk)
+answer_with("zarr-python + zarrs", f"{zarr.__version__} + {version('zarrs')}", on_disk, unsupported=UNSUPPORTED)
