@@ -26,7 +26,7 @@ from zarrlite.conformance.steps import Step
 LONGEST_LINE = 64 * 1024 * 1024
 START_LIMIT = 60.0  # seconds; imports on a busy machine take a while
 STOP_LIMIT = 2.0
-_TELLING = re.compile(r"\s*[\w.]*(Error|Exception|panicked)\b")
+_TELLING = re.compile(r"(?!\s+(at|File)\b).*(Error|Exception|panicked|memory allocation)")
 FaultKind = Literal["crash", "timeout", "garbage"]
 
 
