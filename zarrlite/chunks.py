@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -27,6 +28,7 @@ from zarrlite.source import Held
 from zarrlite.stores import Store
 from zarrlite.stores.base import Change, Update
 
+SMALL = 2**18  # bytes of a chunk below which a second thread is in the way, if there is nothing to do but copy
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
 Only = tuple[Shape, Selection, None]  # of a single one: its place is all of the result
@@ -87,8 +89,45 @@ class Chunks:
         only = self.grid.only(selection)
         if only is not None:
             self._read_chunk((*only, None), out)
+            return
+        pipeline = self.pipeline((0,) * selection.ndim)
+        nbytes = out.nbytes
+        if pipeline.whole:
+            nbytes = pipeline.spec.size * pipeline.spec.dtype.itemsize * selection.spread(pipeline.spec.shape)
+        elif self.store.quick and pipeline.spec.size * pipeline.spec.dtype.itemsize < SMALL:
+            nbytes = 0
+        jobs = self.grid.project(selection)
+        if pipeline.together > 1:
+            batches = iter(lambda: list(itertools.islice(jobs, pipeline.together)), [])
+            parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, nbytes)
         else:
-            parallel.run(lambda job: self._read_chunk(job, out), self.grid.project(selection), out.nbytes)
+            parallel.run(lambda job: self._read_chunk(job, out), jobs, nbytes)
+
+    def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
+        """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
+        values = [self._fetch(coords, pipeline) for coords, _, _ in jobs]
+        try:
+            if None in values and self.options.missing_chunks == "error":
+                raise MissingChunkError("is missing")
+            arrays = iter(pipeline.decode_many([value for value in values if value is not None]))
+        except Exception:
+            for job in jobs:  # one of which says what is wrong, and with which chunk
+                self._read_chunk(job, out)
+            return
+        for (_, inside, outside), value in zip(jobs, values, strict=True):
+            outside.put(out, pipeline.spec.fill if value is None else inside.take(next(arrays)))
+
+    def _fetch(self, coords: Shape, pipeline: Pipeline) -> Buffer | None:
+        """The stored form of a chunk."""
+        key = self._encode_key(coords)
+        source = self.store.source(key)
+        source.max_size = pipeline.max_size
+        try:
+            return source.read_all()
+        except Exception as error:
+            self._failed(error, key, "decoded")
+        finally:
+            source.close()
 
     def element(self, coords: Shape) -> Any:
         """A single element, as numpy has it."""

@@ -24,6 +24,7 @@ from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_f
 
 Array = np.ndarray[Any, Any]
 _REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
+BATCH = 2**19  # decoded bytes of small chunks that are handled together
 _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
 
@@ -83,6 +84,15 @@ class Pipeline:
         self.raw_dtype = None if self.filters or self.compressors else self.serializer.raw_dtype
         # whether a codec knows nothing but whole values, so that there is no use in reading parts
         self.whole = any(type(codec).view is BytesBytesCodec.view for codec, _ in self.compressors)
+        # whether a whole chunk is best read at once and decoded from one end to the other
+        self.eager = not self.filters and self.serializer.eager
+        self.together = self._together()
+
+    def _together(self) -> int:
+        """How many chunks are best decoded in one step."""
+        size = self.serializer.encoded_size
+        many = any(type(codec).decode_many is not BytesBytesCodec.decode_many for codec, _ in self.compressors)
+        return max(1, BATCH // size) if many and self.eager and self.whole and size else 1
 
     def _add(self, codec: Extension, spec: ArraySpec) -> ArraySpec:
         """Take one codec into the chain; returns what the next one gets."""
@@ -107,6 +117,12 @@ class Pipeline:
         self, source: ByteSource, selection: Selection, budget: Budget | None = None, out: Array | None = None
     ) -> Array | None:
         """The selected elements, perhaps written to `out`, which is then returned; None: the chunk is missing."""
+        if out is not None and self.eager and budget is None and selection.covers(self.spec.shape):
+            data = source.borrow()
+            if data is None:
+                return None
+            out[...] = self.serializer.decode(self._decode(data))
+            return out
         if self.whole:
             data = source.read_all()
             if data is None:
@@ -154,6 +170,14 @@ class Pipeline:
             if len(data) > most:
                 raise TruncatedError(f"decodes to {len(data)} bytes, at most {most} fit here", codec=codec.name)
         return data
+
+    def decode_many(self, values: Sequence[Buffer]) -> list[Array]:
+        """Several whole chunks, each as by `decode`; an error does not say which."""
+        for codec, limit in self.decoders:
+            values = codec.decode_many(values, limit.fixed)
+            if max(map(len, values)) > limit.fixed:
+                raise TruncatedError(f"at most {limit.fixed} bytes fit here", codec=codec.name)
+        return [self.serializer.decode(value) for value in values]
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""

@@ -192,6 +192,18 @@ class Selection:
             inside = whole if lengths == chunk_shape else Selection.box(inner, lengths)
             yield chunk, inside, Selection.box(outer, lengths, (*slices, ...))
 
+    def spread(self, chunk_shape: Shape) -> int:
+        """At most how many chunks are touched."""
+        count = 1
+        for part, dims in zip(self.parts, self.dims, strict=True):
+            if type(part) is Span and part.length:
+                last = part.start + (part.length - 1) * part.step
+                n = chunk_shape[dims[0]]
+                count *= min(part.length, last // n - part.start // n + 1)
+            else:
+                count *= part.length
+        return count
+
     def only_chunk(self, chunk_shape: Shape) -> tuple[Shape, Selection] | None:
         """The chunk that slices lie in, and the selection inside of it, if it is a single one: the common case."""
         if not self.plain:

@@ -43,6 +43,10 @@ class ByteSource(ABC):
         """The whole value."""
         return self.read_one(ALL)
 
+    def borrow(self) -> Buffer | None:
+        """The whole value, in memory that may be overwritten when this thread reads the next one."""
+        return self.read_all()
+
     def size(self) -> int | None:
         """Bytes of the value; None: there is no such value."""
         value = self.read_all()

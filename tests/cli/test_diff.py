@@ -114,7 +114,28 @@ def test_an_array_is_not_a_group_and_damage_is_an_error(hierarchy, run):
 
 def test_blocks_cover_an_array_once():
     seen = np.zeros((7, 9), int)
-    for where in blocks.blocks((7, 9), (3, 4)):
+    for where in blocks.all_blocks((3, 4), (7, 9)):
         seen[where] += 1
     assert (seen == 1).all()
-    assert blocks.count_blocks((7, 9), (3, 4)) == 9
+
+
+def test_what_is_not_stored_costs_nothing(hierarchy, run, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 2**20)
+    for name in ("x.zarr", "y.zarr"):
+        huge = zarrlite.create_array(name, shape=(2**40, 2**20), dtype="u1", chunks=(2**8, 2**8))
+        huge[2**39, 7] = 1
+    huge[0, 0] = 5
+    assert run("diff", "x.zarr", "y.zarr").out == (
+        f"/: 1 of {2**60} values differ, first at (0, 0), most by 5 at (0, 0)\n"
+    )
+    assert run("reencode", "y.zarr", "z.zarr", "--chunks", "64").code == 0
+    assert zarrlite.open("z.zarr", mode="r").nchunks_initialized == 2
+    assert run("diff", "y.zarr", "z.zarr", "--values").code == 0
+
+
+def test_arrays_of_fill_values_differ_if_the_fill_values_do(hierarchy, run):
+    for fill in (0, 3):
+        zarrlite.create_array(f"{fill}.zarr", shape=(4,), dtype="u1", fill_value=fill)
+    assert (
+        run("diff", "0.zarr", "3.zarr", "--values").out == "/: 4 of 4 values differ, first at (0,), most by 3 at (0,)\n"
+    )

@@ -109,6 +109,22 @@ def test_a_reader_that_goes_away_is_no_error(hierarchy):
     assert (done.stdout, done.stderr) == ("0\n141\n", "")
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        (">/dev/full", 1, "standard output cannot be written: No space left on device"),
+    ],
+)
+def test_standard_output_that_takes_nothing(redirection, code, message, hierarchy):
+    command = f"{sys.executable} -m zarrlite info a.zarr {redirection}"
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment)
+    assert done.returncode == code
+    assert done.stderr == (f"zarrlite: {message}\n" if message else "")
+
+
 def test_ctrl_c_is_one_line_and_the_copy_can_be_gone_on_with(hierarchy, process):
     data = np.random.default_rng(0).integers(0, 255, (600, 600), dtype="u1")
     zarrlite.create_array("many.zarr", data=data, chunks=(60, 60), compressors=None)

@@ -107,7 +107,6 @@ def test_an_interrupted_set_leaves_the_old_value(
 @pytest.mark.parametrize(
     ("name", "operation", "message"),
     [
-        ("fstat", lambda store: store.get("a/k"), "'a/k' cannot be read: Input/output error"),
         ("open", lambda store: store.get("a/k"), "'a/k' cannot be read: Input/output error"),
         ("lstat", lambda store: store.size("a/k"), "'a/k' cannot be read: Input/output error"),
         ("lstat", lambda store: store.get("a/k"), "'a/k' cannot be read: Input/output error"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import floordiv, mod
 from typing import Self
 
 from zarrlite.chunk_grids.base import ChunkGrid
@@ -50,11 +51,7 @@ class Regular(ChunkGrid):
         return tuple([i * c for i, c in zip(coords, self.shape, strict=True)])
 
     def locate(self, coords: Shape) -> tuple[Shape, Shape]:
-        chunk, inside = [], []
-        for i, c in zip(coords, self.shape, strict=True):
-            chunk.append(i // c)
-            inside.append(i % c)
-        return tuple(chunk), tuple(inside)
+        return tuple(map(floordiv, coords, self.shape)), tuple(map(mod, coords, self.shape))
 
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
         return selection.only_chunk(self.shape)

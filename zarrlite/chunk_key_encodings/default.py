@@ -24,7 +24,7 @@ class DefaultKeys(ChunkKeyEncoding):
         return cls(config.string("separator", ("/", "."), default="/"))
 
     def encode(self, coords: Shape) -> str:
-        return self.separator.join(("c", *map(str, coords)))
+        return ("c" + f"{self.separator}%d" * len(coords)) % coords
 
     def decode(self, key: str, ndim: int) -> Shape | None:
         first, *rest = key.split(self.separator)

@@ -2,6 +2,7 @@
 
 Rules
 - A block is made of whole chunks of what is written; it grows to whole chunks of what is read as far as memory allows.
+- What is not stored costs nothing: an array may be larger than anybody could go through.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from zarrlite.array import Array
+from zarrlite.errors import DataError
+
 Shape = tuple[int, ...]
 BLOCK = 2**26  # bytes of a block, if the chunks are not larger
+_MOST = 2**20  # blocks in a chunk: more than anybody has memory for
 
 
 def block_shape(shape: Shape, itemsize: int, chunks: Shape, also: Shape | None = None) -> Shape:
@@ -36,13 +41,25 @@ def block_shape(shape: Shape, itemsize: int, chunks: Shape, also: Shape | None =
     return tuple(block)
 
 
-def blocks(shape: Shape, block: Shape) -> Iterator[tuple[slice, ...]]:
-    """The blocks of an array, row by row."""
-    starts = [range(0, n, step) for n, step in zip(shape, block, strict=True)]
-    for corner in itertools.product(*starts):
-        yield tuple(slice(i, min(i + step, n)) for i, step, n in zip(corner, block, shape, strict=True))
+def stored_blocks(block: Shape, *arrays: Array) -> list[tuple[slice, ...]]:
+    """The blocks in which any of several arrays of one shape has a stored chunk, row by row."""
+    found: set[Shape] = set()
+    shape = arrays[0].shape
+    for chunks in (array._chunks for array in arrays):
+        for coords, key in chunks.stored():
+            edges = zip(chunks.grid.origin(coords), chunks.grid.chunk_shape(coords), block, shape, strict=True)
+            ranges = [range(start // b, -(-min(start + n, end) // b)) for start, n, b, end in edges]
+            if math.prod(map(len, ranges)) > _MOST:
+                raise DataError("is too large to be gone through", key=chunks.prefix + key)
+            found.update(itertools.product(*ranges))  # of a chunk outside of the array there is none
+    return [_slices(each, block, shape) for each in sorted(found)]
 
 
-def count_blocks(shape: Shape, block: Shape) -> int:
-    """How many there are."""
-    return math.prod(-(-n // step) for n, step in zip(shape, block, strict=True))
+def all_blocks(block: Shape, shape: Shape) -> Iterator[tuple[slice, ...]]:
+    """Every block, row by row."""
+    counts = [range(-(-n // b)) for n, b in zip(shape, block, strict=True)]
+    return (_slices(each, block, shape) for each in itertools.product(*counts))
+
+
+def _slices(place: Shape, block: Shape, shape: Shape) -> tuple[slice, ...]:
+    return tuple(slice(i * b, min(i * b + b, n)) for i, b, n in zip(place, block, shape, strict=True))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from zarrlite.array import Array
-from zarrlite.cli.blocks import block_shape, blocks
+from zarrlite.cli.blocks import all_blocks, block_shape, stored_blocks
 from zarrlite.cli.console import Console, clean
 from zarrlite.cli.locate import open_node
 from zarrlite.cli.nodes import Node, kind, walk
@@ -26,6 +26,7 @@ from zarrlite.errors import ZarrliteError
 HELP = "what differs between two arrays or hierarchies"
 EXAMPLE = "zarrlite diff image.zarr copy.zarr --values"
 Difference = dict[str, Any]
+_BYTES = 64  # that the comparison of two elements takes, beside their own
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,10 +111,13 @@ def _metadata(path: str, a: Any, b: Any, pointer: str) -> Iterator[Difference]:
 
 def _values(path: str, a: Array, b: Array, console: Console) -> Iterator[Difference]:
     """One difference at most: how many elements, the first of them, and the largest."""
-    shape = block_shape(a.shape, a.dtype.itemsize + b.dtype.itemsize, a.shards or a.chunks)
+    shape = block_shape(a.shape, _BYTES + a.dtype.itemsize + b.dtype.itemsize, a.shards or a.chunks)
     count, first, largest, where = 0, None, None, None
+    fills = (array._chunks.metadata.pipeline(array.chunks).spec.fill for array in (a, b))
+    same_fill = not _unequal(*fills).any()
+    places = stored_blocks(shape, a, b) if same_fill else all_blocks(shape, a.shape)
     with console.progress(f"diff {path or '/'}", a.size) as progress:
-        for block in blocks(a.shape, shape):
+        for block in places:
             mine, other = np.asarray(a[block]), np.asarray(b[block])
             unequal = _unequal(mine, other)
             progress.advance(mine.size)
@@ -122,11 +126,11 @@ def _values(path: str, a: Array, b: Array, console: Console) -> Iterator[Differe
             count += int(np.count_nonzero(unequal))
             origin = [s.start for s in block]
             first = first or _index(unequal, int(np.argmax(unequal)), origin)
-            sizes = _sizes(mine, other, unequal)
+            sizes = _sizes(mine[unequal], other[unequal])
             if sizes is not None:
                 at = int(np.argmax(sizes))
-                if largest is None or sizes.flat[at] > largest:
-                    largest, where = sizes.flat[at], _index(sizes, at, origin)
+                if largest is None or sizes[at] > largest:
+                    largest, where = sizes[at], _index(unequal, int(np.flatnonzero(unequal)[at]), origin)
     if count:
         found: Difference = {"path": path, "what": "values", "count": count, "size": a.size, "first": first}
         if largest is not None:
@@ -157,18 +161,17 @@ def _by_bytes(a: Any, b: Any) -> Any:
     return np.fromiter((repr(x) != repr(y) for x, y in pairs), bool, a.size).reshape(a.shape)
 
 
-def _sizes(a: Any, b: Any, unequal: Any) -> Any:
+def _sizes(a: Any, b: Any) -> Any:
     """How far apart numbers are; None for what are none. Infinity where one of two is no number."""
-    if not {a.dtype.kind, b.dtype.kind} <= set("biufc"):
+    kinds = {a.dtype.kind, b.dtype.kind}
+    if not kinds <= set("biufc"):
         return None
-    if {a.dtype.kind, b.dtype.kind} <= set("biu"):
-        above = np.where(a > b, a, b).astype("u8") if a.dtype == b.dtype else None
-        if above is not None:
-            return above - np.where(a > b, b, a).astype("u8")  # right also where it wraps
-    wide = np.clongdouble if "c" in {a.dtype.kind, b.dtype.kind} else np.longdouble
+    if a.dtype == b.dtype and kinds <= set("biu"):
+        return np.where(a > b, a, b).astype("u8") - np.where(a > b, b, a).astype("u8")  # right also where it wraps
+    wide = np.clongdouble if "c" in kinds else np.longdouble
     with np.errstate(all="ignore"):
         sizes = np.abs(a.astype(wide) - b.astype(wide))
-    return np.where(unequal, np.where(np.isnan(sizes), np.inf, sizes), 0)
+    return np.where(np.isnan(sizes), np.inf, sizes)
 
 
 def _number(value: Any) -> Any:

@@ -61,19 +61,25 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None or sys.stderr is None:  # closed by who started it
+        nowhere = open(os.devnull, "w")  # noqa: SIM115
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):  # names of files need not be text that can be written
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         code = _run(given)
         sys.stdout.flush()
-    except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # what is still in the buffer goes nowhere
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+        return code
     except SystemExit as stop:  # of argparse
         return stop.code if isinstance(stop.code, int) else FINE
-    return code
+    except OSError as error:  # of standard output
+        with contextlib.suppress(OSError, ValueError):  # what is still in the buffer goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return PIPE_CLOSED
+        Console().error(f"zarrlite: standard output cannot be written: {error.strerror}")
+        return PROBLEM
 
 
 def _run(given: list[str]) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from zarrlite import indexing, registry
 from zarrlite.array import Array
-from zarrlite.cli.blocks import block_shape, blocks, count_blocks
+from zarrlite.cli.blocks import block_shape, stored_blocks
 from zarrlite.cli.console import Console
 from zarrlite.cli.extensions import parse_lengths, parse_list, parse_one
 from zarrlite.cli.locate import open_array, split
@@ -52,15 +52,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
     block = block_shape(
         source.shape, source.dtype.itemsize, target.shards or target.chunks, source.shards or source.chunks
     )
-    total = count_blocks(source.shape, block)
+    places = stored_blocks(block, source)
     done = transfer.begin(overwrite=args.overwrite)
-    with transfer.running(), console.progress("reencode", total) as progress:
+    with transfer.running(), console.progress("reencode", len(places)) as progress:
         progress.advance(done)
-        for i, where in enumerate(blocks(source.shape, block)):
-            if i < done:
-                continue
-            if i == done:
-                _clear(target, where)
+        for where in places[done : done + 1]:
+            _clear(target, where)
+        for where in places[done:]:
             target[where] = source[where]
             transfer.advance()
             progress.advance()
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     transfer.end()
     before, after = source.nbytes_stored(), target.nbytes_stored()
     if console.as_json:
-        console.json({"blocks": total, "blocks_done_before": done, "bytes_before": before, "bytes_after": after})
+        console.json({"blocks": len(places), "blocks_done_before": done, "bytes_before": before, "bytes_after": after})
     else:
         console.print(f"reencoded {math.prod(source.shape)} values: {before} bytes stored before, {after} after")
     return 0

@@ -77,7 +77,14 @@ class BytesBytesCodec(Codec):
 
     @abstractmethod
     def decode(self, data: Buffer, limit: int) -> Buffer:
-        """The decoded form, which has at most `limit` bytes; more is an error, found before it is made."""
+        """The decoded form, which has at most `limit` bytes; more is an error, found before it is made.
+
+        `data` is only lent: the memory behind it may hold something else once the chunk has been read.
+        """
+
+    def decode_many(self, values: Sequence[Buffer], limit: int) -> Sequence[Buffer]:
+        """Several values, each as by `decode`; override where a library does many at once at less cost."""
+        return [self.decode(value, limit) for value in values]
 
     needs_old: bool = False  # whether `encode_over` looks at the value that is overwritten
 
@@ -176,6 +183,7 @@ class Serializer:
         """The most bytes that a stored chunk can have; None: there is no telling."""
         return None if self.limit.per_byte else self.limit.fixed
 
+    eager: bool = True  # whether all of a chunk is best decoded in one step, once its bytes are there
     needs_old: bool = False  # whether `encode` looks at the value that is overwritten
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:

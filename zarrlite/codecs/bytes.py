@@ -9,6 +9,7 @@ Rules (codecs/bytes, Configuration parameters)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import mul
 from typing import Any, Self
 
 import numpy as np
@@ -98,9 +99,7 @@ class RawSerializer(Serializer):
     def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
         if not self.plain:
             return super().element(source, coords)
-        offset = 0
-        for c, stride in zip(coords, self.strides, strict=True):
-            offset += c * stride
+        offset = sum(map(mul, coords, self.strides))
         size = source.known_size()
         if size is not None and size != self.encoded_size:
             raise TruncatedError(_wrong_size(size, self.spec.shape, self.encoded_size), codec="bytes")

@@ -83,7 +83,7 @@ class Padding(BytesBytesCodec):
         """Bytes in front and behind, in a value that has them."""
         head, tail, *_ = self.plan
         if len(data) < head + tail:
-            raise TruncatedError(f"the value has {len(data)} bytes, its padding alone has {head + tail}")
+            raise TruncatedError(f"the stored value has {len(data)} bytes, its padding alone has {head + tail}")
         return head, tail
 
     def _padding(self, data: Buffer) -> Buffer:

@@ -107,6 +107,7 @@ class ShardSerializer(Serializer):
     """Sharding bound to a shard: the grid inside of it, the inner chain, the format."""
 
     codec: ShardingIndexed
+    eager = False  # chunk by chunk, into their places
 
     def __init__(self, codec: ShardingIndexed, spec: ArraySpec) -> None:
         super().__init__(codec, spec)

@@ -8,9 +8,11 @@ Rules
 
 from __future__ import annotations
 
+import struct
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import zstandard
 
@@ -24,6 +26,8 @@ _local = threading.local()
 # A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
 _STEP = 256
 _GROWTH = 2**15
+_SMALL = 2**17  # decoded bytes up to which many values are decoded in one call: it makes new memory for them
+_RLE = 1  # the type of a block that is one byte, repeated
 
 
 @register
@@ -51,9 +55,7 @@ class Zstd(BytesBytesCodec):
         return compressors[key].compress(data)
 
     def decode(self, data: Buffer, limit: int) -> bytes:
-        decompressor: zstandard.ZstdDecompressor | None = getattr(_local, "decompressor", None)
-        if decompressor is None:
-            decompressor = _local.decompressor = zstandard.ZstdDecompressor()
+        decompressor = _decompressor()
         size = zstandard.frame_content_size(data)
         if size > limit:
             raise TruncatedError(f"claims {size} bytes, at most {limit} fit here")
@@ -64,6 +66,43 @@ class Zstd(BytesBytesCodec):
                 if "unused data" not in str(error):  # more than one frame
                     raise
         return _decode_frames(decompressor, memoryview(data), limit)
+
+    def decode_many(self, values: Sequence[Buffer], limit: int) -> Sequence[Buffer]:
+        sizes = [zstandard.frame_content_size(value) for value in values]
+        if min(sizes) <= 0 or max(sizes) > limit or limit > _SMALL or not all(map(_is_one_frame, values)):
+            return super().decode_many(values, limit)
+        made = _decompressor().multi_decompress_to_buffer(
+            list(values), struct.pack(f"={len(sizes)}Q", *sizes), threads=1
+        )
+        return [memoryview(cast("Any", made[i])) for i in range(len(made))]
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    """The one of this thread."""
+    try:
+        found: zstandard.ZstdDecompressor = _local.decompressor
+    except AttributeError:
+        found = _local.decompressor = zstandard.ZstdDecompressor()
+    return found
+
+
+def _is_one_frame(data: Buffer) -> bool:
+    """Whether a value is a single frame from its first byte to its last (RFC 8878, 3.1.1).
+
+    `multi_decompress_to_buffer` stops at the end of a frame, whatever follows.
+    """
+    end = len(data)
+    if end < 9:
+        return False
+    descriptor = data[4]
+    single, content, dictionary = descriptor >> 5 & 1, descriptor >> 6, descriptor & 3
+    position = 6 - single + (0, 1, 2, 4)[dictionary] + ((single, 2, 4, 8)[content])
+    last = 0
+    while not last and position + 3 <= end:
+        header = data[position] | data[position + 1] << 8 | data[position + 2] << 16
+        last = header & 1
+        position += 4 if header >> 1 & 3 == _RLE else 3 + (header >> 3)
+    return bool(last) and position + (4 if descriptor & 4 else 0) == end
 
 
 def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, limit: int) -> bytes:

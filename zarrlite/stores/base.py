@@ -34,6 +34,7 @@ class Store(ABC):
     """A mapping from keys to values."""
 
     read_only: bool = False
+    quick: bool = False  # whether values are had in so little time that it does not pay to wait for several at once
 
     @abstractmethod
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
@@ -133,7 +134,7 @@ class Store(ABC):
 
 def check_key(key: str) -> str:
     """Refuse a key that could leave the store: traversal, absolute, NUL, backslash."""
-    if _BAD_KEY(key):
+    if not all(map(str.isalnum, key.split("/"))) and _BAD_KEY(key):  # the first is faster, and enough for most
         raise KeyRefusedError(
             f"{key!r} is not a key: segments between single '/', none empty, '.' or '..', no NUL, no '\\'"
         )

@@ -12,7 +12,8 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from zarrlite.ranges import Buffer
@@ -27,6 +28,24 @@ SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
 TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
 
+
+def _seek_and_read(fd: int, count: int, offset: int) -> bytes:
+    """`os.pread`, where there is none: the descriptor is never shared, so its position is ours."""
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, count)
+
+
+def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.write(fd, value)
+
+
+_pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
+_pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
+MOST_BORROWED: Final = 2**22 if hasattr(os, "preadv") else 0  # bytes that a thread keeps for reading
+_local = threading.local()
+_NONE = memoryview(b"")
+_HUGE = 2**62  # the end of a directory on some file systems
 _FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
 
@@ -44,6 +63,21 @@ def read(fd: int, start: int, stop: int) -> bytes:
         start += len(data)
         data = _pread(fd, stop - start, start) if start < stop else b""
     return b"".join(pieces)
+
+
+def borrow(fd: int, size: int) -> memoryview:
+    """The first bytes of a file, in memory that the next call in this thread overwrites: new memory costs more."""
+    memory: memoryview = getattr(_local, "memory", _NONE)
+    if len(memory) < size:
+        memory = _local.memory = memoryview(bytearray(size))
+    view = memory[:size]
+    found = os.preadv(fd, (view,), 0)
+    while found < size:
+        more = os.preadv(fd, (view[found:],), found)
+        if not more:
+            return view[:found]  # the file has been cut meanwhile
+        found += more
+    return view
 
 
 def temporary_name(directory: str) -> str:
@@ -66,6 +100,12 @@ def write(path: str, value: Buffer, *, fsync: bool) -> None:
 
 def size(fd: int) -> int | None:
     """Bytes of an open file; None: it is no regular file, but a directory perhaps."""
+    try:
+        end = os.lseek(fd, 0, os.SEEK_END)  # costs a third of fstat
+    except OSError:  # a pipe, or a directory of some file systems
+        end = 0
+    if 0 < end < _HUGE:
+        return end
     info = os.fstat(fd)
     return info.st_size if info.st_mode & _FORMAT == stat.S_IFREG else None
 
@@ -140,22 +180,3 @@ def sync_directory(directory: str) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
-
-
-def _pread(fd: int, count: int, offset: int) -> bytes:
-    return os.pread(fd, count, offset)
-
-
-def _pwrite(fd: int, value: Buffer, offset: int) -> int:
-    return os.pwrite(fd, value, offset)
-
-
-if not hasattr(os, "pread"):  # pragma: no cover  (Windows; the descriptor is never shared, so its position is ours)
-
-    def _pread(fd: int, count: int, offset: int) -> bytes:
-        os.lseek(fd, offset, os.SEEK_SET)
-        return os.read(fd, count)
-
-    def _pwrite(fd: int, value: Buffer, offset: int) -> int:
-        os.lseek(fd, offset, os.SEEK_SET)
-        return os.write(fd, value)

@@ -37,6 +37,8 @@ class LocalStore(Store):
     file system can lock files; not so on Windows, nor on network file systems without flock (a warning says so).
     """
 
+    quick = True
+
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, read_only: bool = False) -> None:
         given = os.fsdecode(root)
         if not given or "\0" in given:
@@ -283,24 +285,35 @@ class OpenFile(Stored):
     """A value read in parts from one open file: all of them are of the same value, whatever replaces it meanwhile."""
 
     store: LocalStore
+    sized = True
+    _fd = -1  # not open yet
+    _size: int | None = None  # once it is open: what is appended later belongs to another state of the value
 
     def __init__(self, store: LocalStore, key: str) -> None:
         self.store = store
         self.key = key
-        self.sized = True
-        self._fd = -1  # not open yet
-        self._size: int | None = None  # once it is open: what is appended later belongs to another state of the value
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         if self.known_size() is None:
             return None
         found: list[Any] = [self._read(byte_range) for byte_range in ranges]
-        return found
+        return None if None in found else found
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
         return None if self._fd < 0 and self.known_size() is None else self._read(byte_range)
 
     read_all = ByteSource.read_all
+
+    def borrow(self) -> Buffer | None:
+        size = self.known_size()
+        if not size or size > files.MOST_BORROWED or (self.max_size is not None and size > self.max_size):
+            return self.read_all()
+        try:
+            return files.borrow(self._fd, size)
+        except IsADirectoryError:
+            return None
+        except OSError as error:
+            raise failure(error, "read", self.key) from error
 
     def _read(self, byte_range: ByteRange) -> Buffer | None:
         size = self._size
@@ -308,8 +321,11 @@ class OpenFile(Stored):
             return None  # a directory
         if self.max_size is not None and size > self.max_size:
             raise TruncatedError(f"has {size} bytes, at most {self.max_size} fit here")
+        start, stop = byte_range.resolve(size)
         try:
-            return files.read(self._fd, *byte_range.resolve(size))
+            return files.read(self._fd, start, stop)
+        except IsADirectoryError:  # whose size some file systems tell
+            return None
         except OSError as error:
             raise failure(error, "read", self.key) from error
 

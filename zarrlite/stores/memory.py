@@ -29,6 +29,8 @@ class MappingStore(Store):
     {'a/b': b'value'}
     """
 
+    quick = True
+
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping
 

@@ -26,19 +26,17 @@ class Root:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._base = os.path.join(directory, "")
-        self._checked: set[str] = set()
+        self._checked = {""}  # directories below the root, each with a "/" at its end
 
     def __reduce__(self) -> tuple[type[Root], tuple[str]]:
         return type(self), (self.directory,)  # what was checked here and now need not be so elsewhere
 
     def path(self, key: str) -> str:
         """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
-        path = self._base + check_key(key)
-        if not path.isascii():
-            _encodable(key)
-        if path.rpartition("/")[0] not in self._checked:
-            self._check_directories(key)
-        return path
+        directory, slash, name = key.rpartition("/")
+        if directory + slash not in self._checked or not name.isalnum():  # or else nothing can be wrong with it
+            self._check_directories(_encodable(check_key(key)))
+        return self._base + key
 
     def leads_somewhere(self, path: str, key: str) -> bool:
         """Whether a symlink points at something; refused if that is outside of the root."""
@@ -62,29 +60,27 @@ class Root:
 
     def forget(self) -> None:
         """Check directories anew, as some have been removed and may come back as something else."""
-        self._checked.clear()
+        self._checked = {""}
 
     def _check_directories(self, key: str) -> None:
-        unchecked = []
-        directory = (self._base + key).rpartition("/")[0]
-        while len(directory) >= len(self._base) and directory not in self._checked:
-            unchecked.append(directory)
-            directory = directory.rpartition("/")[0]
-        while unchecked and self._check_directory(unchecked.pop(), key):
-            pass
+        ends = [end for end, letter in enumerate(key, 1) if letter == "/"]
+        for directory in (key[:end] for end in ends):
+            if directory not in self._checked and not self._check_directory(directory, key):
+                break
 
     def _check_directory(self, directory: str, key: str) -> bool:
         """Whether a directory is there; refused if it is outside of the root."""
+        path = self._base + directory[:-1]
         try:
-            if stat.S_ISLNK(os.lstat(directory).st_mode):
-                self._check_link(directory, key)
-                os.stat(directory)
+            if stat.S_ISLNK(os.lstat(path).st_mode):
+                self._check_link(path, key)
+                os.stat(path)
         except OSError as error:
             if error.errno in MISSING:
                 return False  # and not remembered: it may come into being as a symlink
             raise
         if len(self._checked) >= _CHECKED:
-            self._checked.clear()
+            self.forget()
         self._checked.add(directory)
         return True
 

@@ -28,7 +28,7 @@ class PrefixStore(Store):
     def __init__(self, store: Store, prefix: str) -> None:
         self.store = store
         self.prefix = check_prefix(prefix)
-        self.read_only = store.read_only
+        self.read_only, self.quick = store.read_only, store.quick
 
     def __repr__(self) -> str:
         return f"PrefixStore({self.store!r}, {self.prefix!r})"
@@ -111,6 +111,7 @@ class ReadOnlyStore(Store):
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.quick = store.quick
 
     def __repr__(self) -> str:
         return f"ReadOnlyStore({self.store!r})"
