@@ -34,6 +34,11 @@ def test_there_are_bugs_in_every_module_that_implements_the_format() -> None:
     assert there - codecs == {"codecs/__init__.py", "codecs/base.py", "codecs/n5_default.py"}
 
 
+def test_the_readme_of_the_fixtures_has_their_number() -> None:
+    readme = (ROOT / "spec_fixtures/README.md").read_text("utf-8")
+    assert f"{len(PLANTED)} small bugs are listed in `tests/mutations/planted.json`" in readme
+
+
 def test_the_corpus_catches_bugs_and_nothing_else() -> None:
     with copied() as directory:
         assert plant(HARMLESS, directory) == ""
