@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import hatchling.build
 import pytest
 
 import zarrlite
@@ -156,6 +158,43 @@ def test_filters(suite, filters, holds):
     assert all(map(holds, found))
     if filters != ["extension=pad"]:
         assert len(found) == sum(map(holds, suite.cases))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "odd"},
+        {"tags": None},
+        {"tags": {"feature": "x", "level": "odd"}},
+        {"id": "odd/a/b"},
+        {"reads": [1]},
+        {"description": 1},
+    ],
+    ids=str,
+)
+def test_a_corpus_with_a_case_that_is_none_is_refused(suite, change, tmp_path):
+    case = suite.find("core/arrays/edge-chunk").data
+    (tmp_path / "core").mkdir()
+    (tmp_path / "suite.json").write_text('{"name": "x", "version": "1"}')
+    path = tmp_path / "core" / "arrays.json"
+    path.write_text(json.dumps({"topic": "x", "cases": [case]}))
+    assert [found.data for found in cases.load(tmp_path).cases] == [case]
+    path.write_text(json.dumps({"topic": "x", "cases": [{**case, **change}]}))
+    with pytest.raises(ArgumentError, match="is not a case"):
+        cases.load(tmp_path)
+
+
+def test_a_wheel_has_the_corpus_and_the_harnesses(suite, tmp_path, monkeypatch):
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
+    with zipfile.ZipFile(tmp_path / hatchling.build.build_wheel(str(tmp_path))) as wheel:
+        names = {name for name in wheel.namelist() if name.startswith("zarrlite/conformance/")}
+        wheel.extractall(tmp_path / "wheel", [name for name in names if "/corpus/" in name])
+    package = root / "zarrlite" / "conformance"
+    shipped = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert {path.relative_to(root).as_posix() for path in shipped} <= names
+    packed = cases.load(tmp_path / "wheel" / "zarrlite" / "conformance" / "corpus")
+    assert [case.id for case in packed.cases] == [case.id for case in suite.cases]
 
 
 def test_every_case_asks_for_something_and_can_be_found(suite):

@@ -103,9 +103,23 @@ def load(folder: str | Path | None = None) -> Corpus:
         paths = [path for name in FOLDERS for path in sorted((root / name).rglob("*.json"))]
         documents = [json.loads(path.read_text("utf-8")) for path in paths]
         cases = [Case(case) for document in documents for case in document["cases"]]
-        return Corpus(suite["name"], suite["version"], cases)
+        corpus = Corpus(suite["name"], suite["version"], cases)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArgumentError(f"{root} is not a corpus: {error}") from error
+    for case in cases:
+        _check(case)
+    return corpus
+
+
+def _check(case: Case) -> None:
+    """A case of somebody else's corpus may be anything; what is used of it is looked at before anything is run."""
+    try:
+        right = case.steps and case.level in LEVELS and case.section in FOLDERS and isinstance(case.feature, str)
+        right = right and isinstance(case.data["description"], str)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ArgumentError(f"{case.data!r:.80} is not a case: {error!r}") from error
+    if not right:
+        raise ArgumentError(f"{case.id} is not a case that can be run")
 
 
 def _parse_filter(text: str) -> tuple[str, str]:
