@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import hatchling.build
 import pytest
@@ -68,6 +69,15 @@ def test_a_harness_that_does_not_start_is_said_and_the_others_run():
     assert code == 1
     assert err.endswith("ended with code 1: ModuleNotFoundError: No module named 'toy'\n")
     assert out.splitlines()[1].split()[0] == "zarrlite"
+
+
+def test_what_a_harness_says_need_not_be_text_that_can_be_written(tmp_path):
+    names = [word for o in ("--json", "--junit", "--markdown", "--html") for word in (o, tmp_path / o.strip("-"))]
+    code, out, err = command("run", f"{sys.executable} {TOY} odd", "--filter", "core/array/shape/", *names)
+    assert (code, err) == (1, "")
+    assert "<b>\\ud800\\x00\\nxxx" in out
+    assert ElementTree.parse(tmp_path / "junit").getroot().tag == "testsuites"
+    assert "&lt;b>\\ud800" in (tmp_path / "markdown").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ WRONG = [
     ("keys", {"coords": [1]}),
     ("store", {"results": []}),
     ("store", {"results": [1], "store": {}}),
+    ("store", {"results": [{"rounds": 1}], "store": {}}),
 ]
 
 

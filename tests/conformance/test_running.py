@@ -73,6 +73,15 @@ def test_a_line_without_an_end_is_cut(toy, monkeypatch):
     assert toy("long", VALID).results[VALID].detail == f"is not JSON: {'x' * 200}"
 
 
+def test_an_answer_that_is_too_deep_is_garbage(toy):
+    found = toy("deep", VALID).results[VALID]
+    assert (found.result, found.detail[:20]) == ("garbage", 'is not JSON: {"id": ')
+
+
+def test_of_long_answers_only_the_beginning_is_kept(toy):
+    assert len(toy("odd", VALID).results[VALID].detail) == runner.LONGEST_DETAIL
+
+
 def test_after_a_fault_the_harness_is_started_again(toy):
     found = toy("crash", INVALID, VALID, INVALID, DAMAGE, fine=VALID)  # crashes in the second case only
     assert [r.result for r in found.results.values()] == ["pass", "crash", "pass"]

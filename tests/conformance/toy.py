@@ -32,6 +32,10 @@ def answer(message: dict) -> dict | None:
         return {"id": -1, "refused": "of another one"}
     if way == "unsupported":
         return {"unsupported": "cannot"}
+    if way == "odd":
+        return {"refused": "<b>\ud800\0\n" + "x" * 2000}
+    if way == "deep":
+        print('{"id": 1, "document": ' + '{"a":' * 50000 + "1" + "}" * 50001)
     if way == "refuse":
         return {"refused": "no"}
     if way == "pointer":

@@ -84,7 +84,7 @@ def _opened(step: Step, answer: Json) -> Verdict:
         return PASS
     try:
         same = _meaning(found) == _meaning(wanted)
-    except ZarrliteError as error:
+    except (ZarrliteError, RecursionError) as error:
         return "wrong-data", f"is written back as what is not valid: {error}"
     return PASS if same else ("wrong-data", "is written back as another document")
 

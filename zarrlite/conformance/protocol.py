@@ -102,9 +102,7 @@ def _write(answer: Json) -> None:
 
 def _rounds(answer: Json) -> None:
     _members(answer, {"rounds"}, set())
-    rounds = answer["rounds"]
-    right = _list_of(rounds, list) and all(_is_range(r) for ranges in rounds for r in ranges)
-    _check(right, "rounds must be lists of [key, start, stop]")
+    _check(_is_rounds(answer["rounds"]), "rounds must be lists of [key, start, stop]")
 
 
 def _keys(answer: Json) -> None:
@@ -117,6 +115,7 @@ def _keys(answer: Json) -> None:
 def _store(answer: Json) -> None:
     _members(answer, {"results", "store"}, set())
     _check(_list_of(answer["results"], dict), "results must be a list of objects")
+    _check(all(_is_rounds(result.get("rounds", [])) for result in answer["results"]), "rounds must be lists")
     _check(_is_store(answer["store"]), "store must be an object of base64 texts")
 
 
@@ -166,6 +165,10 @@ def _is_base64(value: Any) -> bool:
 
 def _is_store(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_base64, value.values()))
+
+
+def _is_rounds(value: Any) -> bool:
+    return _list_of(value, list) and all(_is_range(item) for ranges in value for item in ranges)
 
 
 def _is_range(value: Any) -> bool:

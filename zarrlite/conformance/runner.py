@@ -24,7 +24,8 @@ from zarrlite.errors import ZarrliteError
 
 LIMIT = 10.0  # seconds for one request
 CASES_PER_PROCESS = 200  # fewer are not worth another process
-STARTS = 3
+STARTS = 3  # failures in a row until it is left alone
+LONGEST_DETAIL, LONGEST_KEPT = 1000, 100_000  # characters of an answer that go into reports
 
 Progress = Callable[[int], object]
 
@@ -118,7 +119,8 @@ class _Worker:
                 steps.append(StepResult(step.op, fault.kind, str(fault)))
                 break
             result, detail = judge(step, answer, lacking)
-            steps.append(StepResult(step.op, result, detail, None if result in FINE else answer))
+            kept = answer if result not in FINE and len(str(answer)) <= LONGEST_KEPT else None
+            steps.append(StepResult(step.op, result, detail[:LONGEST_DETAIL], kept))
         return CaseResult(tuple(steps), 1000 * seconds)
 
     def _ensure_started(self) -> None:

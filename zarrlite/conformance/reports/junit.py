@@ -17,13 +17,13 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def to_junit(run: Run) -> str:
     """The report as a text."""
-    root = ElementTree.Element("testsuites", name=f"{run.suite} {run.suite_version}")
+    root = ElementTree.Element("testsuites", name=_clean(f"{run.suite} {run.suite_version}"))
     for one in run.implementations:
         found = [_TAGS.get(case.result, "failure") for case in one.results.values() if case.result != "pass"]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
-            name=f"{one.name} {one.version}",
+            name=_clean(f"{one.name} {one.version}"),
             tests=str(len(one.results)),
             failures=str(found.count("failure")),
             errors=str(found.count("error")),
@@ -38,8 +38,14 @@ def to_junit(run: Run) -> str:
 
 def _add_case(suite: ElementTree.Element, implementation: str, name: str, case: CaseResult) -> None:
     folder, _, last = name.rpartition("/")
-    classname = f"{implementation}.{folder.replace('/', '.')}"
-    test = ElementTree.SubElement(suite, "testcase", classname=classname, name=last, time=f"{case.ms / 1000:.6f}")
+    classname = _clean(f"{implementation}.{folder.replace('/', '.')}")
+    test = ElementTree.SubElement(
+        suite, "testcase", classname=classname, name=_clean(last), time=f"{case.ms / 1000:.6f}"
+    )
     if case.result != "pass":
-        message = _NOT_XML.sub("?", f"{case.result}: {case.detail}")
+        message = _clean(f"{case.result}: {case.detail}")
         ElementTree.SubElement(test, _TAGS.get(case.result, "failure"), type=case.result, message=message)
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("?", text)
