@@ -13,6 +13,7 @@ import hatchling.build
 import pytest
 
 import zarrlite
+from zarrlite.cli.main import main
 from zarrlite.conformance import cases
 from zarrlite.conformance.materialize import materialize
 from zarrlite.errors import ArgumentError
@@ -20,17 +21,22 @@ from zarrlite.errors import ArgumentError
 TOY = str(Path(__file__).with_name("toy.py"))
 
 
-def command(*words: object) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "zarrlite", "conformance", *map(str, words)], capture_output=True, text=True
-    )
-    return done.returncode, done.stdout, done.stderr
+@pytest.fixture
+def command(capfd):
+    """Runs a command in this process: its exit code, stdout and stderr."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = main(["conformance", *map(str, words)])
+        return (code, *capfd.readouterr())
+
+    return run
 
 
 # running
 
 
-def test_a_run_prints_a_table_and_writes_reports(tmp_path):
+def test_a_run_prints_a_table_and_writes_reports(command, tmp_path):
     names = {option: tmp_path / option.strip("-") for option in ("--json", "--junit", "--markdown", "--html")}
     words = [word for pair in names.items() for word in pair]
     code, out, err = command("run", "--filter", "core/crc32c", "--filter", "feature=crc32c", *words)
@@ -49,13 +55,13 @@ def test_a_run_prints_a_table_and_writes_reports(tmp_path):
     assert names["--html"].read_text().startswith("<!doctype html>")
 
 
-def test_json_without_a_file_is_printed():
+def test_json_without_a_file_is_printed(command):
     code, out, _ = command("run", "--filter", "core/arrays/", "--json")
     assert code == 0
     assert json.loads(out)["implementations"][0]["name"] == "zarrlite"
 
 
-def test_what_must_pass_and_does_not_is_a_problem():
+def test_what_must_pass_and_does_not_is_a_problem(command):
     words = ("run", f"{sys.executable} {TOY} refuse", "--filter")
     code, out, _ = command(*words, "core/array/dimension_names/same")
     assert code == 1
@@ -64,14 +70,14 @@ def test_what_must_pass_and_does_not_is_a_problem():
     assert command(*words, "optional/zstd/data/plain")[0] == 0  # not claimed
 
 
-def test_a_harness_that_does_not_start_is_said_and_the_others_run():
+def test_a_harness_that_does_not_start_is_said_and_the_others_run(command):
     code, out, err = command("run", f"{sys.executable} {TOY} no-start", "zarrlite", "--filter", "core/arrays/")
     assert code == 1
     assert err.endswith("ended with code 1: ModuleNotFoundError: No module named 'toy'\n")
     assert out.splitlines()[1].split()[0] == "zarrlite"
 
 
-def test_what_a_harness_says_need_not_be_text_that_can_be_written(tmp_path):
+def test_what_a_harness_says_need_not_be_text_that_can_be_written(command, tmp_path):
     names = [word for o in ("--json", "--junit", "--markdown", "--html") for word in (o, tmp_path / o.strip("-"))]
     code, out, err = command("run", f"{sys.executable} {TOY} odd", "--filter", "core/array/shape/", *names)
     assert (code, err) == (1, "")
@@ -96,23 +102,30 @@ def test_what_a_harness_says_need_not_be_text_that_can_be_written(tmp_path):
         (["diff", "nowhere", "nowhere"], "nowhere: "),
     ],
 )
-def test_wrong_usage_is_one_line(words, message):
+def test_wrong_usage_is_one_line(command, words, message):
     code, out, err = command(*words)
     assert (code, out) == (2, "")
     assert err.startswith(f"zarrlite conformance: {message}")
     assert err.count("\n") == 1
 
 
-def test_the_help_has_an_example():
+def test_the_help_has_an_example(command):
     code, out, _ = command("--help")
     assert code == 0
     assert "zarrlite conformance run my_harness.py" in out
 
 
+def test_the_command_is_a_process_too():
+    words = [sys.executable, "-m", "zarrlite", "conformance", "run", "--filter", "core/arrays/"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1].split()[0] == "zarrlite"
+
+
 # diff, show, list
 
 
-def test_the_difference_of_two_runs(tmp_path):
+def test_the_difference_of_two_runs(command, tmp_path):
     for way in ("accept", "refuse"):
         words = ["--filter", "core/array/shape/", "--json", tmp_path / way]
         command("run", f"{sys.executable} {TOY} {way}", *words)
@@ -124,7 +137,7 @@ def test_the_difference_of_two_runs(tmp_path):
     assert {"implementation", "case", "before", "after", "worse"} == set(changes[0])
 
 
-def test_a_case_is_shown_with_its_quote_bytes_and_what_is_expected():
+def test_a_case_is_shown_with_its_quote_bytes_and_what_is_expected(command):
     code, out, _ = command("show", "core/arrays/edge-chunk")
     assert code == 0
     for text in (
@@ -139,7 +152,7 @@ def test_a_case_is_shown_with_its_quote_bytes_and_what_is_expected():
     assert json.loads(command("show", "core/arrays/edge-chunk", "--json")[1])["kind"] == "array"
 
 
-def test_cases_are_listed():
+def test_cases_are_listed(command):
     code, out, _ = command("list", "--filter", "core/arrays/edge*")
     assert code == 0
     assert out.splitlines()[1].split()[:2] == ["core/arrays/edge-chunk", "array"]
@@ -229,7 +242,7 @@ def test_all_cases_can_be_written_as_directories(suite, tmp_path):
     assert len(left_out) < 5
 
 
-def test_the_command_writes_directories(tmp_path):
+def test_the_command_writes_directories(command, tmp_path):
     code, out, _ = command("run", "--filter", "core/arrays/", "--materialize", tmp_path / "cases")
     assert (code, out.split()[1:3]) == (0, ["cases", "in"])
     assert (tmp_path / "cases/core/arrays/edge-chunk/store/c/0").read_bytes() == b"\x01\x02"

@@ -8,6 +8,8 @@ import pytest
 
 from zarrlite.conformance.extensions import extensions_of, missing
 from zarrlite.conformance.judge import judge, worst
+from zarrlite.conformance.protocol import decode
+from zarrlite.conformance.reference import run_operations
 from zarrlite.conformance.steps import encode
 
 
@@ -135,6 +137,15 @@ def test_an_operation_that_must_fail_may_not_succeed(suite):
         "wrong-data",
         "operation 0 (get) refused with DataError, not TruncatedError",
     )
+
+
+def test_zarrlite_does_the_operations_of_every_store(suite):
+    for case in suite.select(["kind=store"]):
+        (step,) = case.steps
+        values = {key: decode(value) for key, value in step.request["store"].items()}
+        results, below = run_operations(step.document, values, step.request["operations"])
+        answer = {"results": results, "store": {key: encode(value) for key, value in below.items()}}
+        assert judge(step, answer, set()) == ("pass", ""), case.id
 
 
 def test_the_worst_request_makes_the_case_and_what_is_not_supported_does_not_count():
