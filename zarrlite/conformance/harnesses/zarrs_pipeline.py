@@ -30,4 +30,5 @@ def on_disk(message: Json) -> Iterator[Opened]:
 
 
 zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True})
-answer_with("zarr-python + zarrs", f"{zarr.__version__} + {version('zarrs')}", on_disk, unsupported=UNSUPPORTED)
+about = f"{version('zarrs')} in zarr-python {zarr.__version__}"
+answer_with("zarrs", about, on_disk, unsupported=UNSUPPORTED)

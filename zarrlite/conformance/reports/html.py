@@ -55,7 +55,7 @@ def _card(one: Implementation) -> str:
     share = f"{100 * count['pass'] / ran:.1f} %" if ran else "none"
     return (
         f'<div class="card"><h2>{html.escape(one.name)} <small>{html.escape(one.version)}</small></h2>'
-        f"<p><b>{share}</b> of {ran} supported</p>{_bar(count)}"
+        f"<p><b>{share}</b> of {ran}</p>{_bar(count)}"
         f"<p class=dim>{count['unsupported']} unsupported · {one.seconds:.1f} s</p></div>"
     )
 
