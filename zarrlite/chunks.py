@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from zarrlite import parallel
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, ZarrliteError
 from zarrlite.extension import Ignored
 from zarrlite.metadata import ArrayMetadata
-from zarrlite.pipeline import Pipeline
+from zarrlite.pipeline import BATCH, Pipeline
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape, Span
 from zarrlite.source import Held
@@ -93,12 +94,12 @@ class Chunks:
         pipeline = self.pipeline((0,) * selection.ndim)
         nbytes = out.nbytes
         if pipeline.whole:
-            nbytes = pipeline.spec.size * pipeline.spec.dtype.itemsize * selection.spread(pipeline.spec.shape)
-        elif self.store.quick and pipeline.spec.size * pipeline.spec.dtype.itemsize < SMALL:
+            nbytes = pipeline.nbytes * selection.spread(pipeline.spec.shape)
+        elif self.store.quick and pipeline.nbytes < SMALL:
             nbytes = 0
         jobs = self.grid.project(selection)
         if pipeline.together > 1:
-            batches = iter(lambda: list(itertools.islice(jobs, pipeline.together)), [])
+            batches = _batches(jobs, pipeline.together)
             parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, nbytes)
         else:
             parallel.run(lambda job: self._read_chunk(job, out), jobs, nbytes)
@@ -185,7 +186,17 @@ class Chunks:
         """Overwrite the selected elements, or some fields of them, with values of that shape, or with a single one."""
         nbytes = math.prod(selection.shape) * self.metadata.data_type.dtype.itemsize
         jobs = self.grid.project(selection)
-        parallel.run(lambda job: self._write_chunk(job, values, fields), jobs, nbytes)
+        batches = _batches(jobs, max(1, BATCH // self.pipeline((0,) * selection.ndim).nbytes))
+        parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
+
+    def _write_batch(self, jobs: list[Job], values: NDArray, fields: Any) -> None:
+        """Several small chunks, which the store gets together, one after the other as they are made."""
+        if len(jobs) > 1 and not self.pipeline(jobs[0][0]).patches:
+            with contextlib.suppress(Exception):
+                self.store.update_many(self._change(job, values, fields) for job in jobs)
+                return
+        for job in jobs:  # at one of which it fails again, if it has failed
+            self._write_chunk(job, values, fields)
 
     def _write_chunk(self, job: Job, values: NDArray, fields: Any) -> None:
         key, change = self._change(job, values, fields)
@@ -280,6 +291,11 @@ class Chunks:
                     self.store.update(key, cut)
                 except Exception as error:
                     self._failed(error, key, "cut")
+
+
+def _batches(jobs: Iterator[Job], count: int) -> Iterator[list[Job]]:
+    """The same jobs, several at a time."""
+    return iter(lambda: list(itertools.islice(jobs, count)), [])
 
 
 def _folded(metadata: ArrayMetadata) -> ArrayMetadata:

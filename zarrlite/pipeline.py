@@ -72,6 +72,7 @@ class Pipeline:
     def __init__(self, codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> None:
         check_chain(codecs)
         self.spec = spec
+        self.nbytes = spec.size * spec.dtype.itemsize  # of a decoded chunk
         self.filters: list[tuple[ArrayArrayCodec, ArraySpec]] = []
         self.compressors: list[tuple[BytesBytesCodec, Limit]] = []
         for i, codec in enumerate(codecs):

@@ -7,7 +7,9 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,14 +96,24 @@ class ShardSource(ArraySource):
             if start is not None:
                 blocks[...] = np.frombuffer(shard, raw, out.size, start).reshape(blocks.shape)
                 return out
-        decode, fill = bound.inner.decode, bound.spec.fill
-        places: Any = itertools.product(*map(range, bound.grid))
-        for coords, chunk in zip(places, chunks, strict=True):
+        jobs: Any = zip(itertools.product(*map(range, bound.grid)), chunks, strict=True)
+        for batch in iter(lambda: list(itertools.islice(jobs, bound.inner.together)), []):
+            self._decode(batch, blocks)
+        return out
+
+    def _decode(self, batch: list[tuple[Any, Any]], blocks: Array) -> None:
+        """Inner chunks into their places."""
+        bound = self.serializer
+        found: Iterator[Array] = iter(())
+        if len(batch) > 1:
+            with contextlib.suppress(Exception):  # which comes again below, with the chunk that it is about
+                found = iter(bound.inner.decode_many([chunk for _, chunk in batch if chunk is not None]))
+        for coords, chunk in batch:
             try:
-                blocks[(*coords, ...)] = fill if chunk is None else decode(chunk)
+                part = bound.spec.fill if chunk is None else next(found, None)
+                blocks[(*coords, ...)] = bound.inner.decode(chunk) if part is None else part
             except DataError as error:
                 raise named(coords, error) from error.__cause__
-        return out
 
     def _chunks(self, jobs: list[Job]) -> Found | None:
         """The inner chunks out of the whole shard, for a source that is read whole anyway."""

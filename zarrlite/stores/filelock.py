@@ -139,6 +139,24 @@ def hold(path: str, floor: str, *, fsync: bool = False) -> Iterator[PathLock]:
             lock.release()
 
 
+def is_new(path: str) -> bool:
+    """Whether nothing is at a path, nobody here is about to write it, and the lock of its directory would do."""
+    return inodes.LOCKABLE and path not in _paths and not os.access(path, os.F_OK)
+
+
+@contextlib.contextmanager
+def hold_directory(directory: str) -> Iterator[None]:
+    """Hold the right to write every path in a directory at which there is nothing. Nothing may be waited for inside."""
+    inode = inodes.hold(os.open(directory, DIRECTORY))
+    while inode.key != inodes.identity(directory):
+        inodes.let_go(inode)
+        inode = inodes.hold(os.open(directory, DIRECTORY))
+    try:
+        yield
+    finally:
+        inodes.let_go(inode)
+
+
 def prune(directory: str, floor: str) -> bool:
     """Remove a directory and those above it, up to the floor, while they are empty and nobody holds them."""
     removed = False

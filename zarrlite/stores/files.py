@@ -48,6 +48,7 @@ _NONE = memoryview(b"")
 _HUGE = 2**62  # the end of a directory on some file systems
 _FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
+_token = os.urandom(8).hex()  # two processes of one number, on two machines or in two containers, differ in it
 
 
 def read(fd: int, start: int, stop: int) -> bytes:
@@ -82,7 +83,7 @@ def borrow(fd: int, size: int) -> memoryview:
 
 def temporary_name(directory: str) -> str:
     """A path in a directory that nobody else will write to."""
-    return os.path.join(directory, f"{TEMPORARY}{os.getpid()}.{next(_count)}.{os.urandom(8).hex()}")
+    return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{_token}"
 
 
 def write(path: str, value: Buffer, *, fsync: bool) -> None:

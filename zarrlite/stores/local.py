@@ -21,13 +21,11 @@ from typing import Any
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource, Stored
-from zarrlite.stores import files
-from zarrlite.stores.base import Listing, Store, Update, check_prefix, flat
+from zarrlite.stores import atomic, files
+from zarrlite.stores.base import Change, Listing, Store, Update, check_prefix, flat
 from zarrlite.stores.failures import failure, failures
 from zarrlite.stores.filelock import hold, prune, remove_directory
 from zarrlite.stores.paths import Root, is_temporary
-
-_ATTEMPTS = 100  # to write into a directory that others keep removing
 
 
 class LocalStore(Store):
@@ -140,47 +138,19 @@ class LocalStore(Store):
     # Writing
 
     def set(self, key: str, value: Buffer) -> None:
-        path = self._writable(key)
-        with failures("written", key):
-            try:
-                self._replace(path, value)
-            except BaseException:
-                prune(os.path.dirname(path), self.root)
-                raise
-            if self.fsync:
-                files.sync_directory(os.path.dirname(path))
+        atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
 
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         """Store several values, in order; a disk that is too small for all of them changes none."""
-        new: list[tuple[str, str, str]] = []
-        try:
-            for key, value in items:
-                path = self._writable(key)
-                with failures("written", key):
-                    new.append((key, path, self._temporary(path, value)))
-            for key, path, temporary in new:
-                with failures("written", key), hold(path, self.root, fsync=self.fsync) as lock:
-                    lock.replace(temporary)
-        finally:
-            for _, path, temporary in new:
-                files.discard(temporary)  # gone, unless something failed
-                prune(os.path.dirname(path), self.root)
-        if self.fsync:
-            for directory in dict.fromkeys(os.path.dirname(path) for _, path, _ in new):
-                files.sync_directory(directory)
+        atomic.put(((self._named(key), value) for key, value in items), self._root, fsync=self.fsync)
 
-    def _temporary(self, path: str, value: Buffer) -> str:
-        """A temporary file with a value, beside the path where it belongs."""
-        temporary = files.temporary_name(os.path.dirname(path))
-        try:
-            files.write(temporary, value, fsync=self.fsync)
-        except FileNotFoundError:
-            files.make_directories(os.path.dirname(path), fsync=self.fsync)
-            files.write(temporary, value, fsync=self.fsync)
-        except BaseException:
-            files.discard(temporary)
-            raise
-        return temporary
+    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
+        """Change several values; new ones that follow each other are stored together."""
+        for kind, group in itertools.groupby(changes, key=lambda item: item[1] is None or callable(item[1])):
+            if kind:
+                super().update_many(group)
+            else:
+                self.set_many(group)  # type: ignore[arg-type]
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Overwrite parts of values where they lie, in order; what fails on the way is undone, a crash is not."""
@@ -231,35 +201,20 @@ class LocalStore(Store):
         if self.read_only:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
+    def _named(self, key: str) -> str:
+        """A key that may be written."""
+        self._check_writable()
+        if files.TEMPORARY in key and is_temporary(key):
+            raise KeyRefusedError(f"{key!r} is not a key: names with {files.TEMPORARY!r} are reserved", key=key)
+        return key
+
     def _writable(self, key: str) -> str:
         """The path of a key that may be written."""
-        self._check_writable()
         with failures("written", key):
-            path = self._root.path(key)
-            if is_temporary(key):
-                raise KeyRefusedError(f"{key!r} is not a key: names with {files.TEMPORARY!r} are reserved", key=key)
+            path = self._root.path(self._named(key))
             if os.path.islink(path):
                 self._root.leads_somewhere(path, key)
         return path
-
-    def _replace(self, path: str, value: Buffer) -> None:
-        """Write a temporary file and rename it; again if its directory was pruned, or the file erased, meanwhile."""
-        directory = os.path.dirname(path)
-        attempts = _ATTEMPTS
-        while True:
-            attempts -= 1
-            temporary = files.temporary_name(directory)
-            try:
-                files.write(temporary, value, fsync=self.fsync)
-                with hold(path, self.root, fsync=self.fsync) as lock:
-                    lock.replace(temporary)
-                return
-            except BaseException as error:
-                files.discard(temporary)
-                if not isinstance(error, FileNotFoundError) or not attempts:
-                    raise
-            with contextlib.suppress(FileNotFoundError):
-                files.make_directories(directory, fsync=self.fsync)
 
     def _unlink(self, path: str) -> None:
         with hold(path, self.root) as lock:

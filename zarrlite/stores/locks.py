@@ -80,6 +80,9 @@ class KeyLocks:
         """Hold the lock of a key while the context lasts."""
         return Holding(self, key)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._held
+
     def __len__(self) -> int:
         return len(self._held)
 
