@@ -1,0 +1,68 @@
+"""What the tests of the kit share: the corpus, a toy that misbehaves, and one run of zarrlite itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import chromium
+import pytest
+
+from zarrlite.conformance import cases, runner
+from zarrlite.conformance.cases import Corpus
+from zarrlite.conformance.implementations import command_of
+from zarrlite.conformance.results import Implementation
+
+TOY = Path(__file__).with_name("toy.py")
+
+
+@pytest.fixture(scope="session")
+def suite() -> Corpus:
+    return cases.load()
+
+
+@pytest.fixture(scope="session")
+def itself(suite: Corpus) -> Implementation:
+    """zarrlite over all of the corpus."""
+    return runner.run(suite.cases, command_of("zarrlite"))
+
+
+@pytest.fixture
+def toy(suite: Corpus) -> Callable[..., Implementation]:
+    """Runs some cases over the toy."""
+
+    def run(way: str, *cases: str, limit: float = 30, fine: str = "") -> Implementation:
+        chosen = [suite.find(name) for name in cases]
+        return runner.run(chosen, [sys.executable, str(TOY), way, fine], limit=limit)
+
+    return run
+
+
+def lacking(what: str) -> NoReturn:
+    """Something that a test needs is not there."""
+    if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
+        pytest.fail(f"{what} and peers are required")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def zarrita() -> None:
+    """zarrita.js, where ZARRITA says that npm has put it."""
+    if shutil.which("node") is None:
+        lacking("node is not installed")
+    if not Path(os.environ.get("ZARRITA", "."), "node_modules", "zarrita").is_dir():
+        lacking("zarrita is not installed in the folder that ZARRITA names")
+
+
+@pytest.fixture
+def page() -> Iterator[chromium.Page]:
+    """A tab of a real browser."""
+    program = chromium.find()
+    if program is None:
+        lacking("chromium is not installed")
+    with chromium.browser(program) as tab:
+        yield tab

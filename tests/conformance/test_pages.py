@@ -1,0 +1,40 @@
+"""What the pages say about conformance is so."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from zarrlite.conformance import runner
+from zarrlite.conformance.judge import RESULTS
+from zarrlite.conformance.steps import OPERATIONS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("conformance", "conformance-results", "writing-a-harness")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_case_that_a_page_names_is_there(name, suite):
+    for case in re.findall(r"`((?:core|optional|proposals)/[^`*]*[^`*/])`", (DOCS / f"{name}.md").read_text("utf-8")):
+        suite.find(case)
+
+
+def test_the_harness_of_the_page_runs_as_it_stands(suite, tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / "writing-a-harness.md").read_text("utf-8"), re.M | re.S)
+    assert len(blocks[1].splitlines()) < 30
+    (tmp_path / "harness.py").write_text("\n".join(blocks[:2]), "utf-8")
+    found = runner.run(suite.select(["core/"]), [sys.executable, str(tmp_path / "harness.py")])
+    assert found.name == "minizarr"
+    assert not set(found.count()) & {"crash", "timeout", "garbage"}
+    cases = ["core/arrays/edge-chunk", "core/chunk_key_encoding/keys/default-slash", "core/codec_data/gzip/plain"]
+    assert [found.results[name].result for name in cases] == ["pass", "pass", "unsupported"]
+
+
+def test_every_result_and_every_operation_is_explained():
+    results = (DOCS / "conformance.md").read_text("utf-8")
+    operations = (DOCS / "writing-a-harness.md").read_text("utf-8")
+    assert [result for result in RESULTS if f"\n| `{result}` | " not in results] == []
+    assert [op for op in OPERATIONS if f"\n| `{op}` | " not in operations] == []

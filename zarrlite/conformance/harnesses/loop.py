@@ -1,0 +1,83 @@
+"""The loop of a harness in Python, and elements as they stand in messages. Needs numpy and nothing of zarrlite."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Json = dict[str, Any]
+CORE_TYPES = ["bool", "float16", "float32", "float64", "complex64", "complex128"]
+CORE_TYPES += [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+
+
+class Unsupported(Exception):
+    """There is no way to ask the implementation for this."""
+
+
+def serve(
+    name: str,
+    version: str,
+    capabilities: Json,
+    operations: dict[str, Callable[[Json], Json]],
+    details: Callable[[Exception], Json] = lambda error: {},
+    unsupported: tuple[type[Exception], ...] = (Unsupported,),
+) -> None:
+    """Answer until `stop`. Every exception of an operation is a refusal; `details` may tell more about it."""
+    about = {"protocol": 1, "name": name, "version": version}
+    about["capabilities"] = {"operations": list(operations), **capabilities}
+    out, sys.stdout = sys.stdout, sys.stderr  # what an implementation prints is no answer
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message["type"] == "stop":
+            return
+        if message["type"] == "start":
+            answer = about
+        else:
+            try:
+                answer = operations[message["op"]](message)
+            except unsupported as error:
+                answer = {"unsupported": f"{type(error).__name__}: {error}"}
+            except Exception as error:
+                answer = {"refused": f"{type(error).__name__}: {error}", **details(error)}
+            answer["id"] = message["id"]
+        out.write(json.dumps(answer, allow_nan=False) + "\n")
+        out.flush()
+
+
+def values(message: Json) -> dict[str, bytes]:
+    """All that is in the store."""
+    return {key: base64.b64decode(value) for key, value in message["store"].items()}
+
+
+def stored(values: dict[str, bytes]) -> Json:
+    """The same the other way round, as an answer."""
+    return {"store": {key: base64.b64encode(value).decode() for key, value in values.items()}}
+
+
+def index(message: Json) -> tuple[slice, ...]:
+    return tuple(slice(*bounds) for bounds in message["selection"])
+
+
+def elements(found: Any, dtype: np.dtype[Any]) -> Json:
+    """What was read: bytes, little endian and row-major; texts where elements have no size of their own."""
+    array = np.asarray(found, dtype)
+    if dtype.hasobject or dtype.kind == "T":
+        texts = [v if isinstance(v, str) else base64.b64encode(v).decode() for v in array.ravel().tolist()]
+        return {"shape": list(array.shape), "values": texts}
+    data = array.astype(dtype.newbyteorder("<")).tobytes()
+    return {"shape": list(array.shape), "data": base64.b64encode(data).decode()}
+
+
+def to_write(message: Json, dtype: np.dtype[Any], shape: tuple[int, ...], *, text: bool) -> Any:
+    """The elements that are to be written."""
+    if "data" in message:
+        data = base64.b64decode(message["data"])
+        return np.frombuffer(data, dtype.newbyteorder("<")).reshape(shape).astype(dtype)
+    array = np.empty(shape, dtype if dtype.kind == "T" else object)
+    array.ravel()[:] = message["values"] if text else [base64.b64decode(value) for value in message["values"]]
+    return array

@@ -1,0 +1,58 @@
+"""zarr-python, with its own codecs and a store in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import zarr
+from loop import Json, elements, index, serve, stored, to_write, values
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.buffer.cpu import Buffer
+from zarr.core.dtype import data_type_registry
+from zarr.storage import MemoryStore
+
+Opened = tuple[Any, Callable[[], dict[str, bytes]]]  # a store, and what is in it
+
+
+@contextmanager
+def in_memory(message: Json) -> Iterator[Opened]:
+    store = {key: Buffer.from_bytes(value) for key, value in values(message).items()}
+    yield MemoryStore(store), lambda: {key: value.to_bytes() for key, value in store.items()}
+
+
+def answer_with(
+    name: str, version: str, open_store: Callable[[Json], AbstractContextManager[Opened]], **options: Any
+) -> None:
+    def open_node(message: Json) -> Json:
+        with open_store(message) as (store, _):
+            node = zarr.open(store, mode="r", path=message["path"], zarr_format=3)
+            written = node.metadata.to_buffer_dict(default_buffer_prototype())
+            return {"document": json.loads(written["zarr.json"].to_bytes(), parse_constant=str)}
+
+    def read(message: Json) -> Json:
+        with open_store(message) as (store, _):
+            array = zarr.open_array(store, mode="r", path=message["path"], zarr_format=3)
+            return elements(array[index(message)], array.dtype)
+
+    def write(message: Json) -> Json:
+        with open_store(message) as (store, contents):
+            array = zarr.open_array(store, mode="r+", zarr_format=3)
+            text = array.metadata.data_type.to_json(3) == "string"
+            array[...] = to_write(message, array.dtype, array.shape, text=text)
+            return stored(contents())
+
+    claims = {
+        "data_type": ["bytes", *data_type_registry.contents],
+        "chunk_grid": ["regular"],
+        "chunk_key_encoding": ["default", "v2"],
+        "codecs": list(zarr.config.get("codecs")),
+        "storage_transformers": [],
+    }
+    serve(name, version, claims, {"open": open_node, "read": read, "write": write}, **options)
+
+
+if __name__ == "__main__":
+    answer_with("zarr-python", zarr.__version__, in_memory)
