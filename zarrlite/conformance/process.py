@@ -66,8 +66,9 @@ class Harness:
         except OSError as error:
             raise HarnessFault("crash", f"cannot be started: {error}") from error
         self._process, self._lines, self._errors = process, queue.SimpleQueue(), deque(maxlen=20)
-        for target, args in ((_pump, (process.stdout, self._lines)), (_tail, (process.stderr, self._errors))):
-            threading.Thread(target=target, args=args, daemon=True).start()
+        threading.Thread(target=_pump, args=(process.stdout, self._lines), daemon=True).start()
+        self._listener = threading.Thread(target=_tail, args=(process.stderr, self._errors), daemon=True)
+        self._listener.start()
         return self._exchange(protocol.start_message(), START_LIMIT, protocol.parse_start)
 
     def ask(self, case: str, step: Step) -> Json:
@@ -122,6 +123,7 @@ class Harness:
             code = process.wait(STOP_LIMIT)
         except subprocess.TimeoutExpired:
             return "closed its output"
+        self._listener.join(STOP_LIMIT)  # what was written last may not have been read yet
         if code < 0:
             how = (
                 f"ended by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"ended by signal {-code}"
