@@ -95,7 +95,7 @@ class Chunks:
         nbytes = out.nbytes
         if pipeline.whole:
             nbytes = pipeline.nbytes * selection.spread(pipeline.spec.shape)
-        elif self.store.quick and pipeline.nbytes < SMALL:
+        elif self.store.quick_reads and pipeline.nbytes < SMALL:
             nbytes = 0
         jobs = self.grid.project(selection)
         if pipeline.together > 1:
@@ -188,9 +188,11 @@ class Chunks:
         if only is not None:
             self._write_chunk((*only, None), values, fields)
             return
-        nbytes = math.prod(selection.shape) * self.metadata.data_type.dtype.itemsize
-        jobs = self.grid.project(selection)
-        batches = _batches(jobs, max(1, BATCH // self.pipeline((0,) * selection.ndim).nbytes))
+        pipeline = self.pipeline((0,) * selection.ndim)
+        nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
+        if self.store.quick_writes and pipeline.nbytes < SMALL and not pipeline.whole:
+            nbytes = 0
+        batches = _batches(self.grid.project(selection), max(1, BATCH // pipeline.nbytes))
         parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
 
     def _write_batch(self, jobs: list[Job], values: NDArray, fields: Any) -> None:

@@ -205,6 +205,8 @@ class Pipeline:
         return found
 
     def _compress(self, data: Buffer, old: Buffer | None = None) -> Buffer:
+        if not self.compressors:
+            return data
         found = self._replaced(old) if old is not None else [None] * len(self.compressors)
         decoded = []
         for (codec, limit), replaced in zip(self.compressors, found, strict=True):

@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +30,7 @@ Piece = tuple[int, Buffer]  # bytes, and where in a value they go
 class ArraySpec:
     """What a codec must know of the arrays that pass through it: shape, data type, fill value."""
 
-    __slots__ = ("data_type", "dtype", "fill", "shape", "size", "write_empty")
+    __slots__ = ("_first", "data_type", "dtype", "fill", "shape", "size", "write_empty")
 
     def __init__(self, shape: tuple[int, ...], data_type: DataType, fill: Any, *, write_empty: bool = False) -> None:
         self.shape = shape
@@ -37,9 +38,8 @@ class ArraySpec:
         self.dtype = data_type.dtype
         self.fill = scalar_array(fill, self.dtype)
         self.write_empty = write_empty  # whether chunks that hold nothing but the fill value are stored
-        self.size = 1
-        for n in shape:
-            self.size *= n
+        self.size = math.prod(shape)
+        self._first = (0,) * len(shape)
 
     def reshaped(self, shape: tuple[int, ...]) -> ArraySpec:
         """The same elements in another shape."""
@@ -55,7 +55,7 @@ class ArraySpec:
         """Whether an array holds nothing but the fill value, bit for bit."""
         if self.dtype.hasobject or self.data_type.itemsize is None:
             return bool((array == self.fill).all())
-        if array[(slice(0, 1),) * array.ndim].tobytes() != self.fill.tobytes():
+        if array.ndim and array[self._first].tobytes() != self.fill.tobytes():
             return False  # the first element tells most chunks apart
         bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
         array = np.ascontiguousarray(array, self.dtype)

@@ -34,8 +34,10 @@ class Store(ABC):
     """A mapping from keys to values."""
 
     read_only: bool = False
-    gathers: bool = False  # whether `fn` of `update` may return a list of pieces: all of ours, perhaps not yours
-    quick: bool = False  # whether values are had in so little time that it does not pay to wait for several at once
+    gathers: bool = False  # whether `update` takes a list of pieces from `fn` as well
+    # whether values are had, or stored, in so little time that it does not pay to wait for several at once
+    quick_reads: bool = False
+    quick_writes: bool = False
 
     @abstractmethod
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:

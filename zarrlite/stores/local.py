@@ -35,7 +35,7 @@ class LocalStore(Store):
     file system can lock files; not so on Windows, nor on network file systems without flock (a warning says so).
     """
 
-    quick = gathers = True
+    quick_reads = gathers = True
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, read_only: bool = False) -> None:
         given = os.fsdecode(root)

@@ -45,12 +45,12 @@ class KeyLocks:
 
     def reset(self) -> None:
         """Forget every lock."""
-        self._guard = threading.RLock()  # re-entrant: a finalizer or a signal handler may run while it is held
+        self.guard = threading.RLock()  # re-entrant: a finalizer or a signal handler may run while it is held
         self._held: dict[Hashable, Held] = {}
 
     def acquire(self, key: Hashable, wait: bool = True) -> Held | None:
         """Take the lock of a key; None: another thread has it, and we do not wait."""
-        with self._guard:
+        with self.guard:
             held = self._held.get(key) or self._held.setdefault(key, Held(key))
             held.users += 1
         taken = False
@@ -71,7 +71,7 @@ class KeyLocks:
         self._leave(held)
 
     def _leave(self, held: Held) -> None:
-        with self._guard:
+        with self.guard:
             held.users -= 1
             if not held.users and self._held.get(held.key) is held:  # another one, if we were forked meanwhile
                 del self._held[held.key]

@@ -29,7 +29,7 @@ class MappingStore(Store):
     {'a/b': b'value'}
     """
 
-    quick = True
+    quick_reads = quick_writes = True
 
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping
@@ -56,6 +56,10 @@ class MappingStore(Store):
 
     def set(self, key: str, value: Buffer) -> None:
         frozen = value if type(value) is bytes else bytes(flat(value))
+        with _locks.guard:  # while it is held, nobody takes a lock
+            if type(self._mapping) is dict and (id(self._mapping), check_key(key)) not in _locks:
+                self._mapping[key] = frozen
+                return
         with self.lock(key), _locks((id(self._mapping), _WHOLE)):
             self._mapping[key] = frozen
 

@@ -28,8 +28,8 @@ class PrefixStore(Store):
     def __init__(self, store: Store, prefix: str) -> None:
         self.store = store
         self.prefix = check_prefix(prefix)
-        self.read_only, self.quick = store.read_only, store.quick
-        self.gathers = store.gathers and type(self) is PrefixStore
+        self.read_only, self.gathers = store.read_only, store.gathers and type(self) is PrefixStore
+        self.quick_reads, self.quick_writes = store.quick_reads, store.quick_writes
 
     def __repr__(self) -> str:
         return f"PrefixStore({self.store!r}, {self.prefix!r})"
@@ -112,7 +112,7 @@ class ReadOnlyStore(Store):
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.quick = store.quick
+        self.quick_reads = store.quick_reads
 
     def __repr__(self) -> str:
         return f"ReadOnlyStore({self.store!r})"
