@@ -20,6 +20,7 @@ from zarrlite.names import DOCUMENT, key_prefix, normalize_path
 from zarrlite.node import is_version_2, load, make_room, not_found
 from zarrlite.stores import ReadOnlyStore, Store, open_store
 from zarrlite.stores.draft import find_draft
+from zarrlite.stores.open import check_directory
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
 _MODES = ("r", "r+", "a", "w", "w-")
@@ -64,7 +65,7 @@ def open(  # noqa: A001
 
 def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Array:
     """Open an array, or create it if `mode` allows that and `shape` or `data` is given; else as `open`."""
-    place = open_store(store)
+    place = open_store(store, check=False)
     creatable = False
     if kwargs.get("shape") is None and kwargs.get("data") is None:
         if mode in ("w", "w-"):
@@ -87,7 +88,7 @@ def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, 
     for name in ("shape", "data"):
         if kwargs.get(name) is not None:
             raise ArgumentError(f"a group takes no {name}")
-    place = open_store(store)
+    place = open_store(store, check=False)
     node = open(place, mode=mode, path=path, **kwargs)
     if not isinstance(node, Group):
         raise NodeExistsError(f"{node.path!r} in {place!r} is an array, not a group", path=node.path)
@@ -100,11 +101,12 @@ def _locate(
     """The store, the path, and the node that is there if this mode opens it."""
     if mode not in _MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
-    place = open_store(store)
+    place = open_store(store, check=False)
     if mode == "r" and not place.read_only:
         place = ReadOnlyStore(place)
     where = normalize_path(path)
     if mode in ("w", "w-"):
+        check_directory(place)
         if mode == "w-" and place.size(key_prefix(where) + DOCUMENT) is not None:
             raise NodeExistsError(f"there is a node at {where!r} in {place!r} already", path=where)
         return place, where, None
@@ -122,8 +124,10 @@ def _locate(
         place = draft
     elif fault:
         raise fault
-    if found is None and (mode in ("r", "r+") or is_version_2(place, where)):
-        raise not_found(place, where)
+    if found is None:
+        check_directory(place)
+        if mode in ("r", "r+") or is_version_2(place, where):
+            raise not_found(place, where)
     return place, where, found
 
 

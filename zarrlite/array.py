@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zarrlite import indexing
+from zarrlite.cached import cached_property
 from zarrlite.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.info import ArrayInfo
@@ -33,8 +34,13 @@ class Array(Node):
         super().__init__(store, path)
         self.metadata = metadata
         self.options = options
-        self._chunks = Chunks(self._base, key_prefix(path), metadata, options, fold=True)
+        if options.missing_chunks not in ("fill", "error"):
+            raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
         self._single = metadata.data_type.dtype.kind in "biufcmM"  # whose elements numpy gives as scalars
+
+    @cached_property
+    def _chunks(self) -> Chunks:
+        return Chunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.store, self.path, self.metadata, self.options)
@@ -226,7 +232,7 @@ class Array(Node):
             return stored.with_shape(change(old))
 
         self.metadata = self.metadata.with_shape(self._change_metadata(reshaped).shape)
-        self._chunks = Chunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
+        self.__dict__.pop("_chunks", None)
         return old
 
     def append(self, data: Any, axis: int = 0) -> Shape:

@@ -48,8 +48,6 @@ class Chunks:
     def __init__(
         self, base: Store, prefix: str, metadata: ArrayMetadata, options: ArrayOptions, *, fold: bool = False
     ) -> None:
-        if options.missing_chunks not in ("fill", "error"):
-            raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
         if fold and options.missing_chunks == "fill":  # who looks for missing chunks needs to see each of them
             metadata = _folded(metadata)
         self.prefix = prefix  # of the array's keys, for messages

@@ -242,11 +242,9 @@ def _plain_number(text: str) -> float:
     return value
 
 
-_PLAIN_BYTES: Final = 2**14
+PLAIN_BYTES: Final = 2**14
 # what most documents are: a decoder that is made once, and is content with what has no fault at all
-_plain: Callable[[str], Json] = json.JSONDecoder(
-    object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number
-).decode
+PLAIN = json.JSONDecoder(object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number)
 
 
 def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json") -> dict[str, Json]:
@@ -273,10 +271,10 @@ def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json")
             refuse(f"the number {text[:40]} is beyond double precision")
         return value
 
-    if len(data) <= _PLAIN_BYTES:
+    if len(data) <= PLAIN_BYTES:
         try:
             text = bytes(data).decode("ascii")
-            plain = _plain(text)
+            plain = PLAIN.decode(text)
             if type(plain) is dict and text.count("[") + text.count("{") <= MAX_DOCUMENT_DEPTH:
                 return plain
         except (ValueError, RecursionError):

@@ -100,10 +100,14 @@ class Group(Node):
         if self._is_consolidated:
             yield from sorted(path for path in self.metadata.consolidated or () if "/" not in path)
             return
-        _, prefixes = self._base.list_dir("")
-        for name in sorted(prefix[:-1] for prefix in prefixes):
-            if not name_fault(name) and self._base.size(f"{name}/{DOCUMENT}") is not None:
+        for name in self._prefixes():
+            if self._base.size(f"{name}/{DOCUMENT}") is not None:
                 yield name
+
+    def _prefixes(self) -> Iterator[str]:
+        """The names directly below that a node may have; whether there is one is not known."""
+        _, prefixes = self._base.list_dir("")
+        return (name for name in sorted(prefix[:-1] for prefix in prefixes) if not name_fault(name))
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
@@ -129,7 +133,14 @@ class Group(Node):
         return (node for _, node in self.items())
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
-        return ((name, self[name]) for name in self._child_names())
+        if self._is_consolidated:
+            yield from ((name, self[name]) for name in self._child_names())
+            return
+        for name in self._prefixes():
+            path = key_prefix(self.path) + name
+            metadata = load(self.store, path, strict=self._strict)
+            if metadata is not None:
+                yield name, self._node(path, metadata)
 
     def get(self, path: str, default: Any = None) -> Any:
         """A member, or the default."""

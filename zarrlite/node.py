@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import marshal
+import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, TypeVar
 
-from zarrlite.config import MAX_DOCUMENT_BYTES, Json, dump_json, load_json
+from zarrlite.config import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, PLAIN, PLAIN_BYTES, Json, dump_json, load_json
 from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
 from zarrlite.metadata import GroupMetadata, Metadata, Options, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix
@@ -22,8 +22,9 @@ from zarrlite.stores.draft import find_draft
 from zarrlite.stores.foreign import ForeignStore
 
 M = TypeVar("M", bound=Metadata)
-_MEMO_ENTRIES, _MEMO_BYTES = 256, 2**14
-_memo: dict[bytes, Metadata] = {}  # what was found to be right: many documents differ in their attributes only
+_find_member = re.compile(r'"attributes"\s*:\s*').search
+_MEMO_ENTRIES = 256
+_memo: dict[str, Metadata] = {}  # what was found to be right: many documents differ in their attributes only
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
@@ -32,20 +33,41 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
     data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
     if data is None:
         return None
-    if options or not strict or len(data) > _MEMO_BYTES:
+    simple = None if options or not strict else _split_attributes(data)
+    if simple is None:
         return parse_node(data, document=key, strict=strict, options=options)
-    content = load_json(data, key)
-    rest = dict(content)
-    attributes = rest.pop("attributes", None)
-    same = marshal.dumps(rest, 2)  # in a form without references: equal bytes are equal documents
-    metadata = _memo.get(same)
-    if metadata is None or not isinstance(attributes, dict):
+    text, attributes = simple
+    metadata = _memo.get(text)
+    if metadata is None:
+        content = load_json(data, key)
         metadata = parse_node(content, document=key)
-        if len(_memo) >= _MEMO_ENTRIES:
-            _memo.clear()
-        _memo[same] = metadata.with_attributes(None)
+        # what was cut out must be the attributes of the node itself, not those of something within
+        if load_json(text.encode()) == {**content, **({} if attributes is None else {"attributes": {}})}:
+            if len(_memo) >= _MEMO_ENTRIES:
+                _memo.clear()
+            _memo[text] = metadata.with_attributes(None)
         return metadata
-    return metadata.with_attributes(attributes)
+    return metadata if attributes is None else metadata.with_attributes(attributes)
+
+
+def _split_attributes(data: bytes | bytearray | memoryview) -> tuple[str, dict[str, Json] | None] | None:
+    """The text of a document with empty attributes in place of its own, and those; None: it is not as simple as that.
+
+    Nothing is known of the text yet. If it is the text of another document, both differ in their attributes at most.
+    """
+    if len(data) > PLAIN_BYTES:
+        return None
+    try:
+        text = bytes(data).decode("ascii")
+        found = _find_member(text)
+        if found is None:
+            return text, None
+        attributes, end = PLAIN.raw_decode(text, found.end())
+    except (ValueError, RecursionError):
+        return None
+    if type(attributes) is not dict or text.count("[") + text.count("{") > MAX_DOCUMENT_DEPTH:
+        return None
+    return f"{text[: found.end()]}{{}}{text[end:]}", attributes
 
 
 def is_version_2(store: Store, path: str) -> bool:

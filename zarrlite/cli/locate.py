@@ -23,7 +23,7 @@ JOURNAL = "__zarrlite.transfer.json"  # lies beside data that is still being cop
 
 def split(location: str) -> tuple[Store, str]:
     """The store of the hierarchy that a location lies in, and the path in it; also of what is not there yet."""
-    store = open_store(f"{location}/" if location else location)  # a file is spoken of below
+    store = open_store(location, check=False)  # a file is spoken of below
     if not isinstance(store, LocalStore):
         return store, ""
     if os.path.isfile(store.root):

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     fill = DEFAULT
     if args.fill_value is not None:
         fill = load_json(f'{{"value": {args.fill_value}}}'.encode(), "--fill-value").get("value", DEFAULT)
-    folder = open_store(args.location + "/")
+    folder = open_store(args.location, check=False)
     is_file = isinstance(folder, LocalStore) and os.path.isfile(folder.root)
     if is_file != (args.target is not None):
         raise ArgumentError(

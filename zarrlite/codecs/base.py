@@ -39,7 +39,7 @@ class ArraySpec:
         self.fill = scalar_array(fill, self.dtype)
         self.write_empty = write_empty  # whether chunks that hold nothing but the fill value are stored
         self.size = math.prod(shape)
-        self._first = (0,) * len(shape)
+        self._first: Any = (*(0,) * len(shape), ...)
 
     def reshaped(self, shape: tuple[int, ...]) -> ArraySpec:
         """The same elements in another shape."""
@@ -55,7 +55,7 @@ class ArraySpec:
         """Whether an array holds nothing but the fill value, bit for bit."""
         if self.dtype.hasobject or self.data_type.itemsize is None:
             return bool((array == self.fill).all())
-        if array.ndim and array[self._first].tobytes() != self.fill.tobytes():
+        if array[self._first].tobytes() != self.fill.tobytes():
             return False  # the first element tells most chunks apart
         bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
         array = np.ascontiguousarray(array, self.dtype)

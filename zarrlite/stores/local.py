@@ -58,7 +58,11 @@ class LocalStore(Store):
     # Reading
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        return self._read(key, (byte_range,))[0]
+        source = OpenFile(self, key)
+        try:
+            return source.read_one(byte_range)
+        finally:
+            source.close()
 
     def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
         """Several parts of several values, in order; neighbours with one key are parts of one and the same value."""

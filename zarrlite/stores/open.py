@@ -25,7 +25,7 @@ _local = re.compile(r"(?://(?:localhost)?|(?!//))(/[^?#]*)", re.IGNORECASE | re.
 _named: dict[str, MemoryStore] = {}
 
 
-def open_store(store: StoreLike, *, read_only: bool = False) -> Store:
+def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True) -> Store:
     """The store that is meant.
 
     >>> open_store("memory://")
@@ -33,14 +33,24 @@ def open_store(store: StoreLike, *, read_only: bool = False) -> Store:
     >>> open_store("file:///tmp/a%20b.zarr")
     LocalStore('/tmp/a b.zarr')
     """
+    if isinstance(store, Store):
+        return ReadOnlyStore(store) if read_only and not store.read_only else store
     if isinstance(store, str):
         store = _resolve(store)
     if isinstance(store, str | os.PathLike):
-        if os.path.isfile(store):
-            raise ArgumentError(f"{os.fspath(store)!r} is a file; a store is a directory")
-        return LocalStore(store, read_only=read_only)
+        local = LocalStore(store, read_only=read_only)
+        if check:
+            check_directory(local)
+        return local
     found = _wrap(store)
     return ReadOnlyStore(found) if read_only and not found.read_only else found
+
+
+def check_directory(store: Store) -> None:
+    """Refuse a path that leads to a file; who finds something there need not ask."""
+    below = store.store if isinstance(store, ReadOnlyStore) else store
+    if isinstance(below, LocalStore) and os.path.isfile(below.root):
+        raise ArgumentError(f"{below.root!r} is a file; a store is a directory")
 
 
 def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:

@@ -25,7 +25,7 @@ class Root:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self._base = os.path.join(directory, "")
+        self._base = directory if directory.endswith("/") else directory + "/"
         self._checked = {""}  # directories below the root, each with a "/" at its end
 
     def __reduce__(self) -> tuple[type[Root], tuple[str]]:
@@ -34,7 +34,8 @@ class Root:
     def path(self, key: str) -> str:
         """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
         directory, slash, name = key.rpartition("/")
-        if directory + slash not in self._checked or not name.isalnum():  # or else nothing can be wrong with it
+        if directory + slash not in self._checked or not (name.isalnum() or name == "zarr.json"):
+            # of the others nothing can be wrong
             self._check_directories(_encodable(check_key(key)))
         return self._base + key
 
@@ -96,9 +97,12 @@ class Root:
         name = entry.name
         if name.startswith(TEMPORARY) or "\\" in name or not _is_encodable(name):
             return None
-        if entry.is_symlink() and not self._is_listed(prefix, entry):
+        link = entry.is_symlink()
+        if link and not self._is_listed(prefix, entry):
             return None
         if entry.is_dir():
+            if not link and len(self._checked) < _CHECKED:
+                self._checked.add(f"{prefix}{name}/")
             return f"{prefix}{name}/"
         return f"{prefix}{name}" if entry.is_file() else None
 
