@@ -14,11 +14,14 @@ else:
 
     def __getattr__(name):
         """A module of the library, or one of its public names; then all of them are here."""
-        import importlib.util
+        import importlib
 
         if name == "__all__" or not name.startswith("__"):
-            if importlib.util.find_spec(f"zarrlite.{name}"):
+            try:
                 return importlib.import_module(f"zarrlite.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"zarrlite.{name}":
+                    raise
             public = importlib.import_module("zarrlite.public")
             globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
             if name in globals():

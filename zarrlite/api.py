@@ -17,9 +17,8 @@ from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeN
 from zarrlite.group import Group, create_group_at
 from zarrlite.metadata import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
-from zarrlite.node import is_version_2, load, make_room, not_found
+from zarrlite.node import find_draft, is_version_2, load, make_room, not_found
 from zarrlite.stores import ReadOnlyStore, Store, open_store
-from zarrlite.stores.draft import find_draft
 from zarrlite.stores.open import check_directory
 
 Mode = Literal["r", "r+", "a", "w", "w-"]

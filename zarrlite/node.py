@@ -18,7 +18,6 @@ from zarrlite.metadata import GroupMetadata, Metadata, Options, parse_node, seri
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.stores import PrefixStore, Store
-from zarrlite.stores.draft import find_draft
 from zarrlite.stores.foreign import ForeignStore
 
 M = TypeVar("M", bound=Metadata)
@@ -68,6 +67,11 @@ def _split_attributes(data: bytes | bytearray | memoryview) -> tuple[str, dict[s
     if type(attributes) is not dict or text.count("[") + text.count("{") > MAX_DOCUMENT_DEPTH:
         return None
     return f"{text[: found.end()]}{{}}{text[end:]}", attributes
+
+
+def find_draft(store: Store) -> Any:
+    """The hierarchy of the draft that a store holds, if it holds one; what is needed for that is loaded now."""
+    return importlib.import_module("zarrlite.stores.draft").find_draft(store)
 
 
 def is_version_2(store: Store, path: str) -> bool:
