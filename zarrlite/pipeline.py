@@ -225,6 +225,18 @@ class Pipeline:
             return None
         return self.encode(array, old)
 
+    def write_many(self, arrays: Sequence[Array], maybe: Sequence[bool]) -> list[Buffer | None]:
+        """Several whole chunks, each as by `write`; `maybe`: which of them may hold nothing but the fill value."""
+        keep, is_fill = self.spec.write_empty, self.spec.is_fill
+        wanted = [keep or not may or not is_fill(array) for array, may in zip(arrays, maybe, strict=True)]
+        values: Sequence[Buffer] = [
+            self.serializer.encode(a) for a, stored in zip(arrays, wanted, strict=True) if stored
+        ]
+        for codec, _ in self.compressors if values else ():
+            values = codec.encode_many(values)
+        made = iter(values)
+        return [next(made) if stored else None for stored in wanted]
+
     @property
     def needs_old(self) -> bool:
         """Whether what is written depends on what is overwritten."""

@@ -159,6 +159,13 @@ class Window(ByteSource):
             return self.source.read([ByteRange(*(self.head + i for i in r.resolve(length))) for r in ranges])
         return self.source.read([self._shift(r) for r in ranges])
 
+    def read_one(self, byte_range: ByteRange) -> Buffer | None:
+        size = self.source.known_size() if self.partial else None
+        if size is None or byte_range == ALL:
+            return super().read_one(byte_range)
+        low, high = byte_range.resolve(self._end(size) - self.head)
+        return self.source.read_one(ByteRange(self.head + low, self.head + high))
+
     def size(self) -> int | None:
         size = self.source.size()
         return None if size is None else self._end(size) - self.head

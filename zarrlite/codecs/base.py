@@ -86,6 +86,10 @@ class BytesBytesCodec(Codec):
         """Several values, each as by `decode`; override where a library does many at once at less cost."""
         return [self.decode(value, limit) for value in values]
 
+    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
+        """Several values, each as by `encode`; override as `decode_many`."""
+        return [self.encode(value) for value in values]
+
     needs_old: bool = False  # whether `encode_over` looks at the value that is overwritten
 
     def encode_over(self, data: Buffer, old: Buffer | None) -> Buffer:

@@ -192,9 +192,24 @@ class ShardSerializer(Serializer):
         blocks = self.blocks(array)
         if self.inner.raw_dtype is not None and self.codec.order == "row-major":
             return self._encode_raw(blocks, self.inner.raw_dtype, old)
+        if self.inner.together > 1 and self.grid and not self.inner.needs_old:
+            return self.writer.join(list(self._encode_rows(blocks)), old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
         return self.writer.join(chunks, old)
+
+    def _encode_rows(self, blocks: Array) -> Iterator[Buffer | None]:
+        """Small inner chunks, as many together as is best, along the last dimension of the grid."""
+        ndim, together = len(self.grid), self.inner.together
+        maybe = np.ones(self.grid, bool)
+        if self.spec.dtype.kind in "biufc":  # most chunks that are not empty have another element in front
+            corner: Any = (..., *(0,) * ndim)
+            first = blocks[corner]
+            maybe = (first == self.spec.fill) | (first != first)
+        for row in np.ndindex(*self.grid[:-1]):
+            for start in range(0, self.grid[-1], together):
+                part = np.ascontiguousarray(blocks[row][start : start + together], self.spec.dtype)
+                yield from self.inner.write_many(list(part), maybe[row][start : start + together].tolist())
 
     def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Buffer:
         """A shard of inner chunks that are stored as they are: one copy of all, straight into its place."""

@@ -47,12 +47,22 @@ class Zstd(BytesBytesCodec):
     def to_config(self) -> dict[str, Json]:
         return {"level": self.level, "checksum": self.checksum}
 
-    def encode(self, data: Buffer) -> bytes:
+    def _compressor(self) -> zstandard.ZstdCompressor:
+        """The one of this thread."""
         key = (self.level, self.checksum)
         compressors: dict[Any, zstandard.ZstdCompressor] = _local.__dict__.setdefault("compressors", {})
         if key not in compressors:
             compressors[key] = zstandard.ZstdCompressor(level=self.level, write_checksum=self.checksum)
-        return compressors[key].compress(data)
+        return compressors[key]
+
+    def encode(self, data: Buffer) -> bytes:
+        return self._compressor().compress(data)
+
+    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
+        if not all(0 < len(value) <= _SMALL for value in values):
+            return super().encode_many(values)
+        made = self._compressor().multi_compress_to_buffer(list(values), threads=1)
+        return [memoryview(cast("Any", made[i])) for i in range(len(made))]
 
     def decode(self, data: Buffer, limit: int) -> bytes:
         decompressor = _decompressor()

@@ -43,14 +43,26 @@ class PartsStore(Store):
         self.read_only = store.read_only
         unsized = [i for i, part in enumerate(self.parts) if part.size is None]
         self._first, self._last = (unsized[0], unsized[-1]) if unsized else (len(self.parts), len(self.parts))
+        sizes = [part.size or 0 for part in self.parts]
+        self._head, self._tail = (
+            sum(sizes[: self._first]),
+            sum(sizes[self._last + 1 :]),
+        )  # bytes of the sized ones there
         self._decode = metadata.chunk_key_encoding.decode
         self._ndim = len(metadata.shape)
+        self._latest = ""  # the key of a chunk: most often the next one that is asked for
+        self.quick_reads = store.quick_reads
 
     def __repr__(self) -> str:
         return f"PartsStore({self.store!r}, {len(self.parts)} parts)"
 
     def _is_chunk(self, key: str) -> bool:
-        return self._decode(key, self._ndim) is not None
+        if key == self._latest:
+            return True
+        if self._decode(key, self._ndim) is None:
+            return False
+        self._latest = key
+        return True
 
     def _keys(self, key: str) -> list[str]:
         return [key + part.key_suffix for part in self.parts]
@@ -58,6 +70,13 @@ class PartsStore(Store):
     # reading
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        wanted = self._wanted(key, byte_range)
+        if len(wanted) == 1:
+            part, inside, length = wanted[0]
+            value = self.store.get(part, inside)
+            if (value is not None and length in (None, len(value))) or not self._is_chunk(key):
+                return value
+            return self._again(key, byte_range, [value])
         return self.get_partial_values([(key, byte_range)])[0]
 
     def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
@@ -84,30 +103,30 @@ class PartsStore(Store):
 
     def _wanted(self, key: str, r: ByteRange) -> list[Wanted]:
         """What to ask the parts for; how many bytes each must give, if that is known."""
-        sizes = [part.size for part in self.parts]
         if not self._is_chunk(key):
             return [(key, r, None)]
         if r == ALL:
             return [(key + part.key_suffix, ALL, part.size) for part in self.parts]
-        head, tail = sum(n or 0 for n in sizes[: self._first]), sum(n or 0 for n in sizes[self._last + 1 :])
-        if None not in sizes:
-            return self._ranges(key, 0, sizes, *r.resolve(head))
+        head, tail = self._head, self._tail
+        if self._first == len(self.parts):
+            return self._ranges(key, 0, r.resolve(head))
         if r.start >= 0 and r.stop is not None and 0 <= r.stop <= head:
-            return self._ranges(key, 0, sizes[: self._first], r.start, r.stop)
+            return self._ranges(key, 0, (r.start, r.stop))
         if -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
-            return self._ranges(key, self._last + 1, sizes[self._last + 1 :], tail + r.start, tail + (r.stop or 0))
+            return self._ranges(key, self._last + 1, (tail + r.start, tail + (r.stop or 0)))
         if self._first == self._last and r.start >= head and r.stop is not None and r.stop > r.start:
             # most likely all of it lies in the part without a size: one request tells, unless that ends too early
             main = key + self.parts[self._first].key_suffix
             return [(main, ByteRange(r.start - head, r.stop - head), r.stop - r.start)]
         known = self._sizes(key)
-        return [] if known is None else self._ranges(key, 0, known, *r.resolve(sum(known)))
+        return [] if known is None else self._ranges(key, 0, r.resolve(sum(known)), known)
 
-    def _ranges(self, key: str, first: int, sizes: Sequence[int | None], start: int, stop: int) -> list[Wanted]:
-        """A range of consecutive parts of known sizes, counted from the first of them."""
+    def _ranges(self, key: str, first: int, span: tuple[int, int], sizes: Sequence[int] | None = None) -> list[Wanted]:
+        """A range of consecutive parts, counted from the first of them; `sizes` of all, if some have none."""
         found: list[Wanted] = []
-        for part, size in zip(self.parts[first:], sizes, strict=False):
-            n = size or 0
+        start, stop = span
+        for i, part in enumerate(self.parts[first:]):
+            n = part.size or 0 if sizes is None else sizes[i]
             low, high = max(start, 0), min(stop, n)
             if low < high:
                 whole = high - low == n
@@ -123,7 +142,7 @@ class PartsStore(Store):
         start, stop = r.resolve(sum(known))
         # what a first guess has found already is not read again
         begin = pieces[0] if len(pieces) == 1 and pieces[0] and r != ALL and len(pieces[0]) < stop - start else b""
-        parts = self._ranges(key, 0, known, start + len(begin), stop)
+        parts = self._ranges(key, 0, (start + len(begin), stop), known)
         rest = self.store.get_partial_values([(part, byte_range) for part, byte_range, _ in parts]) if parts else []
         for (part, _, length), value in zip(parts, rest, strict=True):
             if value is None or len(value) != length:
