@@ -250,7 +250,7 @@ def test_a_selection_that_covers_everything_in_another_order_spans_all_but_does_
 def test_points_are_grouped_by_chunk_whatever_their_order() -> None:
     points = Selection([Points((np.array([5, 0, 4, 1]), np.array([0, 0, 1, 9])))], [(0, 1)])
     found = {c: (i.parts[0], o.parts[0]) for c, i, o in points.project((4, 5))}
-    places = {c: (tuple(x.tolist() for x in i.coords), o.coords[0].tolist()) for c, (i, o) in found.items()}
+    places = {c: (tuple(x.tolist() for x in i.coords), o.coordinates()[0].tolist()) for c, (i, o) in found.items()}
     assert places == {(0, 0): (([0], [0]), [1]), (0, 1): (([1], [4]), [3]), (1, 0): (([1, 0], [0, 1]), [0, 2])}
 
 

@@ -54,7 +54,7 @@ class Points(NamedTuple):
         """The positions, one index array for each dimension."""
         return self.coords
 
-    def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Points]]:
+    def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Part]]:
         """For each chunk that holds points: its index, the points inside of it, their places in the result."""
         chunks = [c // n for c, n in zip(self.coords, lengths, strict=True)]
         group = np.zeros(self.length, np.intp)
@@ -65,7 +65,9 @@ class Points(NamedTuple):
         for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
             first = places[0]
             inner = tuple(c[places] - int(k[first]) * n for c, k, n in zip(self.coords, chunks, lengths, strict=True))
-            yield tuple(int(k[first]) for k in chunks), Points(inner), Points((places,))
+            together = places[-1] - first == len(places) - 1  # as they are where points come in order
+            outer = Span(int(first), len(places)) if together else Points((places,))
+            yield tuple(int(k[first]) for k in chunks), Points(inner), outer
 
 
 Part = Span | Points

@@ -137,7 +137,7 @@ class _RawElements(ArraySource):
         size = self.source.known_size()
         if size is not None and size != bound.encoded_size:
             raise TruncatedError(_wrong_size(size, bound.spec.shape, bound.encoded_size), codec="bytes")
-        if all(type(part) is Span for part in selection.parts):
+        if selection.plain or all(type(part) is Span for part in selection.parts):
             array = self._read_spans(selection)
         else:
             array = self._read_points(selection)
@@ -146,18 +146,27 @@ class _RawElements(ArraySource):
     def _read_spans(self, selection: Selection) -> Array | None:
         """One strided view from the first element to the last; several where they lie far apart along an axis."""
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
-        spans = [
-            (p, bound.strides[d]) for p, (d,) in zip(selection.parts, selection.dims, strict=True) if type(p) is Span
-        ]
-        strides = [span.step * stride if span.length > 1 else 0 for span, stride in spans]
-        first = sum(span.start * stride for span, stride in spans)
-        extents = [(n - 1) * s for n, s in zip(selection.shape, strides, strict=True)]
-        outer = max(range(len(strides)), key=lambda i: extents[i])
-        rest = sum(extents) - extents[outer] + itemsize
-        count = selection.shape[outer]
-        if count == 1 or count > MOST_RANGES or strides[outer] - rest < NEAR:
-            return self._strided(first, [sum(extents) + itemsize], selection.shape, strides, 0)
-        return self._strided(first, [rest] * count, selection.shape, strides, outer)
+        strides: list[int] = []
+        first = reach = widest = outer = 0
+        spans: Any = zip(selection.parts, selection.dims, strict=True)
+        for axis, ((start, length, step), (dim,)) in enumerate(spans):
+            stride = bound.strides[dim]
+            first += start * stride
+            strides.append(step * stride if length > 1 else 0)
+            extent = (length - 1) * strides[axis]
+            reach += extent
+            if extent > widest:
+                widest, outer = extent, axis
+        rest, count = reach - widest + itemsize, selection.shape[outer]
+        if count > 1 and count <= MOST_RANGES and strides[outer] - rest >= NEAR:
+            return self._strided(first, [rest] * count, selection.shape, strides, outer)
+        stop = first + reach + itemsize
+        data = self.source.read_one(ByteRange(first, stop))
+        if data is None:
+            return None
+        if len(data) != stop - first:
+            raise TruncatedError(f"ends before byte {stop}", codec="bytes")
+        return np.ndarray(selection.shape, bound.dtype, data, strides=strides)
 
     def _strided(
         self, first: int, lengths: list[int], shape: tuple[int, ...], strides: list[int], axis: int
@@ -181,12 +190,11 @@ class _RawElements(ArraySource):
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
         if bound.codec.encoded_size(bound.spec) > MAX_LENGTH:
             raise TruncatedError(f"no stored value has {bound.codec.encoded_size(bound.spec)} bytes", codec="bytes")
-        flat = np.zeros(selection.shape, np.intp)
+        strides = [stride // itemsize for stride in bound.strides]
+        flat: Any = 0
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
-            for dim, coord in zip(dims, part.coordinates(), strict=True):
-                flat += (coord * (bound.strides[dim] // itemsize)).reshape(
-                    [-1 if i == axis else 1 for i in range(flat.ndim)]
-                )
+            along: Any = sum(coord * strides[dim] for dim, coord in zip(dims, part.coordinates(), strict=True))
+            flat = flat + along.reshape([-1] + [1] * (len(selection.parts) - axis - 1))
         low, high = int(flat.min()), int(flat.max()) + 1
         elements = self._strided(low * itemsize, [(high - low) * itemsize], (high - low,), [itemsize], 0)
         return None if elements is None else elements[flat - low]
