@@ -172,6 +172,14 @@ class Pipeline:
                 raise TruncatedError(f"decodes to {len(data)} bytes, at most {most} fit here", codec=codec.name)
         return data
 
+    def raw(self, data: Buffer) -> tuple[Buffer, np.dtype[Any]]:
+        """The elements of a whole chunk of numbers, one after the other, and of which dtype they are."""
+        dtype = self.serializer.raw_dtype
+        if dtype is not None and not self.filters:
+            return self._decode(data), dtype
+        array = self.decode(data)
+        return array.tobytes(), array.dtype
+
     def decode_many(self, values: Sequence[Buffer]) -> list[Array]:
         """Several whole chunks, each as by `decode`; an error does not say which."""
         for codec, limit in self.decoders:

@@ -13,10 +13,12 @@ How shards are written is in shard_writing.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from struct import unpack_from
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.errors import DataError, ShardError
 from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer, ByteRange
@@ -40,17 +42,29 @@ def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
     return number
 
 
-class ShardIndex(NamedTuple):
-    """Where the chunks of one shard are; entries are checked when they are asked for."""
+class Bounds(NamedTuple):
+    """What an entry can be."""
 
-    table: np.ndarray[Any, Any]
     lowest: int  # the first byte that a chunk can have
     end: int  # the byte behind the last one
     longest: int  # the most bytes of a chunk
 
+
+class ShardIndex:
+    """Where the chunks of one shard are; entries are checked when they are asked for."""
+
+    def __init__(self, body: Buffer, dtype: np.dtype[Any], bounds: Bounds) -> None:
+        self.body = body  # pairs of integers
+        self.dtype = dtype
+        self.lowest, self.end, self.longest = bounds
+
+    @cached_property
+    def table(self) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self.body, self.dtype).reshape(-1, 2)
+
     def entry(self, i: int) -> Entry | None:
         """Offset and length of a chunk; None: it is absent."""
-        offset, length = self.table[i].tolist()
+        offset, length = unpack_from(f"{self.dtype.byteorder}2Q", self.body, 16 * i)
         if offset == ABSENT and length == ABSENT:
             return None
         if offset == ABSENT or length == ABSENT:
@@ -105,12 +119,12 @@ class ShardFormat:
         if len(data) != self.index_size:
             raise ShardError(f"the index has {self.index_size} bytes, the shard only {len(data)}")
         try:
-            table = self.index_pipeline.decode(data)
+            body, dtype = self.index_pipeline.raw(data)
         except DataError as error:
             raise type(error)(f"in the shard index: {error.message}", codec=error.codec) from error
         lowest, end = (self.index_size, size) if self.at_start else (0, size and size - self.index_size)
         longest = ABSENT if self.chunk_limit.per_byte else self.chunk_limit.fixed
-        return ShardIndex(np.asarray(table).reshape(-1, 2), lowest, ABSENT if end is None else end, longest)
+        return ShardIndex(body, dtype, Bounds(lowest, ABSENT if end is None else end, longest))
 
     def read_chunks(self, source: ByteSource, wanted: Sequence[Entry]) -> list[Buffer] | None:
         """The bytes of these entries, in one request."""

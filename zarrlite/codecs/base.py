@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import DataError
 from zarrlite.extension import Extension
@@ -173,7 +174,7 @@ class Serializer:
         self.spec = spec
         self.encoded_size = codec.encoded_size(spec)
 
-    @property
+    @cached_property
     def limit(self) -> Limit:
         """The most bytes that an encoded chunk can have.
 

@@ -17,6 +17,8 @@ from zarrlite.errors import ChecksumError, TruncatedError
 from zarrlite.ranges import Buffer
 from zarrlite.registry import register
 
+_WITH_ITSELF = 0x48674BC7  # the checksum of anything that is followed by its own
+
 
 @register
 @dataclass(frozen=True)
@@ -29,12 +31,11 @@ class Crc32c(BytesBytesCodec):
         return b"".join((data, checksum(data).to_bytes(4, "little")))
 
     def decode(self, data: Buffer, limit: int) -> memoryview:
-        view = memoryview(data)
-        if len(view) < 4:
-            raise TruncatedError(f"has {len(view)} bytes, the checksum alone has 4")
-        body, found = view[:-4], int.from_bytes(view[-4:], "little")
-        wanted = checksum(body)
-        if found != wanted:
+        if len(data) < 4:
+            raise TruncatedError(f"has {len(data)} bytes, the checksum alone has 4")
+        body = memoryview(data)[:-4]
+        if checksum(data) != _WITH_ITSELF:
+            found, wanted = int.from_bytes(data[-4:], "little"), checksum(body)
             raise ChecksumError(f"the checksum is {found:08x}, the data has {wanted:08x}")
         return body
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
 from zarrlite.codecs.bytes import Bytes
 from zarrlite.codecs.transpose import Transpose
@@ -122,7 +123,7 @@ class BlockSerializer(Serializer):
         """The inner chain, for blocks of this shape."""
         return Pipeline(self.codec.codecs, self.spec.reshaped(shape))
 
-    @property
+    @cached_property
     def limit(self) -> Limit:
         return Limit(len(self.header) + self.inner.limit.fixed)
 

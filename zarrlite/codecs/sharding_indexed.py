@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from zarrlite.cached import cached_property
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Piece, Serializer, byte_order_of
 from zarrlite.config import Config, Faults, Json
 from zarrlite.errors import DataError, MetadataError
@@ -143,7 +144,7 @@ class ShardSerializer(Serializer):
         except MetadataError as error:
             raise error.under(f"/configuration/{name}") from None
 
-    @property
+    @cached_property
     def limit(self) -> Limit:
         """Unused space is allowed in a shard, so its size has no bound but a sane one: twice what full chunks need."""
         chunk = self.inner.limit

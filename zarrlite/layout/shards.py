@@ -19,7 +19,7 @@ from zarrlite.layout.extent import Extent
 from zarrlite.layout.tree import Fault, Range
 from zarrlite.pipeline import Pipeline
 from zarrlite.selection import Shape
-from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
+from zarrlite.shards import ABSENT, Bounds, ShardFormat, ShardIndex
 
 Inner = Callable[[Shape, Extent, int], Range]  # the range of a chunk at a position
 Chain = Callable[[Pipeline, Extent, int, Any], Iterator[Range]]
@@ -88,7 +88,7 @@ def _table(
     except (ZarrliteError, OSError) as error:
         return Range(at, end, "entries", "index", owner, fault=Fault.of(error))
     longest = ABSENT if form.chunk_limit.per_byte else form.chunk_limit.fixed
-    index = ShardIndex(np.asarray(array).reshape(-1, 2), *bounds, longest)
+    index = ShardIndex(np.ascontiguousarray(array).tobytes(), array.dtype, Bounds(*bounds, longest))
     found[:] = [index]
     if isinstance(pipeline.serializer.codec, Bytes) and not pipeline.filters:
         return Range(at, end, "entries", "index", owner, children=lambda: _entries(form, index, at, owner))
