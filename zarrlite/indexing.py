@@ -147,8 +147,8 @@ def _expand(index: Index, ndim: int) -> list[Any]:
 
 def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
     """A boolean array as index arrays, one for each dimension it stands for."""
-    if mask.shape == (0,):
-        return [np.empty(0, np.intp)]  # as numpy has it: no index at all, whatever the length
+    if mask.shape == (0,):  # as numpy has it: no index at all, whatever the length
+        return [np.empty(0, np.intp)]
     if mask.shape != shape[dim : dim + mask.ndim]:
         raise SelectionError(f"a mask of shape {mask.shape} does not fit dimensions {shape[dim : dim + mask.ndim]}")
     return list(np.nonzero(mask))
@@ -170,24 +170,24 @@ def element(index: Index, shape: Shape) -> Shape | None:
 def simple(index: Index, shape: Shape) -> Request | None:
     """What `basic` makes of integers and slices of step 1, one for each dimension, in fewer steps; None: else."""
     items = index if type(index) is tuple else (index,)
-    if len(items) != len(shape):
-        return None
     spans: list[Span] = []
     final: list[int] = []
+    if len(items) != len(shape):
+        return None
     for item, n in zip(items, shape, strict=True):
         if type(item) is int:
             if not -n <= item < n:
                 return None
             spans.append(Span(item % n, 1))
-        elif type(item) is slice and item.step is None and {type(item.start), type(item.stop)} <= _BOUNDS:
+        elif type(item) is slice and item.step is None:
+            if type(item.start) not in _BOUNDS or type(item.stop) not in _BOUNDS:
+                return None
             start, stop, _ = item.indices(n)
-            length = max(0, stop - start)
-            spans.append(Span(start if length else 0, length))
-            final.append(length)
+            final.append(stop - start if start < stop else 0)
+            spans.append(Span(start if start < stop else 0, final[-1]))
         else:
             return None
-    lengths = tuple([span.length for span in spans])
-    return Request(Selection.box(tuple(spans), lengths), tuple(final), None, not final)
+    return Request(Selection.box(tuple(spans), tuple([n for _, n, _ in spans])), tuple(final), None, not final)
 
 
 def basic(index: Index, shape: Shape) -> Request:

@@ -213,10 +213,10 @@ class Selection:
         coords, inside = [], []
         spans: Any = zip(self.parts, chunk_shape, strict=True)
         for (start, length, step), n in spans:
-            chunk, first = divmod(start, n)
+            first = start % n
             if not length or first + (length - 1) * step >= n:
                 return None
-            coords.append(chunk)
+            coords.append(start // n)
             inside.append(Span(first, length, step))
         return tuple(coords), Selection.box(tuple(inside), self.shape)
 
