@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,46 +11,21 @@ from fixture_files import assert_read, cases, decode, index, stored
 
 import zarrlite
 from zarrlite.chunks import ArrayOptions, Chunks
+from zarrlite.conformance.judge import merged
+from zarrlite.conformance.reference import CountingStore
 from zarrlite.errors import ZarrliteError
 from zarrlite.metadata import parse_node
 from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.stores import MemoryStore
 
 ABSENT = 2**64 - 1
 
 
-class Counting(zarrlite.MemoryStore):
-    """Notes what is read, round by round, in absolute offsets; what gives no bytes is not a read."""
-
-    def __init__(self, values: Any = None) -> None:
-        super().__init__(values)
-        self.rounds: list[list[list[Any]]] = []
-
-    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        return self.get_partial_values([(key, byte_range)])[0]
-
-    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        there = [(key, *r.resolve(size)) for key, r in key_ranges if (size := self.size(key)) is not None]
-        read = [[key, start, stop] for key, start, stop in there if stop > start]
-        if read:
-            self.rounds.append(read)
-        return [super(Counting, self).get(key, r) for key, r in key_ranges]
+class Counting(CountingStore):
+    """Notes what is read, round by round."""
 
     def values(self) -> dict[str, bytes]:
-        return {key: bytes(super(Counting, self).get(key) or b"") for key in self.list()}
-
-
-def merged(rounds: list[list[list[Any]]]) -> list[list[list[Any]]]:
-    """Ranges in order; those that touch or overlap are one."""
-    result = []
-    for requests in rounds:
-        ranges: list[list[Any]] = []
-        for key, start, stop in sorted(requests):
-            if ranges and ranges[-1][0] == key and start <= ranges[-1][2]:
-                ranges[-1][2] = max(stop, ranges[-1][2])
-            else:
-                ranges.append([key, start, stop])
-        result.append(ranges)
-    return result
+        return {key: bytes(MemoryStore.get(self, key) or b"") for key in self.list()}
 
 
 @cases("reads")

@@ -39,7 +39,7 @@ def put(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) -> Non
     try:
         for key, value in values:
             path = root.path(key)
-            directory = path.rpartition("/")[0]
+            directory = os.path.dirname(path)
             new.append(_New(key, path, directory, files.temporary_name(directory)))
             _write(new[-1], value, fsync)
         done, attempts = 0, _ATTEMPTS
