@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from zarrlite.config import show
+from zarrlite.errors import ZarrliteError
 from zarrlite.metadata import ArrayMetadata, GroupMetadata
 
 if TYPE_CHECKING:
@@ -70,15 +71,23 @@ class GroupInfo(_Info):
 
     def items(self) -> list[tuple[str, Any]]:
         group = self._group
-        members = [node for _, node in group.members()]
+        kinds = [self._kind(name) for name in group]
         return [
             ("Type", "Group"),
             ("Name", group.name),
             ("Store", group.store),
             ("Read-only", group.read_only),
-            ("Arrays", sum(node.metadata.node_type == "array" for node in members)),
-            ("Groups", sum(node.metadata.node_type == "group" for node in members)),
+            ("Arrays", kinds.count("array")),
+            ("Groups", kinds.count("group")),
+            *([("Refused", kinds.count("refused"))] if "refused" in kinds else []),
         ]
+
+    def _kind(self, name: str) -> str:
+        """What a member is; one that cannot be opened does not hide the others."""
+        try:
+            return self._group[name].metadata.node_type
+        except ZarrliteError:
+            return "refused"
 
 
 class Tree(str):

@@ -43,7 +43,7 @@ def test_a_problem_has_a_key_a_kind_what_is_wrong_and_a_remedy(array: Path, proc
     assert ran.out.split("\n") == [
         "b/c/0/1, bytes 4 to 8: checksum",
         "  chunk (0, 1): checksum: the checksum is a02b9dec, the data has 7d6e3754",
-        "  restore the object from a copy; erase it to read the fill value in its place",
+        "  restore the chunk from a copy; erase it, with all its parts, to read the fill value in its place",
         "1 problem in 6 objects",
         "",
     ]

@@ -103,7 +103,8 @@ BAD_SELECTIONS = {
     "...,...": "selection '...,...' has more than one '...'",
     "::0": "selection '::0': a step is not 0",
     ",1": "selection ',1': '' is not an integer, start:stop:step or '...'",
-    "9" * 30: f"selection '{'9' * 30}': '{'9' * 30}' is not an integer, start:stop:step or '...'",
+    "9" * 30: f"selection '{'9' * 30}': {'9' * 30} is out of bounds for a dimension of length 4",
+    "9" * 100: f"selection '{'9' * 100}': '{'9' * 100}' is not an integer, start:stop:step or '...'",
     "-5": "selection '-5': -5 is out of bounds for a dimension of length 4",
 }
 
@@ -196,3 +197,17 @@ def test_what_may_not_be_read_is_one_line(hierarchy, run, monkeypatch):
 def test_the_demo_runs(run):
     assert "equals what was written : True" in run("demo").out
     assert "A group with two arrays, one of them sharded:" in run("demo", "--json").json["lines"]
+
+
+def test_a_member_that_cannot_be_opened_does_not_hide_the_others(hierarchy, run):
+    Path("a.zarr/bad").mkdir()
+    Path("a.zarr/bad/zarr.json").write_text("{")
+    ran = run("info", "a.zarr")
+    assert ran.code == 0
+    assert "Refused" in ran.out
+    listed = run("ls", "-l", "a.zarr")
+    assert listed.code == 1
+    (reason,) = [line for line in listed.out.splitlines() if line.startswith("bad: bad/zarr.json#: is not JSON")]
+    found = {each["name"]: each.get("error") for each in run("ls", "a.zarr", "--json").json}
+    assert found["bad"] == reason.removeprefix("bad: ")
+    assert not any(error for name, error in found.items() if name != "bad")

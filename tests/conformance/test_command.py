@@ -246,3 +246,18 @@ def test_the_command_writes_directories(command, tmp_path):
     code, out, _ = command("run", "--filter", "core/arrays/", "--materialize", tmp_path / "cases")
     assert (code, out.split()[1:3]) == (0, ["cases", "in"])
     assert (tmp_path / "cases/core/arrays/edge-chunk/store/c/0").read_bytes() == b"\x01\x02"
+
+
+# reports
+
+
+@pytest.mark.parametrize("option", ["--json", "--html", "--junit", "--markdown"])
+def test_no_report_is_written_over_a_harness(command, tmp_path, option):
+    harness = tmp_path / "mine.py"
+    harness.write_text("precious")
+    chosen = ("--filter", "core/arrays/edge-chunk")
+    wrong = f"{option} {harness} is no place for a report; the harness stands before the options"
+    assert command("run", *chosen, option, harness) == (2, "", f"zarrlite conformance: {wrong}\n")
+    assert harness.read_text() == "precious"
+    wrong = f"{option} {tmp_path}/no/x: there is no folder '{tmp_path}/no'"
+    assert command("run", *chosen, option, tmp_path / "no" / "x") == (2, "", f"zarrlite conformance: {wrong}\n")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from zarrlite.conformance.extensions import extensions_of, missing
+from zarrlite.conformance.extensions import extensions_of, ignorable_of, missing
 from zarrlite.conformance.judge import judge, worst
 from zarrlite.conformance.protocol import decode
 from zarrlite.conformance.reference import run_operations
@@ -206,3 +206,15 @@ def test_an_address_is_claimed_by_the_name_of_today():
     old = ("storage_transformers", "https://purl.org/zarr/spec/storage_transformers/sharding/1.0")
     assert missing({old}, claims) == set()
     assert missing({old}, {}) == {old}
+
+
+def test_what_may_be_left_out_and_is_proves_nothing(suite):
+    step = step_of(suite, "core/arrays/known-codec-that-can-be-ignored", "read")
+    left_out = ignorable_of(step.document)
+    assert left_out == {("codecs", "crc32c")}
+    refused = {"refused": "6 bytes, not 2"}
+    assert judge(step, refused, set(), left_out) == ("unsupported", "left out crc32c, as it may")
+    assert judge(step, refused, set())[0] == "refused-valid"
+    assert judge(step, right_answer(step), set(), left_out) == ("pass", "")
+    unknown = {**DOCUMENT, "codecs": ["bytes", {"name": "nobody.knows", "must_understand": False}]}
+    assert ignorable_of(unknown) == ignorable_of({"node_type": "group"}) == ignorable_of([]) == set()

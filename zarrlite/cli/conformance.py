@@ -29,7 +29,9 @@ STYLES = {"pass": "good", "unsupported": "dim"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what", required=True, metavar="run | diff | show | list")
-    run = commands.add_parser("run", help="run cases over implementations", description=_RUN)
+    run = commands.add_parser(
+        "run", help="run cases over implementations", description=_RUN, epilog=f"example: {EXAMPLE}"
+    )
     run.add_argument("harness", nargs="*", default=["zarrlite"], help=f"{', '.join(SHIPPED)}, all, a file or a command")
     _add_choice(run)
     run.add_argument("--timeout", type=float, default=runner.LIMIT, metavar="S", help="seconds for one request (10)")
@@ -39,13 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--markdown", metavar="FILE", help="a report as Markdown")
     run.add_argument("--html", metavar="FILE", help="a report as one page of HTML")
     run.add_argument("--materialize", metavar="DIR", help="do not run the cases, write them there as real directories")
-    compare = commands.add_parser("diff", help="what differs between two runs", description="Compare two JSON reports.")
+    compare = commands.add_parser(
+        "diff",
+        help="what differs between two runs",
+        description="Compare two JSON reports.",
+        epilog="example: zarrlite conformance diff old.json new.json",
+    )
     compare.add_argument("before", help="a file that `run --json FILE` wrote")
     compare.add_argument("after", help="another one")
-    show = commands.add_parser("show", help="one case", description="Everything about one case.")
+    show = commands.add_parser(
+        "show",
+        help="one case",
+        description="Everything about one case.",
+        epilog="example: zarrlite conformance show core/arrays/edge-chunk",
+    )
     show.add_argument("id", help="the id of the case")
     show.add_argument("--corpus", metavar="DIR", help="another corpus than the one installed")
-    listing = commands.add_parser("list", help="the cases", description="List cases.")
+    listing = commands.add_parser(
+        "list",
+        help="the cases",
+        description="List cases.",
+        epilog="example: zarrlite conformance list --filter extension=pad",
+    )
     _add_choice(listing)
     for command in (compare, show, listing):
         command.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
@@ -82,6 +99,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
     suite, cases = _chosen(args)
     if args.materialize:
         return _materialize(cases, args.materialize, console)
+    _check_reports(args)
     if args.timeout <= 0 or (args.jobs is not None and args.jobs < 1):
         raise ArgumentError("--timeout and --jobs must be greater than 0")
     found = []
@@ -99,6 +117,19 @@ def _run(args: argparse.Namespace, console: Console) -> int:
         _print(result, console)
     failed = any(_must_pass(one, case) for one in found for case in cases)
     return 1 if failed or len(found) < len(commands_of(args.harness)) else 0
+
+
+def _check_reports(args: argparse.Namespace) -> None:
+    """Refuse, before anything is run, to write a report over what is none, such as the harness."""
+    for name in ("json", "junit", "markdown", "html"):
+        target = getattr(args, name, None)
+        if not isinstance(target, str):
+            continue
+        path = Path(target)
+        if path.suffix in (".py", ".js", ".mjs") or (path.exists() and not path.is_file()):
+            raise ArgumentError(f"--{name} {target} is no place for a report; the harness stands before the options")
+        if not path.parent.is_dir():
+            raise ArgumentError(f"--{name} {target}: there is no folder {str(path.parent)!r}")
 
 
 def _must_pass(one: Implementation, case: Case) -> bool:

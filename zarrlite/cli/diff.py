@@ -9,6 +9,7 @@ Rules
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -187,7 +188,10 @@ def _words(each: Difference) -> str:
         case "metadata" if "only_in" in each:
             return f"{each['pointer']} only in {each['only_in']}: {show(each['value'])}"
         case "metadata":
-            return f"{each['pointer']} {show(each['a'])} -> {show(each['b'])}"
+            texts = [show(each["a"]), show(each["b"])]
+            if texts[0] == texts[1]:  # what differs stands further behind
+                texts = [json.dumps(each["a"]), json.dumps(each["b"])]
+            return f"{each['pointer']} {texts[0]} -> {texts[1]}"
         case "values":
             text = f"{each['count']} of {each['size']} values differ, first at {tuple(each['first'])}"
             largest = "max_difference" in each

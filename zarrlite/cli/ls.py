@@ -39,11 +39,18 @@ def _nodes(group: Group, long: bool, console: Console) -> int:
         return 0
     found = list(children(group))
     if console.as_json:
-        console.json([{"name": name, "type": kind(node), **_facts(node)} for name, node in found])
+        console.json([{"name": name, "type": kind(node), **_facts(node), **_reason(node)} for name, node in found])
     else:
         rows = [[kind(node), *(value or "" for value in _facts(node).values()), name] for name, node in found]
         console.table(["type", "shape", "data type", "chunks", "shards", "name"], rows)
+        for name, node in found:
+            if isinstance(node, ZarrliteError):
+                console.print(f"{clean(name)}: {clean(str(node))}")
     return 1 if any(isinstance(node, ZarrliteError) for _, node in found) else 0
+
+
+def _reason(node: Node) -> dict[str, str]:
+    return {"error": str(node)} if isinstance(node, ZarrliteError) else {}
 
 
 def _facts(node: Node) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from zarrlite.array import Array
 from zarrlite.errors import ArgumentError, SelectionError
 
 PIECE = 2**25  # bytes
-_part = re.compile(r"\s*(-?\d{1,19})?\s*(:)?\s*(-?\d{1,19})?\s*(:)?\s*(-?\d{1,19})?\s*").fullmatch
+_part = re.compile(r"\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*").fullmatch
 
 Index = tuple[int | slice, ...]  # one for each dimension
 

@@ -44,6 +44,15 @@ def extensions_of(document: Any) -> set[Extension]:
     return found
 
 
+def ignorable_of(document: Any) -> set[Extension]:
+    """Those that it allows to ignore although they matter: who has them still applies them."""
+    if not isinstance(document, dict) or document.get("node_type") != "array":
+        return set()
+    lists = ((point, document.get(point)) for point in IGNORABLE)
+    items = ((point, item) for point, value in lists if isinstance(value, list) for item in value if _ignored(item))
+    return {extension for point, item in items for extension in _one(point, item) if known(extension)}
+
+
 def missing(needed: set[Extension], capabilities: Mapping[str, Any]) -> set[Extension]:
     """Those that an implementation does not claim."""
     return {(point, name) for point, name in needed if not _claimed(point, name, capabilities.get(point, ()))}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -50,8 +50,19 @@ def worst(results: Iterable[Result]) -> Result:
     return max([r for r in found if r != "unsupported"] or found, key=RESULTS.index)
 
 
-def judge(step: Step, answer: Json, lacking: set[Extension]) -> Verdict:
-    """The result of one request, and what is to say about it; `lacking` is needed and not claimed."""
+def judge(step: Step, answer: Json, lacking: Set[Extension], ignored: Set[Extension] = frozenset()) -> Verdict:
+    """The result of one request, and what is to say about it; `lacking` is needed and not claimed.
+
+    Nor are the `ignored` ones, which need not be understood: without them data is other data, and proves nothing.
+    """
+    verdict = _judge(step, answer, lacking)
+    if ignored and verdict[0] in ("refused-valid", "wrong-data"):
+        names = ", ".join(name for _, name in sorted(ignored))
+        return "unsupported", f"left out {names}, as it may"
+    return verdict
+
+
+def _judge(step: Step, answer: Json, lacking: Set[Extension]) -> Verdict:
     if "unsupported" in answer:
         return "unsupported", answer["unsupported"]
     if lacking:

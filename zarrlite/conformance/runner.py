@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from zarrlite.conformance.cases import Case
-from zarrlite.conformance.extensions import extensions_of, missing
+from zarrlite.conformance.extensions import extensions_of, ignorable_of, missing
 from zarrlite.conformance.judge import judge
 from zarrlite.conformance.process import Harness, HarnessFault
 from zarrlite.conformance.protocol import Json
@@ -110,6 +110,7 @@ class _Worker:
                 steps.append(StepResult(step.op, "unsupported", "is not among the operations"))
                 continue
             lacking = missing(extensions_of(step.document), self.capabilities)
+            ignored = missing(ignorable_of(step.document), self.capabilities)
             try:
                 self._ensure_started()
                 begin = time.perf_counter()
@@ -118,7 +119,7 @@ class _Worker:
             except HarnessFault as fault:
                 steps.append(StepResult(step.op, fault.kind, str(fault)))
                 break
-            result, detail = judge(step, answer, lacking)
+            result, detail = judge(step, answer, lacking, ignored)
             kept = answer if result not in FINE and len(str(answer)) <= LONGEST_KEPT else None
             steps.append(StepResult(step.op, result, detail[:LONGEST_DETAIL], kept))
         return CaseResult(tuple(steps), 1000 * seconds)

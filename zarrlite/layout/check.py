@@ -28,13 +28,14 @@ from zarrlite.stores.foreign import ForeignStore
 from zarrlite.validation import validate
 
 MOST: Final = 20  # problems of one object that are told one by one
+_RESTORE = "restore the chunk from a copy; erase it, with all its parts, to read the fill value in its place"
 REMEDIES: Final = {
     "metadata": "correct the document; zarrlite validate tells every fault of it",
     "unsupported": "register the extension, or install what it needs",
-    "checksum": "restore the object from a copy; erase it to read the fill value in its place",
-    "index": "restore the object from a copy; erase it to read the fill value in its place",
-    "size": "restore the object from a copy; erase it to read the fill value in its place",
-    "data": "restore the object from a copy; erase it to read the fill value in its place",
+    "checksum": _RESTORE,
+    "index": _RESTORE,
+    "size": _RESTORE,
+    "data": _RESTORE,
     "part": "restore the part from a copy; erase all parts of the chunk to read the fill value in its place",
     "outside": "nobody reads it; --repair-outside removes it, resizing the array makes it data again",
     "unknown": "nobody reads it; move it away if it does not belong there",

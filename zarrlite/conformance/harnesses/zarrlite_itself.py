@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,6 +53,5 @@ def store(message: Json) -> Json:
 members = {"codec": "codecs", "storage_transformer": "storage_transformers"}
 claims = {members.get(kind, kind): known.names() for kind, known in registry.REGISTRIES.items()}
 claims["data_type"] += [*CORE_TYPES, "r*"]
-claims["codecs"] = [name for name in claims["codecs"] if name != "blosc" or importlib.util.find_spec("numcodecs")]
 operations = {"open": open_node, "read": read, "write": write, "rounds": rounds, "keys": keys, "store": store}
-serve("zarrlite", zarrlite.__version__, claims, operations, details)
+serve("zarrlite", zarrlite.__version__, claims, operations, details, unsupported=(zarrlite.DependencyError,))
