@@ -82,14 +82,22 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 @pytest.mark.parametrize("batch", [1, 2**11, 2**19], ids=["one", "a few", "all"])
 @pytest.mark.parametrize(
     "codecs",
-    [[Bytes()], SMALL, [Bytes("big"), Zstd(), Pad("start", 3)], [ShardingIndexed((4, 8), SMALL)]],
-    ids=["raw", "zstd", "zstd behind pad", "shards"],
+    [
+        [Bytes()],
+        SMALL,
+        [Bytes("big"), Zstd(), Pad("start", 3)],
+        [ShardingIndexed((4, 8), SMALL)],
+        [ShardingIndexed((4, 8), [Bytes("big")])],
+        [ShardingIndexed((4, 8), [Bytes()], index_location="start")],
+    ],
+    ids=["raw", "zstd", "zstd behind pad", "shards", "raw shards", "raw shards, index first"],
 )
 def test_arrays_are_the_same_in_batches_of_any_size(
     place: Any, codecs: Any, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipelines, "BATCH", batch)
     monkeypatch.setattr("zarrlite.chunks.BATCH", batch)
+    monkeypatch.setattr("zarrlite.shard_reading.ROWS", batch)
     array = zarrlite.create_array(place, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs, fill_value=7)
     array[:50, 3:] = DATA[:50, 3:]
     expected = np.full_like(DATA, 7)
@@ -112,6 +120,24 @@ def test_damage_in_a_batch_names_the_chunk_that_it_is_in(codecs: Any) -> None:
     store.set("c/2/1", b"")
     with pytest.raises(DataError, match="chunk c/2/1"):
         array[...]
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_raw_shards_read_by_rows_are_checked_as_ever(tmp_path: Path, location: str) -> None:
+    codecs = [ShardingIndexed((4, 8), [Bytes()], index_location=location)]
+    array = zarrlite.create_array(tmp_path, data=DATA, chunks=(64, 64), codecs=codecs)
+    path = tmp_path / "c/0/0"
+    value = path.read_bytes()
+    index = 16 * 128 + 4
+    cut = value[: len(value) - 512] if location == "start" else value[512:]
+    flipped = bytearray(value)
+    flipped[8 if location == "start" else len(value) - index + 8] ^= 1
+    for damaged in (cut, bytes(flipped), b""):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match="chunk c/0/0"):
+            array[...]
+    path.unlink()
+    assert not array[...].any()
 
 
 def test_a_chunk_that_is_missing_in_a_batch_is_named() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import short
 from benchmarks.__main__ import available, main
 from benchmarks.catalogue import catalogue
 from benchmarks.contestants import NAMES, Contestant
@@ -110,3 +111,11 @@ def test_times_are_readable(seconds: float, text: str) -> None:
 
 def test_the_image_is_the_same_every_time() -> None:
     assert np.array_equal(image((300, 64)), image((300, 64)))
+
+
+def test_the_tables_in_the_readmes_are_those_of_the_results() -> None:
+    results = json.loads(short.RESULTS.read_text())
+    root = short.RESULTS.parents[1]
+    assert short.short_table(results) in (root / "README.md").read_text()
+    assert short.goals_table(results) in (root / "benchmarks" / "README.md").read_text()
+    assert results["environment"]["scale"] == "full"

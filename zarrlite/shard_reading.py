@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zarrlite.errors import DataError
+from zarrlite.ranges import ByteRange
 from zarrlite.selection import Selection, Shape
 from zarrlite.shards import Entry
 from zarrlite.source import ArraySource, Budget, ByteSource, Held, Slice
@@ -22,6 +24,7 @@ from zarrlite.source import ArraySource, Budget, ByteSource, Held, Slice
 if TYPE_CHECKING:
     from zarrlite.codecs.sharding_indexed import ShardSerializer
 
+ROWS = 2**21  # bytes of raw inner chunks that are copied at once
 Array = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
 Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
@@ -84,12 +87,14 @@ class ShardSource(ArraySource):
     def _read_whole(self, out: Array | None) -> Array | None:
         """Every element, chunk by chunk into its place."""
         bound = self.serializer
-        shard = self.source.read_all()
-        if shard is None:
-            return None
         if out is None or out.dtype != bound.spec.dtype:
             out = np.empty(bound.spec.shape, bound.spec.dtype)
         blocks = bound.blocks(out)
+        if self.source.lends and bound.inner.raw_dtype is not None and self._copy_rows(blocks):
+            return out
+        shard = self.source.borrow()
+        if shard is None:
+            return None
         chunks, raw = bound.format.split(shard), bound.inner.raw_dtype
         if raw is not None:
             start = bound.format.index_of(memoryview(shard)).regular(bound.inner.serializer.encoded_size or 0)
@@ -100,6 +105,27 @@ class ShardSource(ArraySource):
         for batch in iter(lambda: list(itertools.islice(jobs, bound.inner.together)), []):
             self._decode(batch, blocks)
         return out
+
+    def _copy_rows(self, blocks: Array) -> bool:
+        """Raw inner chunks in the order of the index, some rows of them at a time through borrowed memory."""
+        bound = self.serializer
+        index = bound.format.read_index(self.source)
+        length = bound.inner.encoded_size or 0
+        first = None if index is None else index.regular(length)
+        row = length * math.prod(bound.grid[1:])
+        if first is None or index is None or not bound.grid or first < index.lowest or row > ROWS:
+            return False
+        if first + row * bound.grid[0] > index.end:
+            return False
+        step = ROWS // row
+        for i in range(0, bound.grid[0], step):
+            part = blocks[i : i + step]
+            start = first + i * row
+            data = self.source.borrow(ByteRange(start, start + len(part) * row))
+            if data is None or len(data) != len(part) * row:
+                return False
+            part[...] = np.frombuffer(data, bound.inner.raw_dtype).reshape(part.shape)
+        return True
 
     def _decode(self, batch: list[tuple[Any, Any]], blocks: Array) -> None:
         """Inner chunks into their places."""

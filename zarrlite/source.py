@@ -43,9 +43,11 @@ class ByteSource(ABC):
         """The whole value."""
         return self.read_one(ALL)
 
-    def borrow(self) -> Buffer | None:
-        """The whole value, in memory that may be overwritten when this thread reads the next one."""
-        return self.read_all()
+    lends: bool = False  # whether `borrow` saves anything
+
+    def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
+        """A part of the value, in memory that may be overwritten when this thread borrows again."""
+        return self.read_one(byte_range)
 
     def size(self) -> int | None:
         """Bytes of the value; None: there is no such value."""

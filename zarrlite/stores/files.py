@@ -42,7 +42,7 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
 
 _pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
-MOST_BORROWED: Final = 2**22 if hasattr(os, "preadv") else 0  # bytes that a thread keeps for reading
+MOST_BORROWED: Final = 2**23 if hasattr(os, "preadv") else 0  # bytes that a thread keeps for reading
 _local = threading.local()
 _NONE = memoryview(b"")
 _HUGE = 2**62  # the end of a directory on some file systems
@@ -66,15 +66,16 @@ def read(fd: int, start: int, stop: int) -> bytes:
     return b"".join(pieces)
 
 
-def borrow(fd: int, size: int) -> memoryview:
-    """The first bytes of a file, in memory that the next call in this thread overwrites: new memory costs more."""
+def borrow(fd: int, start: int, stop: int) -> memoryview:
+    """Bytes of a file, in memory that the next call in this thread overwrites: new memory costs more."""
+    size = stop - start
     memory: memoryview = getattr(_local, "memory", _NONE)
     if len(memory) < size:
         memory = _local.memory = memoryview(bytearray(size))
     view = memory[:size]
-    found = os.preadv(fd, (view,), 0)
+    found = os.preadv(fd, (view,), start)
     while found < size:
-        more = os.preadv(fd, (view[found:],), found)
+        more = os.preadv(fd, (view[found:],), start + found)
         if not more:
             return view[:found]  # the file has been cut meanwhile
         found += more

@@ -277,12 +277,17 @@ class OpenFile(Stored):
 
     read_all = ByteSource.read_all
 
-    def borrow(self) -> Buffer | None:
+    lends = files.MOST_BORROWED > 0
+
+    def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
         size = self.known_size()
-        if not size or size > files.MOST_BORROWED or (self.max_size is not None and size > self.max_size):
-            return self.read_all()
+        if not size or (self.max_size is not None and size > self.max_size):
+            return self.read_one(byte_range)
+        start, stop = byte_range.resolve(size)
+        if not 0 < stop - start <= files.MOST_BORROWED:
+            return self.read_one(byte_range)
         try:
-            return files.borrow(self._fd, size)
+            return files.borrow(self._fd, start, stop)
         except IsADirectoryError:
             return None
         except OSError as error:
