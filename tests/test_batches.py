@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import pipeline as pipelines
-from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Zstd
+from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Pad, ShardingIndexed, Zstd
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
 from zarrlite.ranges import joined
@@ -206,3 +207,28 @@ def test_new_files_of_one_directory_are_named_under_one_lock(tmp_path: Path, mon
     assert [how for how in locked if how & fcntl.LOCK_EX] == [fcntl.LOCK_EX]
     store.set_many((f"c/0/{n}", b"new") for n in range(4, 10))
     assert [store.get(f"c/0/{n}") for n in range(10)] == [b"value"] * 4 + [b"new"] * 6
+
+
+def test_what_is_lent_to_a_reader_is_its_own_until_it_has_done(tmp_path: Path) -> None:
+    """A codec may read another array of the same thread while it decodes."""
+    other = zarrlite.create_array(tmp_path / "other", data=np.full(4096, 255, "u1"), chunks=4096, codecs=[Bytes()])
+
+    @zarrlite.register
+    @dataclass(frozen=True)
+    class Nosy(BytesBytesCodec):
+        """Looks elsewhere first."""
+
+        name = "example.nosy"
+
+        def encode(self, data: Any) -> bytes:
+            return bytes(data)
+
+        def decode(self, data: Any, limit: int) -> Any:
+            assert (other[...] == 255).all()
+            return data
+
+    data = np.arange(4096, dtype="u1") % 251
+    codecs = [Bytes(), Nosy(), Crc32c()]
+    array = zarrlite.create_array(tmp_path / "array", data=data, chunks=4096, codecs=codecs)
+    for _ in range(3):
+        np.testing.assert_array_equal(array[...], data)

@@ -46,7 +46,7 @@ class ByteSource(ABC):
     lends: bool = False  # whether `borrow` saves anything
 
     def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
-        """A part of the value, in memory that may be overwritten when this thread borrows again."""
+        """A part of the value, in memory that is the reader's until it borrows again from here, or closes."""
         return self.read_one(byte_range)
 
     def size(self) -> int | None:

@@ -44,7 +44,6 @@ _pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
 MOST_BORROWED: Final = 2**23 if hasattr(os, "preadv") else 0  # bytes that a thread keeps for reading
 _local = threading.local()
-_NONE = memoryview(b"")
 _HUGE = 2**62  # the end of a directory on some file systems
 _FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
@@ -66,15 +65,27 @@ def read(fd: int, start: int, stop: int) -> bytes:
     return b"".join(pieces)
 
 
-def borrow(fd: int, start: int, stop: int) -> memoryview:
-    """Bytes of a file, in memory that the next call in this thread overwrites: new memory costs more."""
-    size = stop - start
-    memory: memoryview = getattr(_local, "memory", _NONE)
-    if len(memory) < size:
-        memory = _local.memory = memoryview(bytearray(size))
-    view = memory[:size]
+def take(size: int) -> memoryview:
+    """Memory of at least this size, most often what this thread gave back before: new memory costs more."""
+    memory: memoryview | None = getattr(_local, "memory", None)
+    if memory is None or len(memory) < size:
+        return memoryview(bytearray(size))
+    _local.memory = None  # whoever needs some before it is given back gets other memory
+    return memory
+
+
+def give(memory: memoryview) -> None:
+    """Give memory back, to be used again."""
+    kept: memoryview | None = getattr(_local, "memory", None)
+    if kept is None or len(kept) < len(memory):
+        _local.memory = memory
+
+
+def fill(memory: memoryview, fd: int, start: int, stop: int) -> memoryview:
+    """The bytes of a file between two offsets, at the start of some memory."""
+    view = memory[: stop - start]
     found = os.preadv(fd, (view,), start)
-    while found < size:
+    while found < stop - start:
         more = os.preadv(fd, (view[found:],), start + found)
         if not more:
             return view[:found]  # the file has been cut meanwhile

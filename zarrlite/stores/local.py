@@ -278,6 +278,7 @@ class OpenFile(Stored):
     read_all = ByteSource.read_all
 
     lends = files.MOST_BORROWED > 0
+    _lent: memoryview | None = None  # until it is closed
 
     def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
         size = self.known_size()
@@ -287,7 +288,9 @@ class OpenFile(Stored):
         if not 0 < stop - start <= files.MOST_BORROWED:
             return self.read_one(byte_range)
         try:
-            return files.borrow(self._fd, start, stop)
+            if self._lent is None or len(self._lent) < stop - start:
+                self._lent = files.take(stop - start)
+            return files.fill(self._lent, self._fd, start, stop)
         except IsADirectoryError:
             return None
         except OSError as error:
@@ -319,6 +322,9 @@ class OpenFile(Stored):
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1
+        if self._lent is not None:
+            files.give(self._lent)
+            self._lent = None
         if fd >= 0:
             os.close(fd)
 
