@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
+from required import lacking
 
 from zarrlite.registry import REGISTRIES
 
@@ -41,9 +43,7 @@ def load_peer(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError:
-        if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
-            pytest.fail(f"{name} is not installed and peers are required")
-        pytest.skip(f"{name} is not installed")
+        lacking(f"{name} is not installed")
 
 
 @pytest.fixture(scope="session")
@@ -77,9 +77,7 @@ def libtiff() -> Callable[..., str]:
     """Runs one of libtiff's tools, which must succeed without a warning; returns what it prints."""
     for name in ("tiffinfo", "tiffcp", "tiffcmp", "tiffdump"):
         if shutil.which(name) is None:
-            if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
-                pytest.fail(f"{name} is not installed and peers are required (Debian: libtiff-tools)")
-            pytest.skip(f"{name} is not installed")
+            lacking(f"{name} is not installed (Debian: libtiff-tools)")
 
     def run(*command: object) -> str:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
@@ -92,3 +90,17 @@ def libtiff() -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def z5py() -> ModuleType:
     return load_peer("z5py")
+
+
+@pytest.fixture(scope="session")
+def dump_dom() -> Callable[[Path], str]:
+    """What a real browser makes of a page."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        lacking("chromium is not installed (Debian: chromium)")
+
+    def run(page: Path) -> str:
+        command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+
+    return run

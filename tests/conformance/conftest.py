@@ -7,10 +7,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import chromium
 import pytest
+from required import lacking
 
 from zarrlite.conformance import cases, runner
 from zarrlite.conformance.cases import Corpus
@@ -40,13 +40,6 @@ def toy(suite: Corpus) -> Callable[..., Implementation]:
         return runner.run(chosen, [sys.executable, str(TOY), way, fine], limit=limit)
 
     return run
-
-
-def lacking(what: str) -> NoReturn:
-    """Something that a test needs is not there."""
-    if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
-        pytest.fail(f"{what} and peers are required")
-    pytest.skip(what)
 
 
 @pytest.fixture(scope="session")

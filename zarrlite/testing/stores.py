@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -45,12 +46,12 @@ MODEL = {
 }
 
 
-class StoreLaws:
+class StoreLaws(ABC):
     """Subclass it, name the subclass Test..., and give it `make_store`."""
 
+    @abstractmethod
     def make_store(self) -> Store:
         """A new store: writable, and empty."""
-        raise NotImplementedError
 
     def filled(self) -> Store:
         """A new store that holds the model."""
