@@ -19,7 +19,6 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selection import Array, Part, Points, Selection, Shape, Span
 
 Index = Any
-_BOUNDS = {int, type(None)}
 
 
 class Request(NamedTuple):
@@ -34,6 +33,8 @@ class Request(NamedTuple):
         """What the user gets."""
         if self.flips:
             result = result[self.flips]
+        elif result.shape == self.shape:
+            return result[()] if self.scalar else result
         return result.reshape(self.shape)[()] if self.scalar else result.reshape(self.shape)
 
     def inward(self, values: Array) -> Array:
@@ -170,24 +171,26 @@ def element(index: Index, shape: Shape) -> Shape | None:
 def simple(index: Index, shape: Shape) -> Request | None:
     """What `basic` makes of integers and slices of step 1, one for each dimension, in fewer steps; None: else."""
     items = index if type(index) is tuple else (index,)
-    spans: list[Span] = []
-    final: list[int] = []
     if len(items) != len(shape):
         return None
+    starts: list[int] = []
+    lengths: list[int] = []
+    final: list[int] = []
     for item, n in zip(items, shape, strict=True):
-        if type(item) is int:
-            if not -n <= item < n:
+        if type(item) is slice and item.step is None:
+            try:
+                span = range(n)[item]
+            except TypeError:  # which `basic` says more about
                 return None
-            spans.append(Span(item % n, 1))
-        elif type(item) is slice and item.step is None:
-            if type(item.start) not in _BOUNDS or type(item.stop) not in _BOUNDS:
-                return None
-            start, stop, _ = item.indices(n)
-            final.append(stop - start if start < stop else 0)
-            spans.append(Span(start if start < stop else 0, final[-1]))
+            starts.append(span.start)
+            final.append(len(span))
+            lengths.append(final[-1])
+        elif type(item) is int and -n <= item < n:
+            starts.append(item % n)
+            lengths.append(1)
         else:
             return None
-    return Request(Selection.box(tuple(spans), tuple([n for _, n, _ in spans])), tuple(final), None, not final)
+    return Request(Selection.box(tuple(starts), tuple(lengths)), tuple(final), None, not final)
 
 
 def basic(index: Index, shape: Shape) -> Request:

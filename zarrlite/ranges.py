@@ -42,6 +42,8 @@ class ByteRange(NamedTuple):
         start, stop = self
         if stop is not None and 0 <= start <= stop <= size:
             return start, stop
+        if stop is None and -size <= start < 0:
+            return size + start, size
         start, stop, _ = slice(start, stop).indices(size)
         return start, max(start, stop)
 

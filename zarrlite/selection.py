@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from operator import add, floordiv, gt, mod, mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,24 +80,34 @@ _IN_ORDER = tuple((dim,) for dim in range(64))
 class Selection:
     """Parts, and the dimensions that each of them picks from (by default one each, in order)."""
 
-    __slots__ = ("_slices", "dims", "parts", "plain", "shape")
+    __slots__ = ("_parts", "_slices", "dims", "plain", "shape", "starts", "steps")
 
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
         in_order = _IN_ORDER[: len(parts)]
-        self.parts = tuple(parts)
+        self._parts = tuple(parts)
         self.dims = in_order if dims is None else tuple(dims)
         self.shape = tuple([part.length for part in parts])
         # plain: slices of the dimensions in order, which numpy indexes without a copy
         self.plain = self.dims == in_order and Points not in map(type, parts)
+        spans: Any = parts if self.plain else ()
+        self.starts = tuple([span.start for span in spans])
+        steps = tuple([span.step for span in spans])
+        self.steps = None if set(steps) <= {1} else steps  # None: no element is left out
         self._slices: tuple[Any, ...] | None = None  # the numpy index of a plain one, once it is needed
 
     @classmethod
-    def box(cls, spans: tuple[Span, ...], shape: Shape, slices: tuple[Any, ...] | None = None) -> Selection:
-        """The same as `Selection(spans)`, from what is known already."""
+    def box(cls, starts: Shape, shape: Shape, steps: Shape | None = None, slices: Any = None) -> Selection:
+        """The same as `Selection` of one `Span` for each dimension, which are made only if anybody asks for them."""
         new = cls.__new__(cls)
-        new.parts, new.shape, new._slices = spans, shape, slices
-        new.dims, new.plain = _IN_ORDER[: len(spans)], True
+        new.starts, new.shape, new.steps, new._slices = starts, shape, steps, slices
+        new._parts, new.dims, new.plain = (), _IN_ORDER[: len(starts)], True
         return new
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        if not self._parts:
+            self._parts = tuple(map(Span, self.starts, self.shape, self.steps or itertools.repeat(1)))
+        return self._parts
 
     def __repr__(self) -> str:
         return f"Selection({list(self.parts)}, {list(self.dims)})"
@@ -144,7 +155,11 @@ class Selection:
 
     def _sliced(self) -> tuple[Any, ...]:
         """Slices, and an ellipsis so that an array of no dimensions stays one."""
-        slices: Any = [slice(start, start + length * step, step) for start, length, step in self.parts]  # type: ignore[misc]
+        slices: Any
+        if self.steps is None:
+            slices = map(slice, self.starts, map(add, self.starts, self.shape))
+        else:
+            slices = map(slice, self.starts, map(add, self.starts, map(mul, self.shape, self.steps)), self.steps)
         self._slices = (*slices, ...)
         return self._slices
 
@@ -188,11 +203,10 @@ class Selection:
             return
         whole = everything(chunk_shape)
         pairs: Any = zip(self.parts, chunk_shape, strict=True)
-        ways = (_pieces(part, length) for part, length in pairs)
-        for picks in _product(list(ways)):
-            chunk, inner, outer, lengths, slices = zip(*picks, strict=True)
-            inside = whole if lengths == chunk_shape else Selection.box(inner, lengths)
-            yield chunk, inside, Selection.box(outer, lengths, (*slices, ...))
+        for picks in _product([_pieces(span, length) for span, length in pairs]):
+            chunk, firsts, lengths, places, slices = zip(*picks, strict=True)
+            inside = whole if lengths == chunk_shape else Selection.box(firsts, lengths, self.steps)
+            yield chunk, inside, Selection.box(places, lengths, None, (*slices, ...))
 
     def spread(self, chunk_shape: Shape) -> int:
         """At most how many chunks are touched."""
@@ -208,17 +222,14 @@ class Selection:
 
     def only_chunk(self, chunk_shape: Shape) -> tuple[Shape, Selection] | None:
         """The chunk that slices lie in, and the selection inside of it, if it is a single one: the common case."""
-        if not self.plain:
+        shape = self.shape
+        if not self.plain or 0 in shape:
             return None
-        coords, inside = [], []
-        spans: Any = zip(self.parts, chunk_shape, strict=True)
-        for (start, length, step), n in spans:
-            first = start % n
-            if not length or first + (length - 1) * step >= n:
-                return None
-            coords.append(start // n)
-            inside.append(Span(first, length, step))
-        return tuple(coords), Selection.box(tuple(inside), self.shape)
+        inside = tuple(map(mod, self.starts, chunk_shape))
+        reach = shape if self.steps is None else [(n - 1) * step + 1 for n, step in zip(shape, self.steps, strict=True)]
+        if any(map(gt, map(add, inside, reach), chunk_shape)):
+            return None
+        return tuple(map(floordiv, self.starts, chunk_shape)), Selection.box(inside, shape, self.steps)
 
     @staticmethod
     def _along(part: Part, dims: tuple[int, ...], chunk_shape: Shape) -> Iterator[tuple[Shape, Any, Any]]:
@@ -236,12 +247,12 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
             yield (head, *tail)
 
 
-def _pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, Span, Span, int, slice]]:
-    """What falls on each chunk along one dimension: its index, inside of it, in the result; how long, as a slice."""
-    for (chunk,), inside, outside in span.along(chunk_length):
-        yield chunk, inside, outside, inside.length, slice(outside.start, outside.start + outside.length)
+def _pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int, slice]]:
+    """For each chunk along one dimension: its index, from where in it, how much; the place of that, as a slice too."""
+    for (chunk,), (first, length, _), (place, _, _) in span.along(chunk_length):
+        yield chunk, first, length, place, slice(place, place + length)
 
 
 def everything(shape: Shape) -> Selection:
     """The selection of a whole array."""
-    return Selection.box(tuple([Span(0, n) for n in shape]), shape)
+    return Selection.box((0,) * len(shape), shape)

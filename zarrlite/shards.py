@@ -13,8 +13,8 @@ How shards are written is in shard_writing.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from struct import unpack_from
-from typing import Any, Final, NamedTuple
+from struct import Struct
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from zarrlite.source import ByteSource, Limit, Slice
 ABSENT: Final = 2**64 - 1
 NEAR: Final = 2**13  # bytes between two entries that cost less to read along than a range of their own
 Entry = tuple[int, int]  # offset, length
+_PAIR: Final = {order: Struct(f"{order}2Q").unpack_from for order in "<>="}
 
 
 def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
@@ -42,21 +43,15 @@ def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
     return number
 
 
-class Bounds(NamedTuple):
-    """What an entry can be."""
-
-    lowest: int  # the first byte that a chunk can have
-    end: int  # the byte behind the last one
-    longest: int  # the most bytes of a chunk
-
-
 class ShardIndex:
     """Where the chunks of one shard are; entries are checked when they are asked for."""
 
-    def __init__(self, body: Buffer, dtype: np.dtype[Any], bounds: Bounds) -> None:
+    def __init__(self, form: ShardFormat, body: Buffer, dtype: np.dtype[Any], end: int) -> None:
         self.body = body  # pairs of integers
         self.dtype = dtype
-        self.lowest, self.end, self.longest = bounds
+        self.lowest = form.lowest  # the first byte that a chunk can have
+        self.end = end  # the byte behind the last one
+        self.longest = form.longest  # the most bytes of a chunk
 
     @cached_property
     def table(self) -> np.ndarray[Any, Any]:
@@ -64,7 +59,7 @@ class ShardIndex:
 
     def entry(self, i: int) -> Entry | None:
         """Offset and length of a chunk; None: it is absent."""
-        offset, length = unpack_from(f"{self.dtype.byteorder}2Q", self.body, 16 * i)
+        offset, length = _PAIR[self.dtype.byteorder](self.body, 16 * i)
         if offset == ABSENT and length == ABSENT:
             return None
         if offset == ABSENT or length == ABSENT:
@@ -107,6 +102,8 @@ class ShardFormat:
         self.index_size: int = index_pipeline.encoded_size or 0
         self.at_start = location == "start"
         self.chunk_limit = chunk_limit  # the most bytes that one chunk can have
+        self.lowest = self.index_size if self.at_start else 0
+        self.longest = ABSENT if chunk_limit.per_byte else chunk_limit.fixed
         self.index_range = ByteRange(0, self.index_size) if self.at_start else ByteRange(-self.index_size)
 
     def read_index(self, source: ByteSource) -> ShardIndex | None:
@@ -122,9 +119,9 @@ class ShardFormat:
             body, dtype = self.index_pipeline.raw(data)
         except DataError as error:
             raise type(error)(f"in the shard index: {error.message}", codec=error.codec) from error
-        lowest, end = (self.index_size, size) if self.at_start else (0, size and size - self.index_size)
-        longest = ABSENT if self.chunk_limit.per_byte else self.chunk_limit.fixed
-        return ShardIndex(body, dtype, Bounds(lowest, ABSENT if end is None else end, longest))
+        if size is None:
+            return ShardIndex(self, body, dtype, ABSENT)
+        return ShardIndex(self, body, dtype, size if self.at_start else size - self.index_size)
 
     def read_chunks(self, source: ByteSource, wanted: Sequence[Entry]) -> list[Buffer] | None:
         """The bytes of these entries, in one request."""

@@ -43,6 +43,14 @@ class ByteSource(ABC):
         """The whole value."""
         return self.read_one(ALL)
 
+    def read_at(self, start: int, stop: int) -> Buffer | None:
+        """The part between two offsets that count from the start."""
+        return self.read_one(ByteRange(start, stop))
+
+    def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
+        """Read into contiguous memory from an offset on; False: that could not be done, read it in another way."""
+        return False
+
     lends: bool = False  # whether `borrow` saves anything
 
     def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
@@ -166,7 +174,11 @@ class Window(ByteSource):
         if size is None or byte_range == ALL:
             return super().read_one(byte_range)
         low, high = byte_range.resolve(self._end(size) - self.head)
-        return self.source.read_one(ByteRange(self.head + low, self.head + high))
+        return self.source.read_at(self.head + low, self.head + high)
+
+    def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
+        size = self.known_size()
+        return size is not None and start + memory.nbytes <= size and self.source.fill(memory, self.head + start)
 
     def size(self) -> int | None:
         size = self.source.size()
@@ -222,11 +234,21 @@ class Slice(ByteSource):
         return found
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        low, high = byte_range.resolve(self.length)
-        value = self.source.read_one(ByteRange(self.start + low, self.start + high))
-        if value is not None and len(value) != high - low:
-            raise TruncatedError(f"{high - low} bytes are missing at offset {self.start + low}")
+        return self.read_at(*byte_range.resolve(self.length))
+
+    def read_all(self) -> Buffer | None:
+        return self.read_at(0, self.length)
+
+    def read_at(self, start: int, stop: int) -> Buffer | None:
+        if stop > self.length:
+            start, stop = ByteRange(start, stop).resolve(self.length)
+        value = self.source.read_at(self.start + start, self.start + stop)
+        if value is not None and len(value) != stop - start:
+            raise TruncatedError(f"{stop - start} bytes are missing at offset {self.start + start}")
         return value
+
+    def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
+        return start + memory.nbytes <= self.length and self.source.fill(memory, self.start + start)
 
     def size(self) -> int | None:
         return self.length

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Self
 
@@ -24,8 +25,13 @@ class DefaultKeys(ChunkKeyEncoding):
         return cls(config.string("separator", ("/", "."), default="/"))
 
     def encode(self, coords: Shape) -> str:
-        return ("c" + f"{self.separator}%d" * len(coords)) % coords
+        return _template(self.separator, len(coords)) % coords
 
     def decode(self, key: str, ndim: int) -> Shape | None:
         first, *rest = key.split(self.separator)
         return parse_coords(rest, ndim) if first == "c" else None
+
+
+@functools.cache
+def _template(separator: str, ndim: int) -> str:
+    return "c" + f"{separator}%d" * ndim

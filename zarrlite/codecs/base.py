@@ -20,7 +20,7 @@ from zarrlite.data_types.base import DataType
 from zarrlite.errors import DataError
 from zarrlite.extension import Extension
 from zarrlite.ranges import Buffer, Pieces
-from zarrlite.selection import Selection, Span, everything
+from zarrlite.selection import Selection, everything
 from zarrlite.source import ArraySource, ByteSource, Decoded, Limit, decoding_failed
 from zarrlite.values import scalar_array
 
@@ -212,8 +212,7 @@ class Serializer:
 
     def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
         """A single element, as numpy has it; None: there is no such chunk."""
-        ones = (1,) * len(coords)
-        found = self.view(source).read(Selection.box(tuple([Span(c, 1) for c in coords]), ones))
+        found = self.view(source).read(Selection.box(coords, (1,) * len(coords)))
         return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:

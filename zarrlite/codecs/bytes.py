@@ -8,6 +8,7 @@ Rules (codecs/bytes, Configuration parameters)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
 from typing import Any, Self
@@ -104,7 +105,7 @@ class RawSerializer(Serializer):
         if size is not None and size != self.encoded_size:
             raise TruncatedError(_wrong_size(size, self.spec.shape, self.encoded_size), codec="bytes")
         stop = offset + self.dtype.itemsize
-        data = source.read_one(ByteRange(offset, stop))
+        data = source.read_at(offset, stop)
         if data is None:
             return None
         if len(data) != self.dtype.itemsize:
@@ -137,6 +138,8 @@ class _RawElements(ArraySource):
         size = self.source.known_size()
         if size is not None and size != bound.encoded_size:
             raise TruncatedError(_wrong_size(size, bound.spec.shape, bound.encoded_size), codec="bytes")
+        if bound.codec.encoded_size(bound.spec) > MAX_LENGTH:
+            raise TruncatedError(f"no stored value has {bound.encoded_size} bytes", codec="bytes")
         if selection.plain or all(type(part) is Span for part in selection.parts):
             array = self._read_spans(selection)
         else:
@@ -146,22 +149,23 @@ class _RawElements(ArraySource):
     def _read_spans(self, selection: Selection) -> Array | None:
         """One strided view from the first element to the last; several where they lie far apart along an axis."""
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
-        strides: list[int] = []
-        first = reach = widest = outer = 0
-        spans: Any = zip(selection.parts, selection.dims, strict=True)
-        for axis, ((start, length, step), (dim,)) in enumerate(spans):
-            stride = bound.strides[dim]
-            first += start * stride
-            strides.append(step * stride if length > 1 else 0)
-            extent = (length - 1) * strides[axis]
-            reach += extent
-            if extent > widest:
-                widest, outer = extent, axis
+        strides: Sequence[int] = bound.strides
+        if selection.plain:
+            first = sum(map(mul, selection.starts, strides))
+            strides = strides if selection.steps is None else list(map(mul, selection.steps, strides))
+        else:
+            spans: Any = zip(selection.parts, selection.dims, strict=True)
+            places = [(start, step, strides[dim]) for (start, _, step), (dim,) in spans]
+            first = sum([start * stride for start, _, stride in places])
+            strides = [step * stride for _, step, stride in places]
+        extents = [(n - 1) * stride for n, stride in zip(selection.shape, strides, strict=True)]
+        reach, widest = sum(extents), max(extents)
+        outer = extents.index(widest)
         rest, count = reach - widest + itemsize, selection.shape[outer]
         if count > 1 and count <= MOST_RANGES and strides[outer] - rest >= NEAR:
             return self._strided(first, [rest] * count, selection.shape, strides, outer)
         stop = first + reach + itemsize
-        data = self.source.read_one(ByteRange(first, stop))
+        data = self.source.read_at(first, stop)
         if data is None:
             return None
         if len(data) != stop - first:
@@ -169,7 +173,7 @@ class _RawElements(ArraySource):
         return np.ndarray(selection.shape, bound.dtype, data, strides=strides)
 
     def _strided(
-        self, first: int, lengths: list[int], shape: tuple[int, ...], strides: list[int], axis: int
+        self, first: int, lengths: list[int], shape: tuple[int, ...], strides: Sequence[int], axis: int
     ) -> Array | None:
         """Read ranges that stand `strides[axis]` apart and lay an array over each."""
         ranges = [ByteRange(first + i * strides[axis], first + i * strides[axis] + n) for i, n in enumerate(lengths)]
@@ -188,8 +192,6 @@ class _RawElements(ArraySource):
     def _read_points(self, selection: Selection) -> Array | None:
         """The range from the first element to the last, and the elements picked from it."""
         bound, itemsize = self.serializer, self.serializer.dtype.itemsize
-        if bound.codec.encoded_size(bound.spec) > MAX_LENGTH:
-            raise TruncatedError(f"no stored value has {bound.codec.encoded_size(bound.spec)} bytes", codec="bytes")
         strides = [stride // itemsize for stride in bound.strides]
         flat: Any = 0
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):

@@ -11,8 +11,10 @@ The format itself is in shards.py, what the options mean in shard_writing.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import floordiv, mod, mul
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +31,7 @@ from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
 from zarrlite.shard_reading import ShardSource, gone, named
 from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.shards import ABSENT, ShardFormat, row_major
+from zarrlite.shards import ABSENT, ShardFormat
 from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
 
@@ -113,6 +115,8 @@ class ShardSerializer(Serializer):
     def __init__(self, codec: ShardingIndexed, spec: ArraySpec) -> None:
         super().__init__(codec, spec)
         self.grid = self._grid(spec.shape)
+        # for each dimension of the grid how many entries of the index lie between neighbours
+        self.places = [math.prod(self.grid[i + 1 :]) for i in range(len(self.grid))]
         self.inner = self._pipeline("codecs", spec.reshaped(codec.chunk_shape))
         index_spec = ArraySpec((*self.grid, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
         index = self._pipeline("index_codecs", index_spec)
@@ -159,7 +163,7 @@ class ShardSerializer(Serializer):
 
     def number(self, coords: Shape) -> int:
         """The place of an inner chunk in the index."""
-        return row_major(coords, self.grid)
+        return sum(map(mul, coords, self.places))
 
     def view(self, source: ByteSource) -> ArraySource:
         return ShardSource(self, source)
@@ -168,20 +172,16 @@ class ShardSerializer(Serializer):
         index = self.format.read_index(source)
         if index is None:
             return None
-        number, inside = 0, []
-        for c, n, length in zip(coords, self.grid, self.codec.chunk_shape, strict=True):
-            number = number * n + c // length
-            inside.append(c % length)
-        entry = index.entry(number)
+        shape = self.codec.chunk_shape
+        entry = index.entry(sum(map(mul, map(floordiv, coords, shape), self.places)))
         if entry is None:
             return self.spec.fill[()]
         try:
-            found = self.inner.element(Slice(source, *entry), tuple(inside))
+            found = self.inner.element(Slice(source, *entry), tuple(map(mod, coords, shape)))
             if found is None:
                 raise gone()
         except DataError as error:
-            chunk = tuple(c // n for c, n in zip(coords, self.codec.chunk_shape, strict=True))
-            raise named(chunk, error) from error.__cause__
+            raise named(tuple(map(floordiv, coords, shape)), error) from error.__cause__
         return found
 
     def decode(self, data: Buffer) -> Array:

@@ -19,7 +19,7 @@ from zarrlite.layout.extent import Extent
 from zarrlite.layout.tree import Fault, Range
 from zarrlite.pipeline import Pipeline
 from zarrlite.selection import Shape
-from zarrlite.shards import ABSENT, Bounds, ShardFormat, ShardIndex
+from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
 
 Inner = Callable[[Shape, Extent, int], Range]  # the range of a chunk at a position
 Chain = Callable[[Pipeline, Extent, int, Any], Iterator[Range]]
@@ -87,8 +87,7 @@ def _table(
             array = codec.decode(array, spec)
     except (ZarrliteError, OSError) as error:
         return Range(at, end, "entries", "index", owner, fault=Fault.of(error))
-    longest = ABSENT if form.chunk_limit.per_byte else form.chunk_limit.fixed
-    index = ShardIndex(np.ascontiguousarray(array).tobytes(), array.dtype, Bounds(*bounds, longest))
+    index = ShardIndex(form, np.ascontiguousarray(array).tobytes(), array.dtype, bounds[1])
     found[:] = [index]
     if isinstance(pipeline.serializer.codec, Bytes) and not pipeline.filters:
         return Range(at, end, "entries", "index", owner, children=lambda: _entries(form, index, at, owner))

@@ -259,7 +259,8 @@ class OpenFile(Stored):
 
     store: LocalStore
     sized = True
-    _fd = -1  # not open yet
+    _opened = False
+    _fd = -1  # there is none
     _size: int | None = None  # once it is open: what is appended later belongs to another state of the value
 
     def __init__(self, store: LocalStore, key: str) -> None:
@@ -267,13 +268,37 @@ class OpenFile(Stored):
         self.key = key
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if self.known_size() is None:
-            return None
-        found: list[Any] = [self._read(byte_range) for byte_range in ranges]
+        found: list[Any] = [self.read_one(byte_range) for byte_range in ranges]
         return None if None in found else found
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        return None if self._fd < 0 and self.known_size() is None else self._read(byte_range)
+        size = self._size if self._opened else self.known_size()
+        return None if size is None else self.read_at(*byte_range.resolve(size))
+
+    def read_at(self, start: int, stop: int) -> Buffer | None:
+        size = self._size if self._opened else self.known_size()
+        if size is None:
+            return None
+        if self.max_size is not None and size > self.max_size:
+            raise TruncatedError(f"has {size} bytes, at most {self.max_size} fit here")
+        if stop > size:
+            start, stop = ByteRange(start, stop).resolve(size)
+        try:
+            return files.read(self._fd, start, stop)
+        except IsADirectoryError:  # whose size some file systems tell
+            return None
+        except OSError as error:
+            raise failure(error, "read", self.key) from error
+
+    def fill(self, memory: Any, start: int) -> bool:
+        size = self._size if self._opened else self.known_size()
+        if size is None or not files.MOST_BORROWED or (self.max_size is not None and size > self.max_size):
+            return False
+        try:
+            found = os.preadv(self._fd, (memory,), start)
+        except OSError:
+            return False
+        return found == int(memory.nbytes)
 
     read_all = ByteSource.read_all
 
@@ -296,32 +321,20 @@ class OpenFile(Stored):
         except OSError as error:
             raise failure(error, "read", self.key) from error
 
-    def _read(self, byte_range: ByteRange) -> Buffer | None:
-        size = self._size
-        if size is None:
-            return None  # a directory
-        if self.max_size is not None and size > self.max_size:
-            raise TruncatedError(f"has {size} bytes, at most {self.max_size} fit here")
-        start, stop = byte_range.resolve(size)
-        try:
-            return files.read(self._fd, start, stop)
-        except IsADirectoryError:  # whose size some file systems tell
-            return None
-        except OSError as error:
-            raise failure(error, "read", self.key) from error
-
     def known_size(self) -> int | None:
-        if self._fd < 0:
+        if not self._opened:
             try:
                 fd = self.store._open(self.key)
+                self._opened = True
                 if fd is not None:
-                    self._fd, self._size = fd, files.size(fd)
+                    self._fd = fd
+                    self._size = files.size(fd)
             except OSError as error:
                 raise error if isinstance(error, StoreError) else failure(error, "read", self.key) from error
         return self._size
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
+        fd, self._fd, self._opened = self._fd, -1, False
         if self._lent is not None:
             files.give(self._lent)
             self._lent = None
