@@ -174,12 +174,12 @@ def test_one_inner_chunk_is_read_by_ranges_of_one_file(tmp_path: Path) -> None:
 
     from zarrlite.stores import files
 
-    original = files._pread
-    files._pread = counting  # type: ignore[assignment]
+    original = files.pread
+    files.pread = counting  # type: ignore[assignment]
     try:
         assert array[555:560].tolist() == [555, 556, 557, 558, 559]
     finally:
-        files._pread = original
+        files.pread = original
     index = 1000 * 16 + 4
     assert index < read <= index + 100 * 8
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from operator import add, attrgetter, ge, getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selection import Array, Part, Points, Selection, Shape, Span
 
 Index = Any
+_INTEGERS, _SLICES, _SIMPLE, _ONE = {int}, {slice}, {int, slice}, {1}
+_start, _step = attrgetter("start"), attrgetter("step")
 
 
 class Request(NamedTuple):
@@ -158,39 +161,35 @@ def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
 def element(index: Index, shape: Shape) -> Shape | None:
     """The coordinates of a single element, if that is what is meant by integers and nothing else."""
     items = index if type(index) is tuple else (index,)
-    if len(items) != len(shape):
+    if len(items) != len(shape) or {*map(type, items)} != _INTEGERS:
         return None
-    coords: list[int] = []
-    for item, n in zip(items, shape, strict=True):
-        if type(item) is not int or not -n <= item < n:
-            return None
-        coords.append(item if item >= 0 else item + n)
-    return tuple(coords)
+    if min(items) < 0:
+        items = tuple(map(add, items, [n if i < 0 else 0 for i, n in zip(items, shape, strict=True)]))
+    return None if any(map(ge, items, shape)) or min(items) < 0 else items
 
 
 def simple(index: Index, shape: Shape) -> Request | None:
-    """What `basic` makes of integers and slices of step 1, one for each dimension, in fewer steps; None: else."""
+    """What `basic` makes of integers and forward slices, one for each dimension, in fewer steps; None: else."""
     items = index if type(index) is tuple else (index,)
-    if len(items) != len(shape):
+    kinds = {*map(type, items)}
+    if len(items) != len(shape) or not kinds <= _SIMPLE:
         return None
-    starts: list[int] = []
-    lengths: list[int] = []
-    final: list[int] = []
-    for item, n in zip(items, shape, strict=True):
-        if type(item) is slice and item.step is None:
-            try:
-                span = range(n)[item]
-            except TypeError:  # which `basic` says more about
-                return None
-            starts.append(span.start)
-            final.append(len(span))
-            lengths.append(final[-1])
-        elif type(item) is int and -n <= item < n:
-            starts.append(item % n)
-            lengths.append(1)
-        else:
-            return None
-    return Request(Selection.box(tuple(starts), tuple(lengths)), tuple(final), None, not final)
+    try:
+        spans: list[Any] = list(map(getitem, map(range, shape), items))
+    except (IndexError, TypeError, ValueError):  # which `basic` says more about
+        return None
+    final = None
+    if kinds != _SLICES:
+        final = tuple([len(span) for span in spans if type(span) is range])
+        spans = [range(span, span + 1) if type(span) is int else span for span in spans]
+    starts, shape, steps = tuple(map(_start, spans)), tuple(map(len, spans)), {*map(_step, spans)}
+    if steps == _ONE:
+        selection = Selection.box(starts, shape)
+    elif steps and min(steps) > 0:
+        selection = Selection.box(starts, shape, tuple(map(_step, spans)))
+    else:
+        return None
+    return Request(selection, shape if final is None else final, None, final == ())
 
 
 def basic(index: Index, shape: Shape) -> Request:

@@ -80,27 +80,30 @@ _IN_ORDER = tuple((dim,) for dim in range(64))
 class Selection:
     """Parts, and the dimensions that each of them picks from (by default one each, in order)."""
 
-    __slots__ = ("_parts", "_slices", "dims", "plain", "shape", "starts", "steps")
+    plain = True  # slices of the dimensions in order, which numpy indexes without a copy
+    starts: Shape = ()  # of a plain one
+    steps: Shape | None = None  # None: no element is left out
+    _parts: tuple[Part, ...] = ()
+    _dims: tuple[tuple[int, ...], ...] = ()
+    _slices: tuple[Any, ...] | None = None  # the numpy index of a plain one, once it is needed
 
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
-        in_order = _IN_ORDER[: len(parts)]
         self._parts = tuple(parts)
-        self.dims = in_order if dims is None else tuple(dims)
         self.shape = tuple([part.length for part in parts])
-        # plain: slices of the dimensions in order, which numpy indexes without a copy
-        self.plain = self.dims == in_order and Points not in map(type, parts)
+        self._dims = _IN_ORDER[: len(parts)] if dims is None else tuple(dims)
+        self.plain = self._dims == _IN_ORDER[: len(parts)] and Points not in map(type, parts)
         spans: Any = parts if self.plain else ()
         self.starts = tuple([span.start for span in spans])
-        steps = tuple([span.step for span in spans])
-        self.steps = None if set(steps) <= {1} else steps  # None: no element is left out
-        self._slices: tuple[Any, ...] | None = None  # the numpy index of a plain one, once it is needed
+        if any(span.step != 1 for span in spans):
+            self.steps = tuple([span.step for span in spans])
 
     @classmethod
-    def box(cls, starts: Shape, shape: Shape, steps: Shape | None = None, slices: Any = None) -> Selection:
+    def box(cls, starts: Shape, shape: Shape, steps: Shape | None = None) -> Selection:
         """The same as `Selection` of one `Span` for each dimension, which are made only if anybody asks for them."""
         new = cls.__new__(cls)
-        new.starts, new.shape, new.steps, new._slices = starts, shape, steps, slices
-        new._parts, new.dims, new.plain = (), _IN_ORDER[: len(starts)], True
+        new.starts, new.shape = starts, shape
+        if steps is not None:
+            new.steps = steps
         return new
 
     @property
@@ -108,6 +111,10 @@ class Selection:
         if not self._parts:
             self._parts = tuple(map(Span, self.starts, self.shape, self.steps or itertools.repeat(1)))
         return self._parts
+
+    @property
+    def dims(self) -> tuple[tuple[int, ...], ...]:
+        return self._dims or _IN_ORDER[: len(self.shape)]
 
     def __repr__(self) -> str:
         return f"Selection({list(self.parts)}, {list(self.dims)})"
@@ -206,7 +213,9 @@ class Selection:
         for picks in _product([_pieces(span, length) for span, length in pairs]):
             chunk, firsts, lengths, places, slices = zip(*picks, strict=True)
             inside = whole if lengths == chunk_shape else Selection.box(firsts, lengths, self.steps)
-            yield chunk, inside, Selection.box(places, lengths, None, (*slices, ...))
+            place = Selection.box(places, lengths)
+            place._slices = (*slices, ...)
+            yield chunk, inside, place
 
     def spread(self, chunk_shape: Shape) -> int:
         """At most how many chunks are touched."""

@@ -60,6 +60,8 @@ class ShardIndex:
     def entry(self, i: int) -> Entry | None:
         """Offset and length of a chunk; None: it is absent."""
         offset, length = _PAIR[self.dtype.byteorder](self.body, 16 * i)
+        if self.lowest <= offset and length <= self.longest and offset + length < self.end:
+            return offset, length
         if offset == ABSENT and length == ABSENT:
             return None
         if offset == ABSENT or length == ABSENT:

@@ -40,7 +40,7 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
     return os.write(fd, value)
 
 
-_pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
+pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
 MOST_BORROWED: Final = 2**23 if hasattr(os, "preadv") else 0  # bytes that a thread keeps for reading
 _local = threading.local()
@@ -54,14 +54,14 @@ def read(fd: int, start: int, stop: int) -> bytes:
     """The bytes of a file between two offsets that are known to lie within it."""
     if start == stop:
         return b""
-    data = _pread(fd, stop - start, start)
+    data = pread(fd, stop - start, start)
     if len(data) == stop - start:
         return data
     pieces = []
     while data:  # the kernel reads at most 2 GiB at once; no data: the file has been cut meanwhile
         pieces.append(data)
         start += len(data)
-        data = _pread(fd, stop - start, start) if start < stop else b""
+        data = pread(fd, stop - start, start) if start < stop else b""
     return b"".join(pieces)
 
 

@@ -284,7 +284,8 @@ class OpenFile(Stored):
         if stop > size:
             start, stop = ByteRange(start, stop).resolve(size)
         try:
-            return files.read(self._fd, start, stop)
+            data = files.pread(self._fd, stop - start, start)
+            return data if len(data) == stop - start else files.read(self._fd, start, stop)
         except IsADirectoryError:  # whose size some file systems tell
             return None
         except OSError as error:
