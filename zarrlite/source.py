@@ -176,6 +176,12 @@ class Window(ByteSource):
         low, high = byte_range.resolve(self._end(size) - self.head)
         return self.source.read_at(self.head + low, self.head + high)
 
+    def read_at(self, start: int, stop: int) -> Buffer | None:
+        size = self.source.known_size() if self.partial else None
+        if size is None or self.head + stop > self._end(size):
+            return super().read_at(start, stop)
+        return self.source.read_at(self.head + start, self.head + stop)
+
     def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
         size = self.known_size()
         return size is not None and start + memory.nbytes <= size and self.source.fill(memory, self.head + start)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zarrlite.errors import ArgumentError, DataError, TruncatedError
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource
+from zarrlite.storage_transformers.parts_source import ChunkInParts
 from zarrlite.stores.base import Listing, Store, overwrite
 
 if TYPE_CHECKING:
@@ -44,12 +45,15 @@ class PartsStore(Store):
         unsized = [i for i, part in enumerate(self.parts) if part.size is None]
         self._first, self._last = (unsized[0], unsized[-1]) if unsized else (len(self.parts), len(self.parts))
         sizes = [part.size or 0 for part in self.parts]
-        self._head, self._tail = (
+        self.head, self._tail = (
             sum(sizes[: self._first]),
             sum(sizes[self._last + 1 :]),
         )  # bytes of the sized ones there
         self._decode = metadata.chunk_key_encoding.decode
         self._ndim = len(metadata.shape)
+        self.main = self.parts[self._first].key_suffix if len(unsized) == 1 else None
+        # bytes of a last part that can be replaced alone
+        self.apart = (self.parts[-1].size or 0) if self._last == len(self.parts) - 2 else 0
         self._latest = ""  # the key of a chunk: most often the next one that is asked for
         self.quick_reads = store.quick_reads
 
@@ -70,17 +74,17 @@ class PartsStore(Store):
     # reading
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        wanted = self._wanted(key, byte_range)
+        wanted = self.wanted(key, byte_range)
         if len(wanted) == 1:
             part, inside, length = wanted[0]
             value = self.store.get(part, inside)
             if (value is not None and length in (None, len(value))) or not self._is_chunk(key):
                 return value
-            return self._again(key, byte_range, [value])
+            return self.again(key, byte_range, [value])
         return self.get_partial_values([(key, byte_range)])[0]
 
     def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        wanted = [self._wanted(key, byte_range) for key, byte_range in key_ranges]
+        wanted = [self.wanted(key, byte_range) for key, byte_range in key_ranges]
         values = iter(self._fetch([(part, r) for parts in wanted for part, r, _ in parts], [k for k, _ in key_ranges]))
         found: list[Buffer | None] = []
         for (key, byte_range), parts in zip(key_ranges, wanted, strict=True):
@@ -91,7 +95,7 @@ class PartsStore(Store):
             elif parts and all(fits):
                 found.append(pieces[0] if len(pieces) == 1 else b"".join(v for v in pieces if v is not None))
             else:
-                found.append(self._again(key, byte_range, pieces))
+                found.append(self.again(key, byte_range, pieces))
         return found
 
     def _fetch(self, requests: Sequence[tuple[str, ByteRange]], keys: Iterable[str]) -> list[Buffer | None]:
@@ -101,23 +105,23 @@ class PartsStore(Store):
         values = self.store.get_partial_values([requests[i] for i in order]) if requests else []
         return [value for _, value in sorted(zip(order, values, strict=True), key=lambda pair: pair[0])]
 
-    def _wanted(self, key: str, r: ByteRange) -> list[Wanted]:
+    def wanted(self, key: str, r: ByteRange) -> list[Wanted]:
         """What to ask the parts for; how many bytes each must give, if that is known."""
         if not self._is_chunk(key):
             return [(key, r, None)]
+        start, stop = r
+        head, tail = self.head, self._tail
+        if self.main is not None and stop is not None and head <= start < stop:
+            # most likely all of it lies in the part without a size: one request tells, unless that ends too early
+            return [(key + self.main, ByteRange(start - head, stop - head), stop - start)]
         if r == ALL:
             return [(key + part.key_suffix, ALL, part.size) for part in self.parts]
-        head, tail = self._head, self._tail
         if self._first == len(self.parts):
             return self._ranges(key, 0, r.resolve(head))
-        if r.start >= 0 and r.stop is not None and 0 <= r.stop <= head:
-            return self._ranges(key, 0, (r.start, r.stop))
-        if -tail <= r.start < 0 and (r.stop is None or r.stop < 0):
-            return self._ranges(key, self._last + 1, (tail + r.start, tail + (r.stop or 0)))
-        if self._first == self._last and r.start >= head and r.stop is not None and r.stop > r.start:
-            # most likely all of it lies in the part without a size: one request tells, unless that ends too early
-            main = key + self.parts[self._first].key_suffix
-            return [(main, ByteRange(r.start - head, r.stop - head), r.stop - r.start)]
+        if start >= 0 and stop is not None and 0 <= stop <= head:
+            return self._ranges(key, 0, (start, stop))
+        if -tail <= start < 0 and (stop is None or stop < 0):
+            return self._ranges(key, self._last + 1, (tail + start, tail + (stop or 0)))
         known = self._sizes(key)
         return [] if known is None else self._ranges(key, 0, r.resolve(sum(known)), known)
 
@@ -134,7 +138,7 @@ class PartsStore(Store):
             start, stop = start - n, stop - n
         return found
 
-    def _again(self, key: str, r: ByteRange, pieces: Sequence[Buffer | None]) -> Buffer | None:
+    def again(self, key: str, r: ByteRange, pieces: Sequence[Buffer | None]) -> Buffer | None:
         """A range for which there was no answer, or a short one, now that only the sizes of the parts can tell."""
         known = self._sizes(key)  # raises if some parts are missing, or not as long as they must be
         if known is None:
@@ -172,10 +176,7 @@ class PartsStore(Store):
         return None if sizes is None else sum(sizes)
 
     def source(self, key: str) -> ByteSource:
-        source = super().source(key)
-        if self._is_chunk(key) and self._last == len(self.parts) - 2:
-            source.apart = self.parts[-1].size or 0
-        return source
+        return ChunkInParts(self, key) if self._is_chunk(key) else self.store.source(key)
 
     # writing
 

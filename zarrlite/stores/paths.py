@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 import os
+import re
 import stat
 
 from zarrlite.errors import KeyRefusedError
@@ -18,6 +19,7 @@ from zarrlite.stores.base import check_key, check_prefix
 from zarrlite.stores.files import MISSING, TEMPORARY
 
 _CHECKED = 10_000  # directories to remember as checked
+_HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names with which nothing can be wrong
 
 
 class Root:
@@ -34,8 +36,7 @@ class Root:
     def path(self, key: str) -> str:
         """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
         directory, slash, name = key.rpartition("/")
-        if directory + slash not in self._checked or not (name.isalnum() or name == "zarr.json"):
-            # of the others nothing can be wrong
+        if directory + slash not in self._checked or not (name.isalnum() or _HARMLESS(name)):
             self._check_directories(_encodable(check_key(key)))
         return self._base + key
 
