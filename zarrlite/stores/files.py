@@ -45,7 +45,7 @@ _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_wri
 MOST_BORROWED: Final = 2**23 if hasattr(os, "preadv") else 0  # bytes that a thread keeps for reading
 _local = threading.local()
 _HUGE = 2**62  # the end of a directory on some file systems
-_FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
+FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
 _token = os.urandom(8).hex()  # two processes of one number, on two machines or in two containers, differ in it
 
@@ -121,7 +121,7 @@ def size(fd: int) -> int | None:
     if 0 < end < _HUGE:
         return end
     info = os.fstat(fd)
-    return info.st_size if info.st_mode & _FORMAT == stat.S_IFREG else None
+    return info.st_size if info.st_mode & FORMAT == stat.S_IFREG else None
 
 
 def is_single(path: str) -> bool:
@@ -132,7 +132,7 @@ def is_single(path: str) -> bool:
         if error.errno in MISSING:
             return False
         raise
-    return info.st_mode & _FORMAT == stat.S_IFREG and info.st_nlink == 1
+    return info.st_mode & FORMAT == stat.S_IFREG and info.st_nlink == 1
 
 
 def overwrite(path: str, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:

@@ -33,8 +33,6 @@ def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True)
     >>> open_store("file:///tmp/a%20b.zarr")
     LocalStore('/tmp/a b.zarr')
     """
-    if isinstance(store, Store):
-        return ReadOnlyStore(store) if read_only and not store.read_only else store
     if isinstance(store, str):
         store = _resolve(store)
     if isinstance(store, str | os.PathLike):

@@ -16,7 +16,7 @@ import stat
 
 from zarrlite.errors import KeyRefusedError
 from zarrlite.stores.base import check_key, check_prefix
-from zarrlite.stores.files import MISSING, TEMPORARY
+from zarrlite.stores.files import FORMAT, MISSING, TEMPORARY
 
 _CHECKED = 10_000  # directories to remember as checked
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names with which nothing can be wrong
@@ -65,16 +65,18 @@ class Root:
         self._checked = {""}
 
     def _check_directories(self, key: str) -> None:
-        ends = [end for end, letter in enumerate(key, 1) if letter == "/"]
-        for directory in (key[:end] for end in ends):
+        end = key.find("/") + 1
+        while end:
+            directory = key[:end]
             if directory not in self._checked and not self._check_directory(directory, key):
                 break
+            end = key.find("/", end) + 1
 
     def _check_directory(self, directory: str, key: str) -> bool:
         """Whether a directory is there; refused if it is outside of the root."""
         path = self._base + directory[:-1]
         try:
-            if stat.S_ISLNK(os.lstat(path).st_mode):
+            if os.lstat(path).st_mode & FORMAT == stat.S_IFLNK:
                 self._check_link(path, key)
                 os.stat(path)
         except OSError as error:
