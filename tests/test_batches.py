@@ -178,7 +178,8 @@ def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
     writer = ShardWriter(form, Writing(header=header if location == "end" else 0))
     chunks: list[Any] = [None if n == 3 else bytes([65 + i]) * n for i, n in enumerate(lengths)]
     old = writer.join(chunks)
-    pieces = writer.replace(old, changes)
+    view = memoryview(old)
+    pieces = writer.replace(view, writer.form.index_of(view), changes)
     for i, chunk in changes.items():
         chunks[i] = chunk
     if pieces is None:
@@ -193,7 +194,8 @@ def test_a_shard_with_a_gap_is_not_taken_to_pieces() -> None:
     writer = ShardWriter(form, Writing())
     index = struct.pack("<4Q", 0, 1, 2, 1)
     shard = b"a.b" + index + Crc32c().encode(index)[-4:]
-    assert writer.replace(shard, {0: b"c"}) is None
+    view = memoryview(shard)
+    assert writer.replace(view, writer.form.index_of(view), {0: b"c"}) is None
 
 
 def test_new_files_of_one_directory_are_named_under_one_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,8 +42,8 @@ class ByteRange(NamedTuple):
         start, stop = self
         if stop is not None and 0 <= start <= stop <= size:
             return start, stop
-        if stop is None and -size <= start < 0:
-            return size + start, size
+        if stop is None:
+            return (min(start, size) if start >= 0 else max(size + start, 0)), size
         start, stop, _ = slice(start, stop).indices(size)
         return start, max(start, stop)
 

@@ -80,10 +80,14 @@ class ShardWriter:
         found: list[int] = numbers.tolist()
         return found
 
-    def chunks(self, old: Buffer | None) -> list[Buffer | None]:
-        """The chunks of an old shard, all absent if there is none, to be changed and joined again."""
+    def check(self) -> None:
+        """Refuse shards of too many chunks."""
         if self.form.count > MAX_CHUNKS:
             raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger ones")
+
+    def chunks(self, old: Buffer | None) -> list[Buffer | None]:
+        """The chunks of an old shard, all absent if there is none, to be changed and joined again."""
+        self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 
     def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Buffer:
@@ -98,11 +102,9 @@ class ShardWriter:
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
         return b"".join((index, *pieces) if form.at_start else (self._header(old), *pieces, index))
 
-    def replace(self, old: Buffer, changes: Mapping[int, Buffer | None]) -> list[Buffer] | None:
+    def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> list[Buffer] | None:
         """The same in pieces, most of them runs of the old shard; None: it has gaps, another order, or gets empty."""
-        form, view = self.form, memoryview(old)
-        index = form.index_of(view)
-        present = index.table[:, 1] != ABSENT
+        form, present = self.form, index.check()
         lengths = np.where(present, index.table[:, 1], np.uint64(0)).astype(np.int64)
         first = form.index_size if form.at_start else self.writing.header
         ends = first + np.cumsum(lengths)

@@ -74,14 +74,24 @@ class ShardIndex:
             raise ShardError(f"index entry {i} ends at {offset + length}, the chunks end at {self.end}")
         return offset, length
 
-    def entries(self) -> list[Entry | None]:
-        """All of them, as `entry` gives them."""
+    def cut(self, i: int, shard: memoryview) -> Buffer | None:
+        """A chunk out of the whole shard; None: it is absent."""
+        entry = self.entry(i)
+        return None if entry is None else shard[entry[0] : entry[0] + entry[1]]
+
+    def check(self) -> np.ndarray[Any, Any]:
+        """Refuse a damaged one; which chunks are present."""
         offsets, lengths = self.table[:, 0], self.table[:, 1]
-        present = (offsets != ABSENT) | (lengths != ABSENT)
+        present: np.ndarray[Any, Any] = (offsets != ABSENT) | (lengths != ABSENT)
         most = np.uint64(min(self.longest, self.end, ABSENT - 1))
         bad = (lengths > most) | (offsets < self.lowest) | (offsets > np.uint64(self.end) - np.minimum(lengths, most))
         for i in np.flatnonzero(bad & present)[:1]:
             self.entry(int(i))  # which says what is wrong
+        return present
+
+    def entries(self) -> list[Entry | None]:
+        """All of them, as `entry` gives them."""
+        present = self.check()
         found: list[Any] = self.table.tolist()
         return found if present.all() else [e if there else None for e, there in zip(found, present, strict=True)]
 

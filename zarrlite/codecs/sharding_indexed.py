@@ -239,11 +239,17 @@ class ShardSerializer(Serializer):
         return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
-        chunks = self.writer.chunks(old)
+        self.writer.check()
         jobs = selection.project(self.codec.chunk_shape)
-        changes = dict(self._updated(jobs, values, chunks.__getitem__))
-        if old is not None and (pieces := self.writer.replace(old, changes)):
-            return pieces
+        if old is None:
+            changes = dict(self._updated(jobs, values, lambda n: None))
+        else:
+            view = memoryview(old)
+            index = self.format.index_of(view)
+            changes = dict(self._updated(jobs, values, lambda n: index.cut(n, view)))
+            if pieces := self.writer.replace(view, index, changes):
+                return pieces
+        chunks = self.writer.chunks(old)
         for n, chunk in changes.items():
             chunks[n] = chunk
         empty = not self.spec.write_empty and all(chunk is None for chunk in chunks)
