@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zarrlite.cached import cached_property
+
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
@@ -31,6 +33,12 @@ class Span(NamedTuple):
         """The positions, as an index array."""
         return (np.arange(self.length) * self.step + self.start,)
 
+    @property
+    def along_one(self) -> tuple[int, int, Array]:
+        """The first and the last position, and all of them counted from the first."""
+        last = (self.length - 1) * self.step
+        return self.start, self.start + last, np.arange(0, last + 1, self.step)
+
     def along(self, chunk_length: int) -> Iterator[tuple[Shape, Span, Span]]:
         """For each chunk of this length: its index, the part inside of it, the part of the result."""
         start, length, step = self
@@ -42,18 +50,26 @@ class Span(NamedTuple):
             done += here
 
 
-class Points(NamedTuple):
+class Points:
     """Single elements: one index array for each dimension, all of one length."""
 
-    coords: tuple[Array, ...]
+    def __init__(self, coords: tuple[Array, ...]) -> None:
+        self.coords = coords
+        self.length = len(coords[0])
 
-    @property
-    def length(self) -> int:
-        return len(self.coords[0])
+    def __repr__(self) -> str:
+        return f"Points({self.coords!r})"
 
     def coordinates(self) -> tuple[Array, ...]:
         """The positions, one index array for each dimension."""
         return self.coords
+
+    @cached_property
+    def along_one(self) -> tuple[int, int, Array]:
+        """Of points along one dimension: the first and the last position, and all of them counted from the first."""
+        (coords,) = self.coords
+        first = int(coords.min())
+        return first, int(coords.max()), coords - first
 
     def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Part]]:
         """For each chunk that holds points: its index, the points inside of it, their places in the result."""
@@ -173,17 +189,16 @@ class Selection:
     def _index(self) -> tuple[tuple[Any, ...], list[int] | None]:
         """The numpy index, and the order of dimensions that it goes with if not theirs."""
         if Points in map(type, self.parts):
-            return self._mesh(), None
+            return self.mesh([part.coordinates() for part in self.parts]), None
         slices = tuple([slice(start, start + length * step, step) for start, length, step in self.parts])  # type: ignore[misc]
         return slices, None if self.plain else [dim for (dim,) in self.dims]
 
-    def _mesh(self) -> tuple[Array, ...]:
-        """Index arrays, one for each dimension, that broadcast to the shape of the result."""
+    def mesh(self, coordinates: Sequence[Sequence[Array]]) -> tuple[Array, ...]:
+        """Index arrays, one for each dimension, that broadcast to the shape of the result; given are those of parts."""
         mesh: list[Any] = [None] * self.ndim
-        for axis, (part, dims) in enumerate(zip(self.parts, self.dims, strict=True)):
-            shape = [1] * len(self.parts)
-            shape[axis] = part.length
-            for dim, coord in zip(dims, part.coordinates(), strict=True):
+        for axis, (coords, dims) in enumerate(zip(coordinates, self.dims, strict=True)):
+            shape = (-1, *(1,) * (len(self.dims) - axis - 1))
+            for dim, coord in zip(dims, coords, strict=True):
                 mesh[dim] = coord.reshape(shape)
         return tuple(mesh)
 
@@ -200,7 +215,14 @@ class Selection:
             for (chunk, _, _), dims in zip(picks, self.dims, strict=True):
                 for c, d in zip(chunk, dims, strict=True):
                     position[d] = c
-            yield tuple(position), Selection([p[1] for p in picks], self.dims), Selection([p[2] for p in picks])
+            inside = Selection.__new__(Selection)
+            inside._parts, inside._dims, inside.plain = tuple([p[1] for p in picks]), self.dims, False
+            inside.shape = tuple([p[1].length for p in picks])
+            places: list[Any] = [p[2] for p in picks]
+            if Points in map(type, places):
+                yield tuple(position), inside, Selection(places)
+            else:
+                yield tuple(position), inside, Selection.box(tuple([span.start for span in places]), inside.shape)
 
     def _project_box(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
         """The same for slices alone: what each dimension gives to a chunk is worked out once, not for every chunk."""

@@ -130,7 +130,7 @@ class _RawElements(ArraySource):
 
     def read(self, selection: Selection, out: Array | None = None) -> Array | None:
         bound = self.serializer
-        if not self.source.partial or not selection.parts or selection.covers(bound.spec.shape):
+        if not self.source.partial or not selection.shape or selection.covers(bound.spec.shape):
             data = self.source.read_all()
             return None if data is None else selection.take(bound.decode(data))
         if 0 in selection.shape:
@@ -142,6 +142,8 @@ class _RawElements(ArraySource):
             raise TruncatedError(f"no stored value has {bound.encoded_size} bytes", codec="bytes")
         if selection.plain or all(type(part) is Span for part in selection.parts):
             array = self._read_spans(selection)
+        elif len(selection.dims) == len(bound.strides):
+            array = self._read_mesh(selection)
         else:
             array = self._read_points(selection)
         return None if array is None else bound._checked(array)
@@ -164,13 +166,16 @@ class _RawElements(ArraySource):
         rest, count = reach - widest + itemsize, selection.shape[outer]
         if count > 1 and count <= MOST_RANGES and strides[outer] - rest >= NEAR:
             return self._strided(first, [rest] * count, selection.shape, strides, outer)
-        stop = first + reach + itemsize
+        return self._view(first, first + reach + itemsize, selection.shape, strides)
+
+    def _view(self, first: int, stop: int, shape: tuple[int, ...], strides: Sequence[int]) -> Array | None:
+        """An array laid over the bytes between two offsets."""
         data = self.source.read_at(first, stop)
         if data is None:
             return None
         if len(data) != stop - first:
             raise TruncatedError(f"ends before byte {stop}", codec="bytes")
-        return np.ndarray(selection.shape, bound.dtype, data, strides=strides)
+        return np.ndarray(shape, self.serializer.dtype, data, strides=strides)
 
     def _strided(
         self, first: int, lengths: list[int], shape: tuple[int, ...], strides: Sequence[int], axis: int
@@ -188,6 +193,20 @@ class _RawElements(ArraySource):
             return np.ndarray(shape, dtype, found[0], strides=strides)
         one = (*shape[:axis], 1, *shape[axis + 1 :])
         return np.concatenate([np.ndarray(one, dtype, data, strides=strides) for data in found], axis=axis)
+
+    def _read_mesh(self, selection: Selection) -> Array | None:
+        """The elements from the first to the last along each dimension, and those picked from them."""
+        strides = self.serializer.strides
+        first, reach, extents = 0, self.serializer.dtype.itemsize, list(strides)
+        coordinates: list[tuple[Array]] = []
+        for part, (dim,) in zip(selection.parts, selection.dims, strict=True):
+            low, high, along = part.along_one
+            first += low * strides[dim]
+            reach += (high - low) * strides[dim]
+            extents[dim] = high - low + 1
+            coordinates.append((along,))
+        found = self._view(first, first + reach, tuple(extents), strides)
+        return None if found is None else found[selection.mesh(coordinates)]
 
     def _read_points(self, selection: Selection) -> Array | None:
         """The range from the first element to the last, and the elements picked from it."""
