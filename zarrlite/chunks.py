@@ -60,16 +60,16 @@ class Chunks:
         for transformer in reversed(metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
                 self.store = transformer.wrap(self.store, metadata)
-        self._latest: tuple[Shape, Pipeline | None] = ((), None)  # most often that of all chunks
+        self._pipeline: Pipeline | None = None  # the one of all chunks, if they have one shape
 
     def pipeline(self, coords: Shape) -> Pipeline:
         """The codec chain for one chunk."""
-        shape = self.grid.chunk_shape(coords)
-        known, pipeline = self._latest
-        if shape is not known or pipeline is None:
+        if self._pipeline is None:
+            shape = self.grid.chunk_shape(coords)
             pipeline = self.metadata.pipeline(shape, write_empty=self.options.write_empty_chunks)
-            self._latest = shape, pipeline
-        return pipeline
+            self._pipeline = pipeline if self.grid.uniform else None
+            return pipeline
+        return self._pipeline
 
     def shape_inside(self, coords: Shape) -> Shape:
         """The shape of the part of a chunk that lies inside of the array."""
@@ -132,7 +132,7 @@ class Chunks:
         """A single element, as numpy has it."""
         chunk, inside = self.grid.locate(coords)
         key = self._encode_key(chunk)
-        pipeline = self.pipeline(chunk)
+        pipeline = self._pipeline or self.pipeline(chunk)
         source = self.store.source(key)
         source.max_size = pipeline.max_size
         try:
@@ -148,7 +148,7 @@ class Chunks:
     def _read_chunk(self, job: Job | Only, out: NDArray) -> None:
         coords, inside, outside = job
         key = self._encode_key(coords)
-        pipeline = self.pipeline(coords)
+        pipeline = self._pipeline or self.pipeline(coords)
         source = self.store.source(key)
         source.max_size = pipeline.max_size
         target = out if outside is None else outside.take(out) if outside.plain else None  # a view
@@ -207,28 +207,14 @@ class Chunks:
         try:
             pipeline = self.pipeline(job[0])
             if pipeline.patches and callable(change) and fields is None:
-                with self.store.lock(key):
-                    if not self._patch(key, pipeline, job, values):
-                        self.store.update(key, change)
+                _, inside, outside = job
+                part = values if outside is None or not values.ndim else outside.take(values)
+                if not self.store.patch(key, lambda source: pipeline.patch(source, inside, part)):
+                    self.store.update(key, change)
             else:
                 self.store.update_many([(key, change)])
         except Exception as error:
             self._failed(error, key, "encoded")
-
-    def _patch(self, key: str, pipeline: Pipeline, job: Job | Only, values: NDArray) -> bool:
-        """Change a part of a chunk where it lies, if its codecs can."""
-        _, inside, outside = job
-        source = self.store.source(key)
-        try:
-            pieces = pipeline.patch(
-                source, inside, values if outside is None or not values.ndim else outside.take(values)
-            )
-        finally:
-            source.close()
-        if pieces is None:
-            return False
-        self.store.set_partial_values([(key, start, piece) for start, piece in pieces])
-        return True
 
     def _change(self, job: Job | Only, values: NDArray, fields: Any) -> tuple[str, Change]:
         """The key of a chunk, and its new value or what makes that of the old one."""

@@ -88,6 +88,8 @@ class Pipeline:
         # whether a whole chunk is best read at once and decoded from one end to the other
         self.eager = not self.filters and self.serializer.eager
         self.together = self._together()
+        # whether what is written depends on what is overwritten
+        self.needs_old = self.serializer.needs_old or any(codec.needs_old for codec, _ in self.compressors)
 
     def _together(self) -> int:
         """How many chunks are best decoded in one step."""
@@ -247,11 +249,6 @@ class Pipeline:
             values = codec.encode_many(values)
         made = iter(values)
         return [next(made) if stored else None for stored in wanted]
-
-    @property
-    def needs_old(self) -> bool:
-        """Whether what is written depends on what is overwritten."""
-        return self.serializer.needs_old or any(codec.needs_old for codec, _ in self.compressors)
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
         """The stored form of a chunk of which a part is overwritten; None: nothing but the fill value is left."""

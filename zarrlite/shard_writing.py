@@ -36,6 +36,7 @@ MAX_HEADER: Final = 2**31
 FEW: Final = 8  # chunks that are looked at one by one
 ORDERS: Final = ("row-major", "column-major", "morton")
 Table = np.ndarray[Any, Any]
+Placed = dict[int, Piece | None]  # chunks by number, and where they go; None: nowhere, they are absent
 
 
 class Writing(NamedTuple):
@@ -164,18 +165,21 @@ class ShardWriter:
         size = source.size() if size is None else size
         if size is None:
             return None
-        table = np.array(index.table, np.uint64)
         tail = 0 if self.form.at_start else self.form.index_size
         alone = tail > 0 and source.apart == tail
         if self.writing.strategy == "append":
-            pieces, end = self._append(table, size - tail if alone else size, changes)
-            end += tail
-        elif (found := self._in_place(table, index, size - tail, changes)) is not None:
-            pieces, end = found, size
+            end = size - tail if alone else size
+            placed = _behind(end, changes)
+            end += sum(len(chunk) for chunk in changes.values() if chunk is not None) + tail
+        elif (found := _in_place(index, size - tail, changes)) is not None:
+            placed, end = found, size
         else:
             return None
-        numbers = list(changes)
-        if (table[numbers] != index.table[numbers]).any():
+        pieces = [piece for piece in placed.values() if piece is not None]
+        entries = {i: [ABSENT] * 2 if piece is None else [piece[0], len(piece[1])] for i, piece in placed.items()}
+        if any(index.table[i].tolist() != entry for i, entry in entries.items()):
+            table = np.array(index.table, np.uint64)
+            table[list(entries)] = list(entries.values())
             if (table == ABSENT).all() or (not alone and self._used(table) < end / 2):
                 return None
             old = source.read_one(self.form.index_range) if self.form.index_pipeline.needs_old else None
@@ -188,34 +192,29 @@ class ShardWriter:
         lengths = table[:, 1]
         return int(lengths.sum(where=lengths != ABSENT)) + self.form.index_size + self.writing.header
 
-    @staticmethod
-    def _append(table: Table, position: int, changes: Mapping[int, Buffer | None]) -> tuple[list[Piece], int]:
-        """The chunks one after the other from a position on, and where they end."""
-        pieces: list[Piece] = []
-        for i, chunk in changes.items():
-            table[i] = ABSENT
-            if chunk is not None:
-                table[i] = position, len(chunk)
-                pieces.append((position, chunk))
-                position += len(chunk)
-        return pieces, position
 
-    def _in_place(
-        self, table: Table, index: ShardIndex, end: int, changes: Mapping[int, Buffer | None]
-    ) -> list[Piece] | None:
-        """Each chunk where the old one is; None: one does not fit there."""
-        pieces: list[Piece] = []
-        shared = _shared(table, changes)
-        for i, chunk in changes.items():
-            if chunk is None:
-                table[i] = ABSENT
-                continue
-            entry = index.entry(i)
-            if entry is None or len(chunk) > entry[1] or sum(entry) > end or i in shared:
-                return None
-            pieces.append((entry[0], chunk))
-            table[i] = entry[0], len(chunk)
-        return pieces
+def _behind(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
+    """The chunks one after the other from a position on."""
+    placed: Placed = {}
+    for i, chunk in changes.items():
+        placed[i] = None if chunk is None else (position, chunk)
+        position += len(chunk or b"")
+    return placed
+
+
+def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None]) -> Placed | None:
+    """Each chunk where the old one is; None: one does not fit there."""
+    placed: Placed = {}
+    shared = _shared(index.table, changes)
+    for i, chunk in changes.items():
+        entry = None if chunk is None else index.entry(i)
+        if chunk is None:
+            placed[i] = None
+        elif entry is None or len(chunk) > entry[1] or sum(entry) > end or i in shared:
+            return None
+        else:
+            placed[i] = entry[0], chunk
+    return placed
 
 
 def _shared(table: Table, numbers: Collection[int]) -> set[int]:
@@ -223,7 +222,7 @@ def _shared(table: Table, numbers: Collection[int]) -> set[int]:
     starts = table[:, 0]  # of absent ones: behind every end, so that nothing meets them
     ends = starts + table[:, 1]  # which overflows for absent ones, and for damaged ones, which are not looked at here
     if len(numbers) <= FEW:
-        return {i for i in numbers if ((starts < ends[i]) & (ends > starts[i])).sum() > 1}
+        return {i for i in numbers if np.count_nonzero((starts < ends[i]) & (ends > starts[i])) > 1}
     order = np.argsort(starts, kind="stable")
     first, last = starts[order], ends[order]
     before = first[1:] < np.maximum.accumulate(last)[:-1]

@@ -14,6 +14,7 @@ class ChunkGrid(Extension):
     """A division of an array; the array's shape is given with each question."""
 
     kind: ClassVar[str] = "chunk_grid"
+    uniform: ClassVar[bool] = False  # whether all chunks have one shape
 
     @abstractmethod
     def check(self, shape: Shape) -> None:

@@ -24,6 +24,7 @@ class Regular(ChunkGrid):
     """Chunks of one shape."""
 
     name = "regular"
+    uniform = True
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:

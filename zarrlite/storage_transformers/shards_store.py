@@ -167,12 +167,8 @@ class ShardsStore(Store):
 
     def _change(self, shard: str, changes: dict[int, Change]) -> None:
         """Change chunks of a shard where it lies, if that is possible, else by a new one."""
-        with self.store.lock(shard):
-            pieces, changes = self._patch(shard, changes)
-            if pieces is None:
-                self.store.update_many([(shard, self._rewrite(changes))])
-            else:
-                self.store.set_partial_values([(shard, start, piece) for start, piece in pieces])
+        if not self.store.patch(shard, lambda source: self._patch(source, changes)):
+            self.store.update_many([(shard, self._rewrite(changes))])
 
     def _rewrite(self, changes: dict[int, Change]) -> Change:
         """A new shard, or what makes one of the old, if anything of that is needed."""
@@ -181,20 +177,16 @@ class ShardsStore(Store):
             return self._merge(None, changes)
         return lambda old: self._merge(old, changes)
 
-    def _patch(self, shard: str, changes: dict[int, Change]) -> tuple[list[Piece] | None, dict[int, Change]]:
-        """What to overwrite in a shard; and the changes, now that what was there has been read."""
-        source = self.store.source(shard)
-        try:
-            index = self.format.read_index(source)
-            if index is None:
-                return None, changes
-            entries = {n: e for n, change in changes.items() if callable(change) and (e := index.entry(n)) is not None}
-            chunks = self.format.read_chunks(source, list(entries.values())) or ()
-            old = dict(zip(entries, chunks, strict=True))
-            values = {n: joined(change(old.get(n)) if callable(change) else change) for n, change in changes.items()}
-            return self.writer.patch(source, index, values), dict(values)
-        finally:
-            source.close()
+    def _patch(self, source: ByteSource, changes: dict[int, Change]) -> list[Piece] | None:
+        """What to overwrite in a shard; None: write it anew."""
+        index = self.format.read_index(source)
+        if index is None:
+            return None
+        entries = {n: e for n, change in changes.items() if callable(change) and (e := index.entry(n)) is not None}
+        chunks = self.format.read_chunks(source, list(entries.values())) or ()
+        old = dict(zip(entries, chunks, strict=True))
+        values = {n: joined(change(old.get(n)) if callable(change) else change) for n, change in changes.items()}
+        return self.writer.patch(source, index, values)
 
     def _merge(self, old: Buffer | None, changes: dict[int, Change]) -> Buffer | None:
         """A shard with some of its chunks replaced; the others are copied as bytes."""

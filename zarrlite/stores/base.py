@@ -26,6 +26,7 @@ _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _locks = KeyLocks()
 _MOST = 2**40  # bytes of a value that is made in memory
 Update = Callable[[Buffer | None], Pieces | None]
+Patch = Callable[[ByteSource], Sequence[tuple[int, Buffer]] | None]
 Change = Buffer | Update | None  # a new value, what makes one of the old, or None for none
 Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
 
@@ -114,6 +115,21 @@ class Store(ABC):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
         return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))
+
+    def patch(self, key: str, fn: Patch) -> bool:
+        """Overwrite parts of a value, as `set_partial_values` does, which `fn` names after a look at it; or none of it.
+
+        False: `fn` has named none.
+        """
+        with self.lock(key):
+            source = self.source(key)
+            try:
+                pieces = fn(source)
+            finally:
+                source.close()
+            if pieces is not None:
+                self.set_partial_values([(key, start, piece) for start, piece in pieces])
+        return pieces is not None
 
     def update(self, key: str, fn: Update) -> None:
         """Replace a value by what `fn` makes of it, atomically; None for absent, both ways."""

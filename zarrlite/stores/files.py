@@ -26,6 +26,7 @@ READ_HERE: Final = READ | NOFOLLOW  # and nowhere else
 DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
 SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of one
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
+_NO_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # what cannot be written but is there: a directory, a socket
 TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
 
 
@@ -124,39 +125,39 @@ def size(fd: int) -> int | None:
     return info.st_size if info.st_mode & FORMAT == stat.S_IFREG else None
 
 
-def is_single(path: str) -> bool:
-    """Whether there is a regular file at a path, of that name only and no symlink."""
+def open_single(path: str) -> int | None:
+    """The regular file at a path, to be read and written; None: there is none of that name only, and no symlink."""
     try:
-        info = os.lstat(path)
+        fd = os.open(path, os.O_RDWR | NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | _CLOEXEC)
     except OSError as error:
-        if error.errno in MISSING:
-            return False
+        if error.errno in MISSING or error.errno in _NO_FILE:
+            return None
         raise
-    return info.st_mode & FORMAT == stat.S_IFREG and info.st_nlink == 1
+    info = os.fstat(fd)
+    if info.st_mode & FORMAT == stat.S_IFREG and info.st_nlink == 1:
+        return fd
+    os.close(fd)
+    return None
 
 
-def overwrite(path: str, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:
+def overwrite(fd: int, pieces: Sequence[tuple[int, Buffer]], *, fsync: bool) -> None:
     """Write pieces into a file where they belong, in order; if that fails, put back what was there."""
-    fd = os.open(path, os.O_RDWR | _CLOEXEC)
+    length = os.lseek(fd, 0, os.SEEK_END)
+    old = [(start, read(fd, start, min(start + len(piece), length))) for start, piece in pieces if start < length]
     try:
-        length = os.fstat(fd).st_size
-        old = [(start, read(fd, start, min(start + len(piece), length))) for start, piece in pieces if start < length]
-        try:
-            for start, piece in pieces:
-                _write_at(fd, start, piece)
-                if not piece and os.fstat(fd).st_size < start:
-                    os.ftruncate(fd, start)  # nothing, behind the end
-                if fsync:
-                    os.fsync(fd)  # each before the next: an index must not be durable before what it points at
-        except BaseException:
-            for start, value in reversed(old):
-                with contextlib.suppress(OSError):  # of the others, and of the length, as much as can be
-                    _write_at(fd, start, memoryview(value))
-            with contextlib.suppress(OSError):
-                os.ftruncate(fd, length)
-            raise
-    finally:
-        os.close(fd)
+        for start, piece in pieces:
+            _write_at(fd, start, flat(piece))
+            if not len(piece) and os.fstat(fd).st_size < start:
+                os.ftruncate(fd, start)  # nothing, behind the end
+            if fsync:
+                os.fsync(fd)  # each before the next: an index must not be durable before what it points at
+    except BaseException:
+        for start, value in reversed(old):
+            with contextlib.suppress(OSError):  # of the others, and of the length, as much as can be
+                _write_at(fd, start, memoryview(value))
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, length)
+        raise
 
 
 def _write_at(fd: int, start: int, value: memoryview) -> None:

@@ -22,7 +22,7 @@ from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, Store
 from zarrlite.ranges import ALL, Buffer, ByteRange, joined
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import atomic, files
-from zarrlite.stores.base import Change, Listing, Store, Update, check_prefix, flat
+from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_prefix, flat
 from zarrlite.stores.failures import failure, failures
 from zarrlite.stores.filelock import PathLock, hold, prune, remove_directory
 from zarrlite.stores.paths import Root, is_temporary
@@ -162,10 +162,32 @@ class LocalStore(Store):
             pieces = [(start, flat(value)) for _, start, value in group]
             path = self._root.path(self._named(key))
             with _Lock(key, path, self.root, self.fsync), failures("written", key):
-                if files.is_single(path) and min(start for start, _ in pieces) >= 0:
-                    files.overwrite(path, pieces, fsync=self.fsync)
-                else:  # missing, or a link: what else has that value keeps it, as with `set`
+                fd = files.open_single(path) if min(start for start, _ in pieces) >= 0 else None
+                if fd is None:  # missing, or a link: what else has that value keeps it, as with `set`
                     super().set_partial_values((key, start, value) for start, value in pieces)
+                    continue
+                try:
+                    files.overwrite(fd, pieces, fsync=self.fsync)
+                finally:
+                    os.close(fd)
+
+    def patch(self, key: str, fn: Patch) -> bool:
+        if type(self).set_partial_values is not LocalStore.set_partial_values or type(self).get is not LocalStore.get:
+            return super().patch(key, fn)  # a subclass may read and write otherwise
+        path = self._writable(key)
+        with _Lock(key, path, self.root, self.fsync), failures("written", key):
+            fd = files.open_single(path)
+            if fd is None:
+                return super().patch(key, fn)
+            source = OpenFile(self, key)
+            source.adopt(fd)
+            try:
+                pieces = fn(source)
+                if pieces is not None:
+                    files.overwrite(fd, pieces, fsync=self.fsync)
+            finally:
+                source.close()
+        return pieces is not None
 
     def erase(self, key: str) -> None:
         path = self._writable(key)
@@ -328,11 +350,15 @@ class OpenFile(Stored):
                 fd = self.store._open(self.key)
                 self._opened = True
                 if fd is not None:
-                    self._fd = fd
-                    self._size = files.size(fd)
+                    self.adopt(fd)
             except OSError as error:
                 raise error if isinstance(error, StoreError) else failure(error, "read", self.key) from error
         return self._size
+
+    def adopt(self, fd: int) -> None:
+        """Read from a file that is open already, and close it in the end."""
+        self._fd, self._opened = fd, True
+        self._size = files.size(fd)
 
     def close(self) -> None:
         fd, self._fd, self._opened = self._fd, -1, False

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from zarrlite.errors import ReadOnlyError
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource
-from zarrlite.stores.base import Change, Listing, Store, Update, check_key, check_prefix
+from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_key, check_prefix
 
 
 class PrefixStore(Store):
@@ -98,6 +98,11 @@ class PrefixStore(Store):
     def lock(self, key: str) -> AbstractContextManager[None]:
         return self.store.lock(self.prefix + check_key(key))
 
+    def patch(self, key: str, fn: Patch) -> bool:
+        if type(self) is PrefixStore:
+            return self.store.patch(self.prefix + check_key(key), fn)
+        return super().patch(key, fn)  # a subclass may read and write otherwise
+
     def update(self, key: str, fn: Update) -> None:
         if type(self) is PrefixStore:
             self.store.update(self.prefix + check_key(key), fn)
@@ -149,4 +154,4 @@ class ReadOnlyStore(Store):
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise ReadOnlyError(f"{self!r} cannot be written")
 
-    set = set_many = set_partial_values = update = update_many = erase = erase_values = erase_prefix = _refuse
+    set = set_many = set_partial_values = patch = update = update_many = erase = erase_values = erase_prefix = _refuse
