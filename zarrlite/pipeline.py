@@ -120,7 +120,7 @@ class Pipeline:
         self, source: ByteSource, selection: Selection, budget: Budget | None = None, out: Array | None = None
     ) -> Array | None:
         """The selected elements, perhaps written to `out`, which is then returned; None: the chunk is missing."""
-        if out is not None and self.eager and budget is None and selection.covers(self.spec.shape):
+        if out is not None and self.eager and selection.plain and selection.shape == self.spec.shape and budget is None:
             there = self.raw_dtype is not None and out.flags.c_contiguous and self.raw_dtype == out.dtype
             if there and source.known_size() == out.nbytes and source.fill(out, 0):
                 return out  # read to where it is wanted, as it lies there as it is stored

@@ -86,10 +86,11 @@ class MappingStore(Store):
 class _Pinned(Stored):
     """A value as it was when it was first read, if it is one that cannot change."""
 
+    _value: Any = None
+
     def __init__(self, store: MappingStore, key: str) -> None:
-        super().__init__(store, key)
+        self.store, self.key, self.sized = store, key, True
         self._mapping = store._mapping
-        self._value: Any = None
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         self._pin()
@@ -98,13 +99,21 @@ class _Pinned(Stored):
             return [byte_range.of(self._value) for byte_range in ranges]  # replaced meanwhile
         return found
 
+    def read_one(self, byte_range: ByteRange) -> Buffer | None:
+        value = self._value or self._pin()
+        if type(value) is bytes and type(self.store).get is MappingStore.get:  # a subclass is asked
+            return byte_range.of(value)
+        return super().read_one(byte_range)
+
+    read_all = ByteSource.read_all
+
     def known_size(self) -> int | None:
         value = self._pin()
         return len(value) if type(value) is bytes else None
 
     def _pin(self) -> Any:
         if self._value is None:
-            self._value = self._mapping.get(self.key)
+            self._value = self._mapping.get(check_key(self.key))
         return self._value
 
 
