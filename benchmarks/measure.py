@@ -3,13 +3,14 @@
 Rules
 - In every round each contestant has one turn; who begins changes from round to round.
 - The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
-- Rounds go on until there are enough of them and the workload has run for a while.
+- Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from benchmarks.workspace import Workspace
 
 FAR_BEHIND = 3.0
 LEAST_TURNS = 2  # before anybody is left behind: one may have been disturbed
-MOST_ROUNDS = 10  # as a multiple of the rounds that are asked for
+MOST_ROUNDS = 8  # as a multiple of the rounds that are asked for
 
 Progress = Callable[[str], None]
 
@@ -57,9 +58,8 @@ def measure(
     scale = space.scale
     settle, most = (scale.settle, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
     rounds = rounds if workload.repeated else min(rounds, scale.processes)
-    begin = time.perf_counter()
     count = 0
-    while count < rounds or (time.perf_counter() - begin < settle and count < most):
+    while count < rounds or (count < most and _fastest(result).spent < settle):
         for name in _turns(result, count, scale):
             progress(f"{workload.name}  {name}  round {count + 1}")
             _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
@@ -67,9 +67,14 @@ def measure(
     return result
 
 
+def _fastest(result: Result) -> Entry:
+    """Whoever is ahead so far; anybody, if nobody has a time."""
+    return min(result.values(), key=lambda entry: math.inf if entry.best is None else entry.best)
+
+
 def _turns(result: Result, count: int, scale: Scale) -> Iterable[str]:
     """Who runs in this round, in which order."""
-    fastest = min((entry.best for entry in result.values() if entry.best is not None), default=0.0)
+    fastest = _fastest(result).best or 0.0
     names = []
     for name, entry in result.items():
         slow = entry.best is not None and entry.best > FAR_BEHIND * fastest and entry.spent > scale.budget
