@@ -28,6 +28,7 @@ _STEP = 256
 _GROWTH = 2**15
 _SMALL = 2**17  # decoded bytes up to which many values are decoded in one call: it makes new memory for them
 _RLE = 1  # the type of a block that is one byte, repeated
+_block_header = struct.Struct("<HB").unpack_from
 
 
 @register
@@ -84,7 +85,7 @@ class Zstd(BytesBytesCodec):
         made = _decompressor().multi_decompress_to_buffer(
             list(values), struct.pack(f"={len(sizes)}Q", *sizes), threads=1
         )
-        return [memoryview(cast("Any", made[i])) for i in range(len(made))]
+        return [memoryview(value) for value in cast("Any", made)]
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:
@@ -96,6 +97,15 @@ def _decompressor() -> zstandard.ZstdDecompressor:
     return found
 
 
+def _first_block(descriptor: int) -> int:
+    """Where the first block of a frame begins: behind the magic number, the descriptor, and what that tells of."""
+    single, content, dictionary = descriptor >> 5 & 1, descriptor >> 6, descriptor & 3
+    return 6 - single + (0, 1, 2, 4)[dictionary] + (single, 2, 4, 8)[content]
+
+
+_FIRST_BLOCK = [_first_block(descriptor) for descriptor in range(256)]
+
+
 def _is_one_frame(data: Buffer) -> bool:
     """Whether a value is a single frame from its first byte to its last (RFC 8878, 3.1.1).
 
@@ -105,14 +115,13 @@ def _is_one_frame(data: Buffer) -> bool:
     if end < 9:
         return False
     descriptor = data[4]
-    single, content, dictionary = descriptor >> 5 & 1, descriptor >> 6, descriptor & 3
-    position = 6 - single + (0, 1, 2, 4)[dictionary] + ((single, 2, 4, 8)[content])
-    last = 0
+    end -= descriptor & 4  # which says that there is a checksum, of just as many bytes
+    position, last = _FIRST_BLOCK[descriptor], 0
     while not last and position + 3 <= end:
-        header = data[position] | data[position + 1] << 8 | data[position + 2] << 16
-        last = header & 1
-        position += 4 if header >> 1 & 3 == _RLE else 3 + (header >> 3)
-    return bool(last) and position + (4 if descriptor & 4 else 0) == end
+        low, high = _block_header(data, position)
+        last = low & 1
+        position += 4 if low >> 1 & 3 == _RLE else 3 + (low >> 3) + (high << 13)
+    return last == 1 and position == end
 
 
 def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, limit: int) -> bytes:
