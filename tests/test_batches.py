@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import pipeline as pipelines
-from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Pad, ShardingIndexed, Zstd
+from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
-from zarrlite.ranges import joined
+from zarrlite.ranges import ALL, joined
+from zarrlite.shard_reading import boxes
 from zarrlite.shard_writing import ShardWriter, Writing
 from zarrlite.stores import LocalStore, MemoryStore
 
@@ -49,20 +50,45 @@ def test_a_frame_is_one_frame_and_nothing_else(data: bytes) -> None:
     assert not any(_is_one_frame(data[:n]) for n in range(min(len(data), 300)))
 
 
+def outcome(do: Any) -> Any:
+    try:
+        return [bytes(value) for value in do()]
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("codec", [Zstd(), Crc32c()], ids=["zstd", "crc32c"])
 @given(st.lists(st.sampled_from([b"", b"a" * 8, b"text" * 16, bytes(100)]), min_size=1), st.data())
-def test_decoding_many_is_decoding_each(values: list[bytes], data: st.DataObject) -> None:
-    codec = Zstd()
+def test_decoding_many_is_decoding_each(codec: BytesBytesCodec, values: list[bytes], data: st.DataObject) -> None:
     encoded = [
-        codec.encode(value) + data.draw(st.sampled_from([b"", b"", b"", b"\0", codec.encode(b"a")])) for value in values
+        bytes(codec.encode(value)) + data.draw(st.sampled_from([b"", b"", b"", b"\0", codec.encode(b"a")]))
+        for value in values
     ]
+    encoded[0] = encoded[0][: data.draw(st.sampled_from([None, None, None, 0, 3, -1]))]
+    views = [memoryview(bytearray(value)) for value in encoded]  # as they come out of a shard
+    each = outcome(lambda: [codec.decode(v, 100) for v in encoded])
+    assert outcome(lambda: codec.decode_many(encoded, 100)) == each
+    assert outcome(lambda: codec.decode_many(views, 100)) == each
 
-    def outcome(do: Any) -> Any:
-        try:
-            return [bytes(value) for value in do()]
-        except Exception as error:
-            return type(error)
 
-    assert outcome(lambda: codec.decode_many(encoded, 100)) == outcome(lambda: [codec.decode(v, 100) for v in encoded])
+@pytest.mark.parametrize("codec", [Bytes("big"), Packbits()], ids=["bytes", "packbits"])
+@given(st.lists(st.sampled_from([bytes(8), b"\0\1" * 4, b"\1" * 8, b"\2" * 8, bytes(7), bytes(16)]), min_size=1))
+def test_arrays_of_many_are_the_arrays_of_each(codec: Any, values: list[bytes]) -> None:
+    for dtype, shape in (("uint16", (2, 2)), ("bool", (2, 4)), ("bool", (64,))):
+        bound = codec.prepare(pipelines.ArraySpec(shape, zarrlite.registry.data_types.coerce(dtype), 0))
+        each = outcome(lambda bound=bound: [bound.decode(value).astype(bound.spec.dtype) for value in values])
+        many = outcome(lambda bound=bound: bound.decode_many(values).astype(bound.spec.dtype))
+        assert many == each
+
+
+@given(st.lists(st.integers(1, 5), max_size=4), st.integers(1, 200))
+def test_boxes_follow_each_other_through_a_grid(grid: list[int], most: int) -> None:
+    numbers = np.arange(np.prod(grid, dtype=int)).reshape(grid)
+    found = list(boxes(tuple(grid), most))
+    assert all(numbers[(*box, ...)].ravel().tolist() == list(range(numbers.size))[part] for box, part in found)
+    assert [n for _, part in found for n in range(part.start, part.stop)] == list(range(numbers.size))
+    assert max(part.stop - part.start for _, part in found) <= most
+    assert len(found) == 1 or most < numbers.size
 
 
 def test_a_bomb_among_many_is_noticed_before_it_has_gone_off() -> None:
@@ -121,6 +147,39 @@ def test_damage_in_a_batch_names_the_chunk_that_it_is_in(codecs: Any) -> None:
     store.set("c/2/1", b"")
     with pytest.raises(DataError, match="chunk c/2/1"):
         array[...]
+
+
+@pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Crc32c()], [Bytes(), Zstd()]], ids=["all", "crc32c", "zstd"])
+def test_absent_and_damaged_inner_chunks_in_a_batch(chain: Any) -> None:
+    store = MemoryStore()
+    data = DATA + 1
+    data[8:12, 8:16] = data[60:, 56:] = data[:4] = 7
+    codecs = [ShardingIndexed((4, 8), chain)]
+    array = zarrlite.create_array(store, data=data, chunks=(64, 64), codecs=codecs, fill_value=7)
+    np.testing.assert_array_equal(array[...], data)
+    shard = bytearray(store.get("c/0/0") or b"")
+    entry = len(shard) - 4 - 16 * 128 + 16 * (5 * 8 + 3)
+    assert struct.unpack_from("<2Q", shard, len(shard) - 4 - 16 * 128) == (2**64 - 1,) * 2
+    start, length = struct.unpack_from("<2Q", shard, entry)
+    shard[start : start + length] = bytes(length)
+    store.set("c/0/0", bytes(shard))
+    with pytest.raises(DataError, match=r"inner chunk \(5, 3\)") as raised:
+        array[...]
+    assert raised.value.codec == chain[-1].name
+
+
+def test_a_batch_of_chunks_that_are_all_missing_is_asked_for_once() -> None:
+    asked: list[str] = []
+
+    class Asked(MemoryStore):
+        def get(self, key: str, byte_range: Any = ALL) -> Any:
+            asked.append(key)
+            return super().get(key, byte_range)
+
+    array = zarrlite.create_array(Asked(), shape=(64, 64), chunks=(16, 16), dtype="u2", codecs=SMALL, fill_value=7)
+    asked.clear()
+    assert (array[...] == 7).all()
+    assert sorted(asked) == sorted(f"c/{i}/{j}" for i in range(4) for j in range(4))
 
 
 @pytest.mark.parametrize("location", ["start", "end"])

@@ -25,6 +25,7 @@ from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_f
 Array = np.ndarray[Any, Any]
 _REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
 BATCH = 2**19  # decoded bytes of small chunks that are handled together
+SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
 _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
 
@@ -95,7 +96,9 @@ class Pipeline:
         """How many chunks are best decoded in one step."""
         size = self.serializer.encoded_size
         many = any(type(codec).decode_many is not BytesBytesCodec.decode_many for codec, _ in self.compressors)
-        return max(1, BATCH // size) if many and self.eager and self.whole and size else 1
+        if not size or size > SMALL or not (many and self.eager and self.whole):
+            return 1
+        return max(1, BATCH // size)
 
     def _add(self, codec: Extension, spec: ArraySpec) -> ArraySpec:
         """Take one codec into the chain; returns what the next one gets."""
@@ -185,13 +188,15 @@ class Pipeline:
         array = self.decode(data)
         return array.tobytes(), array.dtype
 
-    def decode_many(self, values: Sequence[Buffer]) -> list[Array]:
-        """Several whole chunks, each as by `decode`; an error does not say which."""
+    def decode_many(self, values: Sequence[Buffer]) -> Array:
+        """Several whole chunks, each as by `decode`, as one array of them; an error does not say which."""
+        if not values:
+            return np.empty((0, *self.spec.shape), self.spec.dtype)
         for codec, limit in self.decoders:
             values = codec.decode_many(values, limit.fixed)
             if max(map(len, values)) > limit.fixed:
                 raise TruncatedError(f"at most {limit.fixed} bytes fit here", codec=codec.name)
-        return [self.serializer.decode(value) for value in values]
+        return self.serializer.decode_many(values)
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""

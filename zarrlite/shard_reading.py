@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROWS = 2**21  # bytes of raw inner chunks that are copied at once
 Array = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
+Box = tuple[Any, ...]  # of a grid: a slice along each dimension
 Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
 
 
@@ -101,9 +102,9 @@ class ShardSource(ArraySource):
             if start is not None:
                 blocks[...] = np.frombuffer(shard, raw, out.size, start).reshape(blocks.shape)
                 return out
-        jobs: Any = zip(itertools.product(*map(range, bound.grid)), chunks, strict=True)
-        for batch in iter(lambda: list(itertools.islice(jobs, bound.inner.together)), []):
-            self._decode(batch, blocks)
+        together = bound.inner.together if bound.inner.together > 1 else bound.format.count
+        for box, numbers in boxes(bound.grid, together):
+            self._decode(chunks[numbers], box, blocks[(*box, ...)])
         return out
 
     def _copy_rows(self, blocks: Array) -> bool:
@@ -127,19 +128,31 @@ class ShardSource(ArraySource):
             part[...] = np.frombuffer(data, bound.inner.raw_dtype).reshape(part.shape)
         return True
 
-    def _decode(self, batch: list[tuple[Any, Any]], blocks: Array) -> None:
-        """Inner chunks into their places."""
-        bound = self.serializer
-        found: Iterator[Array] = iter(())
-        if len(batch) > 1:
+    def _decode(self, chunks: list[Any], box: Box, blocks: Array) -> None:
+        """Inner chunks into their places, which are a box of the grid."""
+        inner, fill = self.serializer.inner, self.serializer.spec.fill
+        if inner.together > 1:
             with contextlib.suppress(Exception):  # which comes again below, with the chunk that it is about
-                found = iter(bound.inner.decode_many([chunk for _, chunk in batch if chunk is not None]))
-        for coords, chunk in batch:
+                self._decode_together(chunks, box, blocks)
+                return
+        places: Any = itertools.product(*map(range, blocks.shape[: len(box)]))
+        for coords, chunk in zip(places, chunks, strict=True):
             try:
-                part = bound.spec.fill if chunk is None else next(found, None)
-                blocks[(*coords, ...)] = bound.inner.decode(chunk) if part is None else part
+                blocks[(*coords, ...)] = fill if chunk is None else inner.decode(chunk)
             except DataError as error:
-                raise named(coords, error) from error.__cause__
+                place = tuple(along.start + c for along, c in zip(box, coords, strict=True))
+                raise named(place, error) from error.__cause__
+
+    def _decode_together(self, chunks: list[Any], box: Box, blocks: Array) -> None:
+        """The same by one copy for all of them: with several threads, each copy is a wait for the others."""
+        there = [chunk for chunk in chunks if chunk is not None]
+        arrays = self.serializer.inner.decode_many(there)
+        if len(there) == len(chunks):
+            blocks[...] = arrays.reshape(blocks.shape)
+            return
+        present = np.reshape([chunk is not None for chunk in chunks], blocks.shape[: len(box)])
+        blocks[present] = arrays
+        blocks[~present] = self.serializer.spec.fill
 
     def _chunks(self, jobs: list[Job]) -> Found | None:
         """The inner chunks out of the whole shard, for a source that is read whole anyway."""
@@ -172,6 +185,24 @@ class ShardSource(ArraySource):
         for n, (i, _) in enumerate(together):
             sources[i] = Held(None if chunks is None else chunks[n])
         return sources, sum(length for _, length in entries)
+
+
+def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
+    """The parts of a grid, at most so many places each, that follow each other row-major; and their numbers.
+
+    >>> [numbers for _, numbers in boxes((2, 3), 2)]
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None), slice(5, 6, None)]
+    """
+    parts: list[list[slice]] = []
+    for n in reversed(grid):
+        step = min(n, max(1, most))
+        parts.append([slice(i, min(i + step, n)) for i in range(0, n, step)])
+        most //= n
+    number = 0
+    for box in itertools.product(*reversed(parts)):
+        count = math.prod(along.stop - along.start for along in box)
+        yield box, slice(number, number + count)
+        number += count
 
 
 def gone() -> DataError:

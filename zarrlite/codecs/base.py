@@ -206,6 +206,10 @@ class Serializer:
         """The whole chunk; whatever goes wrong is a DataError."""
         return _decoded(self.codec, data, self.spec)
 
+    def decode_many(self, values: Sequence[Buffer]) -> Array:
+        """Several chunks, one or more, each as by `decode`, along a new first axis."""
+        return np.stack([self.decode(value) for value in values])
+
     def view(self, source: ByteSource) -> ArraySource:
         """The chunk as a source; override where parts can be read without the whole."""
         return _Deserialized(self, source)
