@@ -168,6 +168,45 @@ def test_absent_and_damaged_inner_chunks_in_a_batch(chain: Any) -> None:
     assert raised.value.codec == chain[-1].name
 
 
+@pytest.mark.parametrize(
+    "chain", [SMALL, [Bytes("big"), Crc32c()], [Packbits(), Crc32c()]], ids=["zstd", "crc32c", "packbits"]
+)
+@given(st.lists(st.lists(st.sampled_from([0, 7, 300]), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> None:
+    inner = pipelines.Pipeline(chain, pipelines.ArraySpec((3,), zarrlite.registry.data_types.coerce("uint16"), 7))
+    arrays = np.array(values, "u2")
+    each = [inner.write(array) for array in arrays]
+    assert [chunk and bytes(chunk) for chunk in inner.write_many(arrays, [True] * len(values))] == each
+    likely = [value[0] == 7 for value in values]
+    assert [chunk and bytes(chunk) for chunk in inner.write_many(arrays, likely)] == each
+
+
+@pytest.mark.parametrize("order", ["row-major", "morton"])
+def test_a_codec_may_hand_on_what_it_gets(order: str) -> None:
+    """Although the memory of a batch is used again for the next one."""
+
+    @zarrlite.register
+    @dataclass(frozen=True)
+    class Same(BytesBytesCodec):
+        """Does nothing, to many values at once."""
+
+        name = "example.same"
+
+        def encode(self, data: Any) -> Any:
+            return data
+
+        def decode(self, data: Any, limit: int) -> Any:
+            return data
+
+        def decode_many(self, values: Any, limit: int) -> Any:
+            return values
+
+    data = np.arange(2**20, dtype="u4").reshape(1024, 1024)  # several batches, no two of them alike
+    codecs = [ShardingIndexed((32, 32), [Bytes(), Same()], order=order)]
+    array = zarrlite.create_array(MemoryStore(), data=data, chunks=data.shape, codecs=codecs)
+    np.testing.assert_array_equal(array[...], data)
+
+
 def test_a_batch_of_chunks_that_are_all_missing_is_asked_for_once() -> None:
     asked: list[str] = []
 

@@ -243,13 +243,14 @@ class Pipeline:
             return None
         return self.encode(array, old)
 
-    def write_many(self, arrays: Sequence[Array], maybe: Sequence[bool]) -> list[Buffer | None]:
-        """Several whole chunks, each as by `write`; `maybe`: which of them may hold nothing but the fill value."""
+    def write_many(self, arrays: Array, maybe: Sequence[bool]) -> list[Buffer | None]:
+        """Several whole chunks along the first axis of an array, each as by `write`, without filters and old values.
+
+        `maybe`: which of them may hold nothing but the fill value.
+        """
         keep, is_fill = self.spec.write_empty, self.spec.is_fill
         wanted = [keep or not may or not is_fill(array) for array, may in zip(arrays, maybe, strict=True)]
-        values: Sequence[Buffer] = [
-            self.serializer.encode(a) for a, stored in zip(arrays, wanted, strict=True) if stored
-        ]
+        values = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
         for codec, _ in self.compressors if values else ():
             values = codec.encode_many(values)
         made = iter(values)

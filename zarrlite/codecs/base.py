@@ -195,6 +195,10 @@ class Serializer:
         """The bytes of a chunk, which take the place of old ones."""
         return self.codec.encode(array, self.spec)
 
+    def encode_many(self, arrays: Array) -> Sequence[Buffer]:
+        """Several chunks along the first axis of an array, each as by `encode`."""
+        return [self.encode(array) for array in arrays]
+
     raw_dtype: np.dtype[Any] | None = None  # of elements that are stored as they are, of any bits; None: not so
     patches: bool = False  # whether a part can be written without the rest
 

@@ -89,6 +89,10 @@ class RawSerializer(Serializer):
             array = array.astype(self.dtype)
         return array.reshape(-1).view("u1").data if array.flags.c_contiguous else array.tobytes()
 
+    def encode_many(self, arrays: Array) -> Sequence[Buffer]:
+        data, size = memoryview(self.encode(arrays)), self.encoded_size or 0
+        return [data[i * size : (i + 1) * size] for i in range(len(arrays))]
+
     def decode(self, data: Buffer) -> Array:
         if len(data) != self.encoded_size:
             raise TruncatedError(_wrong_size(len(data), self.spec.shape, self.encoded_size), codec="bytes")

@@ -29,7 +29,7 @@ from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
-from zarrlite.shard_reading import ShardSource, gone, named
+from zarrlite.shard_reading import ShardSource, boxes, gone, named
 from zarrlite.shard_writing import ShardWriter, Writing
 from zarrlite.shards import ABSENT, ShardFormat
 from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
@@ -193,24 +193,27 @@ class ShardSerializer(Serializer):
         blocks = self.blocks(array)
         if self.inner.raw_dtype is not None and self.codec.order == "row-major":
             return self._encode_raw(blocks, self.inner.raw_dtype, old)
-        if self.inner.together > 1 and self.grid and not self.inner.needs_old:
-            return self.writer.join(list(self._encode_rows(blocks)), old)
+        if self.inner.together > 1 and not self.inner.needs_old:
+            return self.writer.join(list(self._encode_together(blocks)), old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
         return self.writer.join(chunks, old)
 
-    def _encode_rows(self, blocks: Array) -> Iterator[Buffer | None]:
-        """Small inner chunks, as many together as is best, along the last dimension of the grid."""
-        ndim, together = len(self.grid), self.inner.together
-        maybe = np.ones(self.grid, bool)
+    def _encode_together(self, blocks: Array) -> Iterator[bytes | None]:
+        """Small inner chunks, as many together as is best, each in the order of the index."""
+        maybe = np.ones(self.format.count, bool)
         if self.spec.dtype.kind in "biufc":  # most chunks that are not empty have another element in front
-            corner: Any = (..., *(0,) * ndim)
-            first = blocks[corner]
+            corner: Any = (..., *(0,) * len(self.grid))
+            first = blocks[corner].reshape(-1)
             maybe = (first == self.spec.fill) | (first != first)
-        for row in np.ndindex(*self.grid[:-1]):
-            for start in range(0, self.grid[-1], together):
-                part = np.ascontiguousarray(blocks[row][start : start + together], self.spec.dtype)
-                yield from self.inner.write_many(list(part), maybe[row][start : start + together].tolist())
+        packed = np.empty((min(self.inner.together, self.format.count), *self.codec.chunk_shape), self.spec.dtype)
+        for box, numbers in boxes(self.grid, self.inner.together):
+            part = blocks[(*box, ...)]
+            arrays = packed[: numbers.stop - numbers.start]
+            arrays.reshape(part.shape)[...] = part
+            for chunk in self.inner.write_many(arrays, maybe[numbers].tolist()):
+                # a codec may hand on what it got, which the next box overwrites
+                yield None if chunk is None else bytes(chunk)
 
     def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Buffer:
         """A shard of inner chunks that are stored as they are: one copy of all, straight into its place."""

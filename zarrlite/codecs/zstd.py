@@ -63,7 +63,7 @@ class Zstd(BytesBytesCodec):
         if not all(0 < len(value) <= _SMALL for value in values):
             return super().encode_many(values)
         made = self._compressor().multi_compress_to_buffer(list(values), threads=1)
-        return [memoryview(cast("Any", made[i])) for i in range(len(made))]
+        return [memoryview(value) for value in cast("Any", made)]
 
     def decode(self, data: Buffer, limit: int) -> bytes:
         decompressor = _decompressor()
