@@ -21,7 +21,7 @@ from zarrlite.errors import ChecksumError, DataError, MissingChunkError, Truncat
 from zarrlite.ranges import ALL, joined
 from zarrlite.shard_reading import boxes
 from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.stores import LocalStore, MemoryStore
+from zarrlite.stores import LocalStore, MemoryStore, files
 
 SMALL = [Bytes(), Zstd(1), Crc32c()]
 DATA = np.arange(64 * 64, dtype="u2").reshape(64, 64) % 1000
@@ -124,6 +124,7 @@ def test_arrays_are_the_same_in_batches_of_any_size(
 ) -> None:
     monkeypatch.setattr(pipelines, "BATCH", batch)
     monkeypatch.setattr("zarrlite.chunks.BATCH", batch)
+    monkeypatch.setattr("zarrlite.shard_reading.BATCH", batch)
     monkeypatch.setattr("zarrlite.shard_reading.ROWS", batch)
     array = zarrlite.create_array(place, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs, fill_value=7)
     array[:50, 3:] = DATA[:50, 3:]
@@ -205,6 +206,33 @@ def test_a_codec_may_hand_on_what_it_gets(order: str) -> None:
     codecs = [ShardingIndexed((32, 32), [Bytes(), Same()], order=order)]
     array = zarrlite.create_array(MemoryStore(), data=data, chunks=data.shape, codecs=codecs)
     np.testing.assert_array_equal(array[...], data)
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("order", ["row-major", "column-major", "morton"])
+def test_windows_read_little_more_than_the_shard_has(
+    tmp_path: Path, order: str, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "BATCH", 2**9)  # eight of 128 chunks
+    monkeypatch.setattr("zarrlite.shard_reading.BATCH", 2**9)
+    codecs = [ShardingIndexed((4, 8), SMALL, order=order, index_location=location)]
+    data = DATA + 1
+    data[8:16] = data[40, 8:32] = 0
+    array = zarrlite.create_array(tmp_path, data=data, chunks=(64, 64), codecs=codecs)
+    asked: list[int] = []
+    fill = files.fill
+
+    def counted(memory: Any, fd: int, start: int, stop: int) -> Any:
+        asked.append(stop - start)
+        return fill(memory, fd, start, stop)
+
+    monkeypatch.setattr(files, "fill", counted)
+    np.testing.assert_array_equal(array[...], data)
+    assert len(asked) == (14 if order == "row-major" else 1)
+    assert sum(asked) <= (tmp_path / "c/0/0").stat().st_size
+    monkeypatch.setattr(files, "fill", lambda *given: fill(*given)[: (given[3] - given[2]) // 2])  # cut meanwhile
+    with pytest.raises(DataError, match="chunk c/0/0"):
+        array[...]
 
 
 def test_a_batch_of_chunks_that_are_all_missing_is_asked_for_once() -> None:

@@ -2,7 +2,7 @@
 
 Rules
 - What is wanted of one inner chunk costs the index and ranges of that chunk; of several, the index and one request.
-- All of a shard is read at once and decoded chunk by chunk into its place.
+- All of a shard is read at once, or from a file by windows, and decoded some chunks at a time into their places.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zarrlite.errors import DataError
-from zarrlite.ranges import ByteRange
+from zarrlite.pipeline import BATCH
+from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.selection import Selection, Shape
-from zarrlite.shards import Entry
+from zarrlite.shards import ABSENT, Entry, ShardIndex
 from zarrlite.source import ArraySource, Budget, ByteSource, Held, Slice
 
 if TYPE_CHECKING:
@@ -88,41 +89,33 @@ class ShardSource(ArraySource):
     def _read_whole(self, out: Array | None) -> Array | None:
         """Every element, chunk by chunk into its place."""
         bound = self.serializer
+        source = self.source if self.source.lends else Held(self.source.read_all())
+        index = bound.format.read_index(source)
+        if index is None:
+            return None
         if out is None or out.dtype != bound.spec.dtype:
             out = np.empty(bound.spec.shape, bound.spec.dtype)
         blocks = bound.blocks(out)
-        if self.source.lends and bound.inner.raw_dtype is not None and self._copy_rows(blocks):
+        if bound.inner.raw_dtype is not None and self._copy_rows(source, index, blocks):
             return out
-        shard = self.source.borrow()
-        if shard is None:
-            return None
-        chunks, raw = bound.format.split(shard), bound.inner.raw_dtype
-        if raw is not None:
-            start = bound.format.index_of(memoryview(shard)).regular(bound.inner.serializer.encoded_size or 0)
-            if start is not None:
-                blocks[...] = np.frombuffer(shard, raw, out.size, start).reshape(blocks.shape)
-                return out
-        together = bound.inner.together if bound.inner.together > 1 else bound.format.count
-        for box, numbers in boxes(bound.grid, together):
-            self._decode(chunks[numbers], box, blocks[(*box, ...)])
+        parts = list(boxes(bound.grid, max(bound.inner.together, BATCH // max(1, bound.inner.nbytes))))
+        for (box, _), chunks in zip(parts, _windows(source, index, [numbers for _, numbers in parts]), strict=True):
+            self._decode(chunks, box, blocks[(*box, ...)])
         return out
 
-    def _copy_rows(self, blocks: Array) -> bool:
-        """Raw inner chunks in the order of the index, some rows of them at a time through borrowed memory."""
+    def _copy_rows(self, source: ByteSource, index: ShardIndex, blocks: Array) -> bool:
+        """Raw inner chunks in the order of the index, some rows of them at a time."""
         bound = self.serializer
-        index = bound.format.read_index(self.source)
         length = bound.inner.encoded_size or 0
-        first = None if index is None else index.regular(length)
+        first = index.regular(length)
         row = length * math.prod(bound.grid[1:])
-        if first is None or index is None or not bound.grid or first < index.lowest or row > ROWS:
+        if first is None or not bound.grid or first < index.lowest or first + row * bound.grid[0] > index.end:
             return False
-        if first + row * bound.grid[0] > index.end:
-            return False
-        step = ROWS // row
+        step = max(1, ROWS // row)
         for i in range(0, bound.grid[0], step):
             part = blocks[i : i + step]
             start = first + i * row
-            data = self.source.borrow(ByteRange(start, start + len(part) * row))
+            data = source.borrow(ByteRange(start, start + len(part) * row))
             if data is None or len(data) != len(part) * row:
                 return False
             part[...] = np.frombuffer(data, bound.inner.raw_dtype).reshape(part.shape)
@@ -185,6 +178,26 @@ class ShardSource(ArraySource):
         for n, (i, _) in enumerate(together):
             sources[i] = Held(None if chunks is None else chunks[n])
         return sources, sum(length for _, length in entries)
+
+
+def _windows(source: ByteSource, index: ShardIndex, parts: Sequence[slice]) -> Iterator[list[Buffer | None]]:
+    """The inner chunks of these parts of the index, which follow each other, in memory that is lent until the next.
+
+    Where the chunks of a part lie far apart, as they do in another order, the whole shard is read at once.
+    """
+    entries = index.entries()
+    firsts = [part.start for part in parts]
+    ends = np.where(index.table[:, 1] == ABSENT, 0, index.table.sum(axis=1))
+    starts = np.minimum.reduceat(index.table[:, 0], firsts).tolist()
+    stops = np.maximum.reduceat(ends, firsts).tolist()
+    if sum(max(0, stop - start) for start, stop in zip(starts, stops, strict=True)) > 2 * index.end:
+        source = Held(source.borrow())
+    for part, start, stop in zip(parts, starts, stops, strict=True):
+        data = source.borrow(ByteRange(start, stop)) if start < stop else b""
+        if data is None or (start < stop and len(data) != stop - start):
+            raise gone()
+        view = memoryview(data)
+        yield [None if e is None else view[e[0] - start : e[0] + e[1] - start] for e in entries[part]]
 
 
 def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
