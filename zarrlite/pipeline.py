@@ -188,7 +188,7 @@ class Pipeline:
         array = self.decode(data)
         return array.tobytes(), array.dtype
 
-    def decode_many(self, values: Sequence[Buffer]) -> Array:
+    def decode_many(self, values: Sequence[Buffer], memory: memoryview | None = None) -> Array:
         """Several whole chunks, each as by `decode`, as one array of them; an error does not say which."""
         if not values:
             return np.empty((0, *self.spec.shape), self.spec.dtype)
@@ -196,7 +196,7 @@ class Pipeline:
             values = codec.decode_many(values, limit.fixed)
             if max(map(len, values)) > limit.fixed:
                 raise TruncatedError(f"at most {limit.fixed} bytes fit here", codec=codec.name)
-        return self.serializer.decode_many(values)
+        return self.serializer.decode_many(values, memory)
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""

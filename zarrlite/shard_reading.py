@@ -99,8 +99,10 @@ class ShardSource(ArraySource):
         if bound.inner.raw_dtype is not None and self._copy_rows(source, index, blocks):
             return out
         parts = list(boxes(bound.grid, max(bound.inner.together, BATCH // max(1, bound.inner.nbytes))))
+        most = parts[0][1].stop * (bound.inner.serializer.encoded_size or 0) if bound.inner.together > 1 else 0
+        memory = np.empty(most, np.uint8).data  # of one batch, for all of them
         for (box, _), chunks in zip(parts, _windows(source, index, [numbers for _, numbers in parts]), strict=True):
-            self._decode(chunks, box, blocks[(*box, ...)])
+            self._decode(chunks, box, blocks[(*box, ...)], memory)
         return out
 
     def _copy_rows(self, source: ByteSource, index: ShardIndex, blocks: Array) -> bool:
@@ -121,12 +123,12 @@ class ShardSource(ArraySource):
             part[...] = np.frombuffer(data, bound.inner.raw_dtype).reshape(part.shape)
         return True
 
-    def _decode(self, chunks: list[Any], box: Box, blocks: Array) -> None:
+    def _decode(self, chunks: list[Any], box: Box, blocks: Array, memory: memoryview) -> None:
         """Inner chunks into their places, which are a box of the grid."""
         inner, fill = self.serializer.inner, self.serializer.spec.fill
         if inner.together > 1:
             with contextlib.suppress(Exception):  # which comes again below, with the chunk that it is about
-                self._decode_together(chunks, box, blocks)
+                self._decode_together(chunks, box, blocks, memory)
                 return
         places: Any = itertools.product(*map(range, blocks.shape[: len(box)]))
         for coords, chunk in zip(places, chunks, strict=True):
@@ -136,10 +138,10 @@ class ShardSource(ArraySource):
                 place = tuple(along.start + c for along, c in zip(box, coords, strict=True))
                 raise named(place, error) from error.__cause__
 
-    def _decode_together(self, chunks: list[Any], box: Box, blocks: Array) -> None:
+    def _decode_together(self, chunks: list[Any], box: Box, blocks: Array, memory: memoryview) -> None:
         """The same by one copy for all of them: with several threads, each copy is a wait for the others."""
         there = [chunk for chunk in chunks if chunk is not None]
-        arrays = self.serializer.inner.decode_many(there)
+        arrays = self.serializer.inner.decode_many(there, memory)
         if len(there) == len(chunks):
             blocks[...] = arrays.reshape(blocks.shape)
             return

@@ -210,8 +210,8 @@ class Serializer:
         """The whole chunk; whatever goes wrong is a DataError."""
         return _decoded(self.codec, data, self.spec)
 
-    def decode_many(self, values: Sequence[Buffer]) -> Array:
-        """Several chunks, one or more, each as by `decode`, along a new first axis."""
+    def decode_many(self, values: Sequence[Buffer], memory: memoryview | None = None) -> Array:
+        """Several chunks, one or more, each as by `decode`, along a new first axis; perhaps in memory that is lent."""
         return np.stack([self.decode(value) for value in values])
 
     def view(self, source: ByteSource) -> ArraySource:
