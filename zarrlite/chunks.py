@@ -108,7 +108,7 @@ class Chunks:
         try:
             if None in values and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
-            arrays = iter(pipeline.decode_many([value for value in values if value is not None]))
+            arrays = iter(pipeline.decode_each([value for value in values if value is not None]))
         except Exception:
             for job in jobs:  # one of which says what is wrong, and with which chunk
                 self._read_chunk(job, out)

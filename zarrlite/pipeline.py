@@ -188,15 +188,23 @@ class Pipeline:
         array = self.decode(data)
         return array.tobytes(), array.dtype
 
-    def decode_many(self, values: Sequence[Buffer], memory: memoryview | None = None) -> Array:
-        """Several whole chunks, each as by `decode`, as one array of them; an error does not say which."""
+    def decode_each(self, values: Sequence[Buffer]) -> list[Array]:
+        """Several whole chunks, each as by `decode`; an error does not say which."""
+        return [self.serializer.decode(value) for value in self._decode_many(values)]
+
+    def decode_together(self, values: Sequence[Buffer], memory: memoryview) -> Array:
+        """The same as one array of all of them, perhaps in memory that is lent."""
         if not values:
             return np.empty((0, *self.spec.shape), self.spec.dtype)
-        for codec, limit in self.decoders:
+        return self.serializer.decode_many(self._decode_many(values), memory)
+
+    def _decode_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
+        """What the array -> bytes codec gets of several whole values."""
+        for codec, limit in self.decoders if values else ():
             values = codec.decode_many(values, limit.fixed)
             if max(map(len, values)) > limit.fixed:
                 raise TruncatedError(f"at most {limit.fixed} bytes fit here", codec=codec.name)
-        return self.serializer.decode_many(values, memory)
+        return values
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""

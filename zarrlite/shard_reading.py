@@ -141,7 +141,7 @@ class ShardSource(ArraySource):
     def _decode_together(self, chunks: list[Any], box: Box, blocks: Array, memory: memoryview) -> None:
         """The same by one copy for all of them: with several threads, each copy is a wait for the others."""
         there = [chunk for chunk in chunks if chunk is not None]
-        arrays = self.serializer.inner.decode_many(there, memory)
+        arrays = self.serializer.inner.decode_together(there, memory)
         if len(there) == len(chunks):
             blocks[...] = arrays.reshape(blocks.shape)
             return

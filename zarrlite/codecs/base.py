@@ -210,7 +210,7 @@ class Serializer:
         """The whole chunk; whatever goes wrong is a DataError."""
         return _decoded(self.codec, data, self.spec)
 
-    def decode_many(self, values: Sequence[Buffer], memory: memoryview | None = None) -> Array:
+    def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> Array:
         """Several chunks, one or more, each as by `decode`, along a new first axis; perhaps in memory that is lent."""
         return np.stack([self.decode(value) for value in values])
 

@@ -98,12 +98,12 @@ class RawSerializer(Serializer):
             raise TruncatedError(_wrong_size(len(data), self.spec.shape, self.encoded_size), codec="bytes")
         return self._checked(np.frombuffer(data, self.dtype).reshape(self.spec.shape))
 
-    def decode_many(self, values: Sequence[Buffer], memory: memoryview | None = None) -> Array:
-        if {*map(len, values)} != {self.encoded_size}:
-            return super().decode_many(values)  # which says what is wrong
-        # copied once, for an array of each of them costs more; new memory for every batch costs more than the copy
+    def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> Array:
         size = self.encoded_size or 0
-        data = memory[: size * len(values)] if memory is not None else memoryview(bytearray(size * len(values)))
+        if {*map(len, values)} != {size}:
+            return super().decode_many(values, memory)  # which says what is wrong
+        # copied once, for an array of each of them costs more
+        data = memory[: size * len(values)]
         for i, value in enumerate(values):
             data[i * size : (i + 1) * size] = value
         return self._checked(np.frombuffer(data, self.dtype).reshape(-1, *self.spec.shape))
