@@ -231,8 +231,8 @@ class Chunks:
                 array = pipeline.spec.filled()
                 inside.put(array, part)
             if pipeline.needs_old:
-                return key, self._named(key, lambda old: pipeline.write(array, old))
-            return key, pipeline.write(array)
+                return key, self._named(key, lambda old: self._whole(pipeline.write_pieces(array, old)))
+            return key, self._whole(pipeline.write_pieces(array))
         except Exception as error:
             self._failed(error, key, "encoded")
 

@@ -18,7 +18,7 @@ from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, By
 from zarrlite.config import Context, Json
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extension import Extension, Ignored
-from zarrlite.ranges import Buffer, Pieces, joined
+from zarrlite.ranges import Buffer, Pieces, joined, size_of
 from zarrlite.selection import Selection, everything
 from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_failed
 
@@ -208,6 +208,9 @@ class Pipeline:
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""
+        return joined(self._encode(array, old))
+
+    def _encode(self, array: Array, old: Buffer | None) -> Pieces:
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
         replaced = self._decompressed(Held(old)).read_all() if self.serializer.needs_old else None
@@ -230,26 +233,32 @@ class Pipeline:
                 old = Decoded(codec, Held(old), limit).read_all() if i > asking[0] else None
         return found
 
-    def _compress(self, data: Buffer, old: Buffer | None = None) -> Buffer:
+    def _compress(self, data: Pieces, old: Buffer | None = None) -> Pieces:
         if not self.compressors:
             return data
         found = self._replaced(old) if old is not None else [None] * len(self.compressors)
         decoded = []
         for (codec, limit), replaced in zip(self.compressors, found, strict=True):
-            if limit.per_byte or len(data) > limit.fixed:
-                decoded.append((len(data), limit))
-            data = codec.encode(data) if replaced is None else codec.encode_over(data, replaced)
+            size = size_of(data)
+            if limit.per_byte or size > limit.fixed:
+                decoded.append((size, limit))
+            data = codec.encode_pieces(data, replaced)
+        stored = size_of(data)
         for size, limit in decoded:
-            if size > limit.of(len(data)):
-                message = f"{size} bytes that became {len(data)} could not be read again; use smaller chunks"
+            if size > limit.of(stored):
+                message = f"{size} bytes that became {stored} could not be read again; use smaller chunks"
                 raise ArgumentError(message)
         return data
 
     def write(self, array: Array, old: Buffer | None = None) -> Buffer | None:
         """The stored form of a whole chunk; None: it holds nothing but the fill value and need not be stored."""
+        return joined(self.write_pieces(array, old))
+
+    def write_pieces(self, array: Array, old: Buffer | None = None) -> Pieces | None:
+        """The same, perhaps in pieces."""
         if not self.spec.write_empty and self.spec.is_fill(array):
             return None
-        return self.encode(array, old)
+        return self._encode(array, old)
 
     def write_many(self, arrays: Array, maybe: Sequence[bool]) -> list[Buffer | None]:
         """Several whole chunks along the first axis of an array, each as by `write`, without filters and old values.
@@ -275,7 +284,7 @@ class Pipeline:
         new = self.serializer.update(None if whole else self._decompressed(Held(old)).read_all(), *inner)
         if new is None or not self.compressors:
             return new
-        return self._compress(joined(new), old)
+        return self._compress(new, old)
 
     @property
     def patches(self) -> bool:

@@ -21,6 +21,16 @@ def joined(value: Pieces | None) -> Buffer | None:
     return b"".join(value) if isinstance(value, list) else value
 
 
+def in_pieces(value: Pieces) -> list[Buffer]:
+    """A value as a list, whatever it was."""
+    return value if isinstance(value, list) else [value]
+
+
+def size_of(value: Pieces) -> int:
+    """The bytes of a value."""
+    return sum(map(len, value)) if isinstance(value, list) else len(value)
+
+
 class ByteRange(NamedTuple):
     """`value[start:stop]`.
 

@@ -19,7 +19,7 @@ from zarrlite.cached import cached_property
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import DataError
 from zarrlite.extension import Extension
-from zarrlite.ranges import Buffer, Pieces
+from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.selection import Selection, everything
 from zarrlite.source import ArraySource, ByteSource, Decoded, Limit, decoding_failed
 from zarrlite.values import scalar_array
@@ -96,6 +96,10 @@ class BytesBytesCodec(Codec):
     def encode_over(self, data: Buffer, old: Buffer | None) -> Buffer:
         """The encoded form that takes the place of an old one."""
         return self.encode(data)
+
+    def encode_pieces(self, data: Pieces, old: Buffer | None) -> Pieces:
+        """The same for a value in pieces, perhaps in pieces; override where they stay as they are."""
+        return self.encode(joined(data)) if old is None else self.encode_over(joined(data), old)
 
     def view(self, source: ByteSource, limit: Limit) -> ByteSource:
         """The decoded value as a source; override where parts can be read without the whole."""

@@ -20,7 +20,7 @@ from zarrlite.codecs.base import BytesBytesCodec, Piece
 from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, TruncatedError
 from zarrlite.extension import runtime
-from zarrlite.ranges import Buffer, ByteRange
+from zarrlite.ranges import Buffer, ByteRange, Pieces, in_pieces, joined
 from zarrlite.registry import register
 from zarrlite.source import ByteSource, Limit, Window
 
@@ -47,14 +47,18 @@ class Padding(BytesBytesCodec):
         return self.plan.keep
 
     def encode(self, data: Buffer) -> Buffer:
-        return self._around(data, self._padding(data))
+        return joined(self.encode_pieces(data, None))
 
     def encode_over(self, data: Buffer, old: Buffer | None) -> Buffer:
-        if not self.plan.keep or old is None:
-            return self.encode(data)
-        head, tail = self._measure(old)
-        kept = memoryview(old)[:head] if head else memoryview(old)[len(old) - tail :]
-        return self._around(data, kept)
+        return joined(self.encode_pieces(data, old))
+
+    def encode_pieces(self, data: Pieces, old: Buffer | None) -> Pieces:
+        if self.plan.keep and old is not None:
+            head, tail = self._measure(old)
+            padding: Buffer = memoryview(old)[:head] if head else memoryview(old)[len(old) - tail :]
+        else:
+            padding = self._padding(data)
+        return [padding, *in_pieces(data)] if self.plan.head else [*in_pieces(data), padding]
 
     def decode(self, data: Buffer, limit: int) -> Buffer:
         head, tail = self._measure(data)
@@ -86,17 +90,14 @@ class Padding(BytesBytesCodec):
             raise TruncatedError(f"the stored value has {len(data)} bytes, its padding alone has {head + tail}")
         return head, tail
 
-    def _padding(self, data: Buffer) -> Buffer:
+    def _padding(self, data: Pieces) -> Buffer:
         head, tail, literal, function, _ = self.plan
         if function is None:
             return bytes(head + tail) if literal is None else literal
-        padding = function(data)
+        padding = function(joined(data))
         if len(padding) != head + tail:
             raise ArgumentError(f"the function of {self.name} made {len(padding)} bytes of padding, not {head + tail}")
         return padding
-
-    def _around(self, data: Buffer, padding: Buffer) -> Buffer:
-        return b"".join((padding, data) if self.plan.head else (data, padding))
 
 
 @register

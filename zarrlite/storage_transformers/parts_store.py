@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from zarrlite.errors import ArgumentError, DataError, TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, in_pieces, joined, size_of
 from zarrlite.source import ByteSource
 from zarrlite.storage_transformers.parts_source import ChunkInParts
-from zarrlite.stores.base import Listing, Store, overwrite
+from zarrlite.stores.base import Change, Listing, Store, Update, overwrite
 
 if TYPE_CHECKING:
     from zarrlite.metadata import ArrayMetadata
@@ -37,6 +37,8 @@ class Part(NamedTuple):
 
 class PartsStore(Store):
     """A store whose chunks lie in parts in the next one."""
+
+    gathers = True
 
     def __init__(self, store: Store, parts: Sequence[Part], metadata: ArrayMetadata) -> None:
         self.store = store
@@ -181,16 +183,43 @@ class PartsStore(Store):
     # writing
 
     def set(self, key: str, value: Buffer) -> None:
+        self._set(key, value)
+
+    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
+        for key, change in changes:
+            if callable(change):
+                self.update(key, change)
+            elif change is None:
+                self.erase(key)
+            else:
+                self._set(key, change)
+
+    def update(self, key: str, fn: Update) -> None:
         if not self._is_chunk(key):
-            self.store.set(key, value)
+            self.store.update(key, fn)
             return
-        pieces = [(key + suffix, piece) for suffix, piece in self._split(value)]
         with self.lock(key):
-            last, piece = pieces[-1]
-            if len(pieces) > 1 and len(piece) and self.store.size(last) is not None:
+            source = ChunkInParts(self, key)
+            try:
+                new = fn(source.read_all())
+            finally:
+                source.close()
+            if new is None:
+                self.erase(key)
+            else:
+                self._set(key, new)
+
+    def _set(self, key: str, value: Pieces) -> None:
+        if not self._is_chunk(key):
+            self.store.update_many([(key, value)])
+            return
+        parts = [(key + suffix, part if self.store.gathers else joined(part)) for suffix, part in self._split(value)]
+        with self.lock(key):
+            last, part = parts[-1]
+            if len(parts) > 1 and size_of(part) and self.store.size(last) is not None:
                 # until it is stored anew it has a wrong size: a new part beside an old one is never taken for data
-                pieces.insert(0, (last, b""))
-            self.store.set_many(pieces)
+                parts.insert(0, (last, b""))
+            self.store.set_many(parts)  # type: ignore[arg-type]
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Overwrite chunks in their parts: in place, save parts that are replaced whole, which are stored whole."""
@@ -208,7 +237,7 @@ class PartsStore(Store):
         new = max([old, *(start + len(value) for start, value in pieces)])
         growing = [i for i, part in enumerate(self.parts) if part.size is None]
         if new > old and len(growing) != 1:
-            self._split(bytes(new))  # which says why it does not fit
+            self._sizes_of(new)  # which says why it does not fit
         changed = list(sizes)
         if new > old:
             changed[growing[0]] += new - old
@@ -238,25 +267,31 @@ class PartsStore(Store):
         elif pieces:
             self.store.set_partial_values((key, start, value) for start, value in pieces)
 
-    def _split(self, value: Buffer) -> list[tuple[str, Buffer]]:
+    def _split(self, value: Pieces) -> list[tuple[str, list[Buffer]]]:
         """The parts of a value, in the order in which they are written."""
+        starts = itertools.accumulate(map(len, in_pieces(value)), initial=0)
+        pieces = list(zip(starts, in_pieces(value), strict=False))
+        found: list[tuple[Part, list[Buffer]]] = []
+        position = 0
+        for part, size in zip(self.parts, self._sizes_of(size_of(value)), strict=True):
+            found.append((part, [piece for _, piece in _within(pieces, position, position + size)]))
+            position += size
+        found.sort(key=lambda item: item[0].size is not None)
+        return [(part.key_suffix, of_part) for part, of_part in found]
+
+    def _sizes_of(self, size: int) -> list[int]:
+        """The sizes of the parts of a value that has so many bytes; refused if they do not fit."""
         sized = sum(part.size or 0 for part in self.parts)
         unsized = [part.key_suffix for part in self.parts if part.size is None]
         if len(unsized) > 1:
             raise ArgumentError(
                 f"cannot be written: the parts {', '.join(map(repr, unsized))} have no size, one may have none"
             )
-        rest = len(value) - sized
+        rest = size - sized
         if rest < 0 or (rest and not unsized):
             need = f"at least {sized}" if unsized else str(sized)
-            raise ArgumentError(f"a value of {len(value)} bytes does not fit parts of {need} bytes")
-        view, position, pieces = memoryview(value), 0, []
-        for part in self.parts:
-            end = position + (rest if part.size is None else part.size)
-            pieces.append((part, view[position:end]))
-            position = end
-        pieces.sort(key=lambda piece: piece[0].size is not None)
-        return [(part.key_suffix, piece) for part, piece in pieces]
+            raise ArgumentError(f"a value of {size} bytes does not fit parts of {need} bytes")
+        return [rest if part.size is None else part.size for part in self.parts]
 
     def erase(self, key: str) -> None:
         if not self._is_chunk(key):

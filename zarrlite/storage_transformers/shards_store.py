@@ -157,7 +157,7 @@ class ShardsStore(Store):
                 self.store.update_many([(key, change)])
             else:
                 by_shard.setdefault(place[0], {})[place[1]] = (
-                    change if callable(change) or change is None else bytes(change)
+                    change if callable(change) or change is None else bytes(joined(change))
                 )
         if self.writer.patches:
             for shard, of_shard in by_shard.items():

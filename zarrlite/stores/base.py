@@ -27,7 +27,7 @@ _locks = KeyLocks()
 _MOST = 2**40  # bytes of a value that is made in memory
 Update = Callable[[Buffer | None], Pieces | None]
 Patch = Callable[[ByteSource], Sequence[tuple[int, Buffer]] | None]
-Change = Buffer | Update | None  # a new value, what makes one of the old, or None for none
+Change = Pieces | Update | None  # a new value, what makes one of the old, or None for none
 Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
 
 
@@ -35,7 +35,7 @@ class Store(ABC):
     """A mapping from keys to values."""
 
     read_only: bool = False
-    gathers: bool = False  # whether `update` takes a list of pieces from `fn` as well
+    gathers: bool = False  # whether `update` and `update_many` take values in pieces as well
     # whether values are had, or stored, in so little time that it does not pay to wait for several at once
     quick_reads: bool = False
     quick_writes: bool = False
@@ -148,7 +148,7 @@ class Store(ABC):
             elif change is None:
                 self.erase(key)
             else:
-                self.set(key, change)
+                self.set(key, joined(change))
 
 
 def check_key(key: str) -> str:
