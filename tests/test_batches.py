@@ -19,8 +19,8 @@ from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, Shard
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
 from zarrlite.ranges import ALL, joined
-from zarrlite.shard_reading import boxes
 from zarrlite.shard_writing import ShardWriter, Writing
+from zarrlite.shards import boxes
 from zarrlite.stores import LocalStore, MemoryStore, files
 
 SMALL = [Bytes(), Zstd(1), Crc32c()]

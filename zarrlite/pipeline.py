@@ -214,7 +214,7 @@ class Pipeline:
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
         replaced = self._decompressed(Held(old)).read_all() if self.serializer.needs_old else None
-        return self._compress(self.serializer.encode(array, replaced), old)
+        return self._compress(self.serializer.encode_pieces(array, replaced), old)
 
     def _decompressed(self, source: ByteSource) -> ByteSource:
         """What the array -> bytes codec reads from."""
@@ -239,11 +239,11 @@ class Pipeline:
         found = self._replaced(old) if old is not None else [None] * len(self.compressors)
         decoded = []
         for (codec, limit), replaced in zip(self.compressors, found, strict=True):
-            size = size_of(data)
+            size = size_of(data) if type(data) is list else len(data)
             if limit.per_byte or size > limit.fixed:
                 decoded.append((size, limit))
             data = codec.encode_pieces(data, replaced)
-        stored = size_of(data)
+        stored = size_of(data) if decoded else 0
         for size, limit in decoded:
             if size > limit.of(stored):
                 message = f"{size} bytes that became {stored} could not be read again; use smaller chunks"

@@ -6,10 +6,34 @@ Rules
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, overload
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, overload
 
 Buffer = bytes | bytearray | memoryview
-Pieces = Buffer | list[Buffer]  # a value, or what makes one when it is joined
+
+
+class Made(ABC):
+    """A piece of a value that is made bit by bit, as often as it is asked for; each bit is lent until the next."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Bytes of all of it."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Buffer]:
+        """The bits, in order."""
+
+    def whole(self) -> bytearray:
+        """All of it."""
+        made, position = bytearray(len(self)), 0
+        for bit in self:
+            made[position : position + len(bit)] = bit
+            position += len(bit)
+        return made
+
+
+Pieces = Buffer | list[Buffer | Made]  # a value, or what makes one when it is joined
 
 
 @overload
@@ -18,10 +42,12 @@ def joined(value: Pieces) -> Buffer: ...
 def joined(value: Pieces | None) -> Buffer | None: ...
 def joined(value: Pieces | None) -> Buffer | None:
     """A value in one piece."""
-    return b"".join(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return b"".join([piece.whole() if isinstance(piece, Made) else piece for piece in value])
+    return value
 
 
-def in_pieces(value: Pieces) -> list[Buffer]:
+def in_pieces(value: Pieces) -> list[Buffer | Made]:
     """A value as a list, whatever it was."""
     return value if isinstance(value, list) else [value]
 
@@ -29,6 +55,19 @@ def in_pieces(value: Pieces) -> list[Buffer]:
 def size_of(value: Pieces) -> int:
     """The bytes of a value."""
     return sum(map(len, value)) if isinstance(value, list) else len(value)
+
+
+def within(pieces: Iterable[tuple[int, Any]], start: int, stop: int) -> list[tuple[int, Any]]:
+    """What of these pieces falls between two positions, counted from the first."""
+    found: list[tuple[int, Any]] = []
+    for at, value in pieces:
+        low, high = max(at, start), min(at + len(value), stop)
+        if low < high and high - low == len(value):
+            found.append((low - start, value))
+        elif low < high:
+            whole = value.whole() if isinstance(value, Made) else value
+            found.append((low - start, memoryview(whole)[low - at : high - at]))
+    return found
 
 
 class ByteRange(NamedTuple):

@@ -19,7 +19,7 @@ from zarrlite.errors import DataError
 from zarrlite.pipeline import BATCH
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.selection import Selection, Shape
-from zarrlite.shards import ABSENT, Entry, ShardIndex
+from zarrlite.shards import ABSENT, Box, Entry, ShardIndex, boxes
 from zarrlite.source import ArraySource, Budget, ByteSource, Held, Slice
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ROWS = 2**21  # bytes of raw inner chunks that are copied at once
 Array = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
-Box = tuple[Any, ...]  # of a grid: a slice along each dimension
 Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
 
 
@@ -200,24 +199,6 @@ def _windows(source: ByteSource, index: ShardIndex, parts: Sequence[slice]) -> I
             raise gone()
         view = memoryview(data)
         yield [None if e is None else view[e[0] - start : e[0] + e[1] - start] for e in entries[part]]
-
-
-def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
-    """The parts of a grid, at most so many places each, that follow each other row-major; and their numbers.
-
-    >>> [numbers for _, numbers in boxes((2, 3), 2)]
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None), slice(5, 6, None)]
-    """
-    parts: list[list[slice]] = []
-    for n in reversed(grid):
-        step = min(n, max(1, most))
-        parts.append([slice(i, min(i + step, n)) for i in range(0, n, step)])
-        most //= n
-    number = 0
-    for box in itertools.product(*reversed(parts)):
-        count = math.prod(along.stop - along.start for along in box)
-        yield box, slice(number, number + count)
-        number += count
 
 
 def gone() -> DataError:

@@ -18,7 +18,8 @@ Rules
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,13 +27,14 @@ import numpy as np
 from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
 from zarrlite.errors import ArgumentError, DataError
-from zarrlite.ranges import Buffer
-from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
+from zarrlite.ranges import Buffer, Made, Pieces
+from zarrlite.shards import ABSENT, ShardFormat, ShardIndex, boxes
 from zarrlite.source import ByteSource
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
 MAX_CHUNKS: Final = 2**20  # of a shard that is written
 MAX_HEADER: Final = 2**31
+PACKED: Final = 2**21  # bytes of chunks that are packed at once
 FEW: Final = 8  # chunks that are looked at one by one
 ORDERS: Final = ("row-major", "column-major", "morton")
 Table = np.ndarray[Any, Any]
@@ -56,6 +58,27 @@ class Writing(NamedTuple):
             raise ArgumentError(f"header must be a number of bytes, not {self.header!r}")
         if self.header and location == "start":
             raise ArgumentError("a header has no room at the start of a shard that begins with its index")
+
+
+class Packed(Made):
+    """Chunks that are stored as they are, one after the other, packed some at a time in memory that is used again."""
+
+    def __init__(self, blocks: Table) -> None:
+        self.blocks = blocks  # indexed by chunk first
+
+    def __len__(self) -> int:
+        return self.blocks.nbytes
+
+    def __iter__(self) -> Iterator[Buffer]:
+        ndim = self.blocks.ndim // 2
+        grid, size = self.blocks.shape[:ndim], math.prod(self.blocks.shape[ndim:])
+        most = max(1, PACKED // (size * self.blocks.itemsize))
+        packed = np.empty(min(most, math.prod(grid)) * size, self.blocks.dtype)
+        for box, numbers in boxes(grid, most):
+            part = packed[: size * (numbers.stop - numbers.start)]
+            source = self.blocks[(*box, ...)]
+            part.reshape(source.shape)[...] = source
+            yield part.view(np.uint8).data
 
 
 class ShardWriter:
@@ -103,7 +126,7 @@ class ShardWriter:
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
         return b"".join((index, *pieces) if form.at_start else (self._header(old), *pieces, index))
 
-    def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> list[Buffer] | None:
+    def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Pieces | None:
         """The same in pieces, most of them runs of the old shard; None: it has gaps, another order, or gets empty."""
         form, present = self.form, index.check()
         lengths = np.where(present, index.table[:, 1], np.uint64(0)).astype(np.int64)
@@ -112,7 +135,7 @@ class ShardWriter:
         starts = ends - lengths
         if self.writing.order != "row-major" or (index.table[:, 0] != starts)[present].any():
             return None
-        pieces: list[Buffer] = []
+        pieces: list[Any] = []
         position = form.index_size if form.at_start else 0
         for i in sorted(changes):
             pieces.append(view[position : starts[i]])
@@ -128,21 +151,15 @@ class ShardWriter:
         stored = self.index(table, form.index_range.of(view))
         return [stored, *pieces] if form.at_start else [*pieces, stored]
 
-    def regular(self, length: int, old: Buffer | None) -> tuple[Table, int]:
-        """The bytes of a shard that has all chunks, of one length, in the order of the index; and where these begin."""
+    def regular(self, blocks: Table, length: int, old: Buffer | None) -> Pieces:
+        """A shard that has all chunks, of one length, as they are, in the order of the index."""
         form, header = self.form, self._header(old)
-        start = form.index_size if form.at_start else len(header)
-        end = start + form.count * length
-        shard = np.empty(end + (0 if form.at_start else form.index_size), np.uint8)
         table = np.empty((form.count, 2), np.uint64)
+        start = form.index_size if form.at_start else len(header)
         table[:, 0] = start + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
         table[:, 1] = length
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
-        at = 0 if form.at_start else end
-        shard[at : at + form.index_size] = np.frombuffer(index, np.uint8)
-        if not form.at_start:
-            shard[:start] = np.frombuffer(header, np.uint8)
-        return shard, start
+        return [index, Packed(blocks)] if form.at_start else [header, Packed(blocks), index]
 
     def _header(self, old: Buffer | None) -> Buffer:
         """What is at the start of the old shard, unless that is a chunk; zeros if there is nothing."""

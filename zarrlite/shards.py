@@ -12,7 +12,9 @@ How shards are written is in shard_writing.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Any, Final
 
@@ -28,6 +30,7 @@ from zarrlite.source import ByteSource, Limit, Slice
 ABSENT: Final = 2**64 - 1
 NEAR: Final = 2**13  # bytes between two entries that cost less to read along than a range of their own
 Entry = tuple[int, int]  # offset, length
+Box = tuple[Any, ...]  # of a grid: a slice along each dimension
 _PAIR: Final = {order: Struct(f"{order}2Q").unpack_from for order in "<>="}
 
 
@@ -41,6 +44,24 @@ def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
     for c, n in zip(coords, shape, strict=True):
         number = number * n + c
     return number
+
+
+def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
+    """The parts of a grid, at most so many places each, that follow each other row-major; and their numbers.
+
+    >>> [numbers for _, numbers in boxes((2, 3), 2)]
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None), slice(5, 6, None)]
+    """
+    parts: list[list[slice]] = []
+    for n in reversed(grid):
+        step = min(n, max(1, most))
+        parts.append([slice(i, min(i + step, n)) for i in range(0, n, step)])
+        most //= n
+    number = 0
+    for box in itertools.product(*reversed(parts)):
+        count = math.prod(along.stop - along.start for along in box)
+        yield box, slice(number, number + count)
+        number += count
 
 
 class ShardIndex:

@@ -150,6 +150,7 @@ class Window(ByteSource):
         self.head = head
         self.tail = tail
         self.partial = source.partial
+        self.lends = source.lends
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         if not self.partial or any(r == ALL for r in ranges):
@@ -181,6 +182,13 @@ class Window(ByteSource):
         if size is None or self.head + stop > self._end(size):
             return super().read_at(start, stop)
         return self.source.read_at(self.head + start, self.head + stop)
+
+    def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
+        size = self.known_size()
+        if size is None:
+            return self.read_one(byte_range)
+        low, high = byte_range.resolve(size)
+        return self.source.borrow(ByteRange(self.head + low, self.head + high))
 
     def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
         size = self.known_size()

@@ -99,7 +99,8 @@ class BytesBytesCodec(Codec):
 
     def encode_pieces(self, data: Pieces, old: Buffer | None) -> Pieces:
         """The same for a value in pieces, perhaps in pieces; override where they stay as they are."""
-        return self.encode(joined(data)) if old is None else self.encode_over(joined(data), old)
+        whole = joined(data) if type(data) is list else data
+        return self.encode(whole) if old is None else self.encode_over(whole, old)  # type: ignore[arg-type]
 
     def view(self, source: ByteSource, limit: Limit) -> ByteSource:
         """The decoded value as a source; override where parts can be read without the whole."""
@@ -198,6 +199,10 @@ class Serializer:
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The bytes of a chunk, which take the place of old ones."""
         return self.codec.encode(array, self.spec)
+
+    def encode_pieces(self, array: Array, old: Buffer | None = None) -> Pieces:
+        """The same, perhaps in pieces; override where one copy is saved by that."""
+        return self.encode(array, old)
 
     def encode_many(self, arrays: Array) -> Sequence[Buffer]:
         """Several chunks along the first axis of an array, each as by `encode`."""

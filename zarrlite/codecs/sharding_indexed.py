@@ -29,9 +29,9 @@ from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
-from zarrlite.shard_reading import ShardSource, boxes, gone, named
+from zarrlite.shard_reading import ShardSource, gone, named
 from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.shards import ABSENT, ShardFormat
+from zarrlite.shards import ABSENT, ShardFormat, boxes
 from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
 
@@ -189,6 +189,9 @@ class ShardSerializer(Serializer):
         return self.spec.filled() if array is None else array
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
+        return joined(self.encode_pieces(array, old))
+
+    def encode_pieces(self, array: Array, old: Buffer | None = None) -> Pieces:
         chunks = self.writer.chunks(old if self.inner.needs_old else None)
         blocks = self.blocks(array)
         if self.inner.raw_dtype is not None and self.codec.order == "row-major":
@@ -215,25 +218,24 @@ class ShardSerializer(Serializer):
                 # a codec may hand on what it got, which the next box overwrites
                 yield None if chunk is None else bytes(chunk)
 
-    def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Buffer:
-        """A shard of inner chunks that are stored as they are: one copy of all, straight into its place."""
-        length = self.inner.encoded_size or 0
-        shard, start = self.writer.regular(length, old)
-        data = shard[start : start + self.format.count * length]
-        data.view(dtype).reshape(blocks.shape)[...] = blocks
-        if not self.spec.write_empty:
-            # the first element tells most chunks apart from those that hold nothing but the fill value
-            first = data.reshape(self.format.count, length)[:, : dtype.itemsize]
-            fill = np.frombuffer(self.spec.fill.astype(dtype).tobytes(), np.uint8)
-            chunks: list[Buffer | None] = []
-            for n in np.flatnonzero((first == fill).all(axis=1)).tolist():
-                chunk = data[n * length : (n + 1) * length]
-                if (chunk.reshape(-1, dtype.itemsize) == fill).all():
-                    chunks = chunks or [data[i * length : (i + 1) * length].data for i in range(self.format.count)]
-                    chunks[n] = None
-            if chunks:
-                return self.writer.join(chunks, old)
-        return shard.data
+    def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Pieces:
+        """A shard of inner chunks that are stored as they are."""
+        if blocks.dtype != dtype:
+            blocks = blocks.astype(dtype)
+        empty = set() if self.spec.write_empty else self._empty(blocks)
+        if not empty:
+            return self.writer.regular(blocks, self.inner.encoded_size or 0, old)
+        packed = np.ascontiguousarray(blocks).reshape(self.format.count, -1).view(np.uint8)
+        return self.writer.join([None if n in empty else chunk.data for n, chunk in enumerate(packed)], old)
+
+    def _empty(self, blocks: Array) -> set[int]:
+        """The inner chunks that hold nothing but the fill value."""
+        corner: Any = (..., *(0,) * len(self.grid))  # whose element tells most of the others apart
+        first = np.ascontiguousarray(blocks[corner]).reshape(-1, 1).view(np.uint8)
+        fill = np.frombuffer(self.spec.fill.astype(blocks.dtype).tobytes(), np.uint8)
+        maybe = np.flatnonzero((first == fill).all(axis=1)).tolist()
+        places: Any = (np.unravel_index(n, self.grid) for n in maybe)
+        return {n for n, place in zip(maybe, places, strict=True) if self.spec.is_fill(blocks[(*place, ...)])}
 
     def blocks(self, array: Array) -> Array:
         """A view of a whole shard that is indexed by inner chunk first."""

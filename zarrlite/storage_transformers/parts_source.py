@@ -49,13 +49,9 @@ class ChunkInParts(Stored):
 
     def read_all(self) -> Buffer | None:
         """All parts; where their sizes are known, each straight to its place."""
-        sizes: dict[str, int] = {}
-        # those without a size last: an index speaks of what is there when it is read
-        for part in sorted(self.store.parts, key=lambda part: part.size is None):
-            size = self._part(self.key + part.key_suffix).known_size()
-            if size is None or part.size not in (None, size):
-                return super().read_all()
-            sizes[part.key_suffix] = size
+        sizes = self._sizes()
+        if sizes is None:
+            return super().read_all()
         memory, position = np.empty(sum(sizes.values()), np.uint8), 0
         for suffix in [part.key_suffix for part in self.store.parts]:
             place = memory[position : position + sizes[suffix]]
@@ -72,6 +68,34 @@ class ChunkInParts(Stored):
         if value is not None and len(value) == stop - start:
             return value
         return self.store.again(self.key, ByteRange(start, stop), [value])
+
+    @property
+    def lends(self) -> bool:  # type: ignore[override]
+        return self.store.main is not None and self._part(self.key + self.store.main).lends
+
+    def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
+        start, stop = byte_range
+        if self.store.main is not None and stop is not None and self.store.head <= start < stop:
+            inside = ByteRange(start - self.store.head, stop - self.store.head)
+            value = self._part(self.key + self.store.main).borrow(inside)
+            if value is not None and len(value) == stop - start:
+                return value
+        return self.read_one(byte_range)
+
+    def known_size(self) -> int | None:
+        sizes = self._sizes()
+        return None if sizes is None else sum(sizes.values())
+
+    def _sizes(self) -> dict[str, int] | None:
+        """The sizes of the parts, by suffix, where all are there, as long as they must be, and known at no cost."""
+        sizes: dict[str, int] = {}
+        # those without a size last: an index speaks of what is there when it is read
+        for part in self.store.in_order:
+            size = self._part(self.key + part.key_suffix).known_size()
+            if size is None or part.size not in (None, size):
+                return None
+            sizes[part.key_suffix] = size
+        return sizes
 
     def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
         first = start - self.store.head

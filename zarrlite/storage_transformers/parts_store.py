@@ -14,10 +14,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zarrlite.errors import ArgumentError, DataError, TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, in_pieces, joined, size_of
+from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, in_pieces, joined, size_of, within
 from zarrlite.source import ByteSource
 from zarrlite.storage_transformers.parts_source import ChunkInParts
 from zarrlite.stores.base import Change, Listing, Store, Update, overwrite
@@ -56,6 +56,7 @@ class PartsStore(Store):
         self.main = self.parts[self._first].key_suffix if len(unsized) == 1 else None
         # bytes of a last part that can be replaced alone
         self.apart = (self.parts[-1].size or 0) if self._last == len(self.parts) - 2 else 0
+        self.in_order = sorted(self.parts, key=lambda part: part.size is None)  # in which they are read
         self._latest = ""  # the key of a chunk: most often the next one that is asked for
         self.quick_reads = store.quick_reads
 
@@ -243,14 +244,14 @@ class PartsStore(Store):
             changed[growing[0]] += new - old
             # from where it ends on, everything moves
             behind = old - sum(sizes[growing[0] + 1 :])
-            tail = overwrite(self.get(key, ByteRange(behind, old)), _within(pieces, behind, new))
-            pieces = [*_within(pieces, 0, behind), (behind, tail)]
+            tail = overwrite(self.get(key, ByteRange(behind, old)), within(pieces, behind, new))
+            pieces = [*within(pieces, 0, behind), (behind, tail)]
         order = sorted(range(len(sizes)), key=lambda i: self.parts[i].size is not None)
         starts = list(itertools.accumulate(changed, initial=0))
         undo: list[tuple[str, int, Buffer]] = []
         try:
             for i in order:
-                part, here = key + self.parts[i].key_suffix, _within(pieces, starts[i], starts[i + 1])
+                part, here = key + self.parts[i].key_suffix, within(pieces, starts[i], starts[i + 1])
                 ranges = [(part, ByteRange(start, start + len(value))) for start, value in here]
                 if i != order[-1]:
                     found = self.store.get_partial_values(ranges)
@@ -267,14 +268,14 @@ class PartsStore(Store):
         elif pieces:
             self.store.set_partial_values((key, start, value) for start, value in pieces)
 
-    def _split(self, value: Pieces) -> list[tuple[str, list[Buffer]]]:
+    def _split(self, value: Pieces) -> list[tuple[str, list[Any]]]:
         """The parts of a value, in the order in which they are written."""
-        starts = itertools.accumulate(map(len, in_pieces(value)), initial=0)
-        pieces = list(zip(starts, in_pieces(value), strict=False))
-        found: list[tuple[Part, list[Buffer]]] = []
+        whole = in_pieces(value)
+        pieces = list(zip(itertools.accumulate(map(len, whole), initial=0), whole, strict=False))
+        found: list[tuple[Part, list[Any]]] = []
         position = 0
         for part, size in zip(self.parts, self._sizes_of(size_of(value)), strict=True):
-            found.append((part, [piece for _, piece in _within(pieces, position, position + size)]))
+            found.append((part, [piece for _, piece in within(pieces, position, position + size)]))
             position += size
         found.sort(key=lambda item: item[0].size is not None)
         return [(part.key_suffix, of_part) for part, of_part in found]
@@ -337,13 +338,3 @@ class PartsStore(Store):
             if key.endswith(part.key_suffix) and self._is_chunk(chunk):
                 return chunk
         return None
-
-
-def _within(pieces: Iterable[tuple[int, Buffer]], start: int, stop: int) -> list[tuple[int, Buffer]]:
-    """What of these pieces falls between two positions, counted from the first."""
-    found: list[tuple[int, Buffer]] = []
-    for at, value in pieces:
-        low, high = max(at, start), min(at + len(value), stop)
-        if low < high:
-            found.append((low - start, memoryview(value)[low - at : high - at]))
-    return found

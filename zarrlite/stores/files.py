@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zarrlite.ranges import Buffer, Pieces
+from zarrlite.ranges import Buffer, Made, Pieces, in_pieces
 from zarrlite.stores.base import flat
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -103,10 +103,11 @@ def write(path: str, value: Pieces, *, fsync: bool) -> None:
     """Write a new file."""
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC, 0o666)
     try:
-        for piece in value if type(value) is list else (value,):
-            view = flat(piece)  # type: ignore[arg-type]
-            while view:
-                view = view[os.write(fd, view) :]
+        for piece in in_pieces(value):
+            for bit in piece if isinstance(piece, Made) else (piece,):
+                view = flat(bit)
+                while view:
+                    view = view[os.write(fd, view) :]
         if fsync:
             os.fsync(fd)
     finally:
