@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 _REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
 BATCH = 2**19  # decoded bytes of small chunks that are handled together
 SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
+LARGE = 2**18  # decoded bytes of a chunk from which on it pays to stop in the middle
 _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
 
@@ -89,6 +90,8 @@ class Pipeline:
         # whether a whole chunk is best read at once and decoded from one end to the other
         self.eager = not self.filters and self.serializer.eager
         self.together = self._together()
+        # whether a part of a chunk is had without decoding it to the end: it is large, and known to be sound
+        self.unrolls = (self.serializer.encoded_size or 0) >= LARGE and any(c.verifies for c, _ in self.decoders[:-1])
         # whether what is written depends on what is overwritten
         self.needs_old = self.serializer.needs_old or any(codec.needs_old for codec, _ in self.compressors)
 
@@ -136,7 +139,7 @@ class Pipeline:
             data = source.read_all()
             if data is None:
                 return None
-            source = Held(self._decode(data))
+            source = self._opened(data)
         else:
             source = self._decompressed(source)
         if budget is not None:
@@ -155,7 +158,7 @@ class Pipeline:
             data = source.read_all()
             if data is None:
                 return None
-            source = Held(self._decode(data))
+            source = self._opened(data)
         elif self.compressors:
             source = self._decompressed(source)
         return self.serializer.element(source, coords)
@@ -167,10 +170,22 @@ class Pipeline:
             return self.spec.filled() if found is None else found
         return self.serializer.decode(self._decode(data))
 
-    def _decode(self, data: Buffer) -> Buffer:
+    def _opened(self, data: Buffer) -> ByteSource:
+        """What the array -> bytes codec reads a part of, of a whole value."""
+        if self.unrolls:
+            codec, limit = self.decoders[-1]
+            data = self._decode(data, self.decoders[:-1])
+            try:
+                found = codec.unroll(data, limit.fixed)
+            except Exception as error:
+                decoding_failed(error, codec.name)
+            return Held(self._decode(data, self.decoders[-1:])) if found is None else found
+        return Held(self._decode(data))
+
+    def _decode(self, data: Buffer, decoders: Sequence[tuple[BytesBytesCodec, Limit]] | None = None) -> Buffer:
         """What the array -> bytes codec gets of a whole value, as a chain of `Decoded` would give it."""
         stored = len(data)  # limits must not multiply from codec to codec
-        for codec, limit in self.decoders:
+        for codec, limit in self.decoders if decoders is None else decoders:
             most = limit.of(stored) if limit.per_byte else limit.fixed
             try:
                 data = codec.decode(data, most)

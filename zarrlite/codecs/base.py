@@ -91,6 +91,15 @@ class BytesBytesCodec(Codec):
         """Several values, each as by `encode`; override as `decode_many`."""
         return [self.encode(value) for value in values]
 
+    verifies: bool = False  # whether `decode` refuses a damaged value, so that what is inside can be trusted
+
+    def unroll(self, data: Buffer, size: int) -> ByteSource | None:
+        """A value that is known to be sound and decodes to `size` bytes, as a source that decodes no more than is read.
+
+        None: there is no such thing.
+        """
+        return None
+
     needs_old: bool = False  # whether `encode_over` looks at the value that is overwritten
 
     def encode_over(self, data: Buffer, old: Buffer | None) -> Buffer:

@@ -28,6 +28,7 @@ class Crc32c(BytesBytesCodec):
     """A checksum that is verified on every read."""
 
     name = "crc32c"
+    verifies = True
 
     def encode(self, data: Buffer) -> bytes:
         return b"".join((data, checksum(data).to_bytes(4, "little")))

@@ -14,13 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
+import numpy as np
 import zstandard
 
 from zarrlite.codecs.base import BytesBytesCodec
 from zarrlite.config import Config, Json
 from zarrlite.errors import TruncatedError
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.registry import register
+from zarrlite.source import ByteSource, decoding_failed
 
 _local = threading.local()
 # A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
@@ -78,6 +80,9 @@ class Zstd(BytesBytesCodec):
                     raise
         return _decode_frames(decompressor, memoryview(data), limit)
 
+    def unroll(self, data: Buffer, size: int) -> ByteSource | None:
+        return _Unrolled(data, size) if zstandard.frame_content_size(data) == size else None
+
     def decode_many(self, values: Sequence[Buffer], limit: int) -> Sequence[Buffer]:
         sizes = [zstandard.frame_content_size(value) for value in values]
         if min(sizes) <= 0 or max(sizes) > limit or limit > _SMALL or not all(map(_is_one_frame, values)):
@@ -86,6 +91,37 @@ class Zstd(BytesBytesCodec):
             list(values), struct.pack(f"={len(sizes)}Q", *sizes), threads=1
         )
         return [memoryview(value) for value in cast("Any", made)]
+
+
+class _Unrolled(ByteSource):
+    """A frame that is decoded as far as it is read."""
+
+    def __init__(self, data: Buffer, size: int) -> None:
+        self._reader = zstandard.ZstdDecompressor().stream_reader(data)  # one of its own: it is read in several steps
+        self._memory = np.empty(size, np.uint8)
+        self._done = 0
+
+    def known_size(self) -> int:
+        return len(self._memory)
+
+    size = known_size
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer]:
+        bounds = [byte_range.resolve(len(self._memory)) for byte_range in ranges]
+        self._decode(max((stop for _, stop in bounds), default=0))
+        return [self._memory[start:stop].data for start, stop in bounds]
+
+    def _decode(self, stop: int) -> None:
+        while self._done < stop:
+            try:
+                made = self._reader.readinto(self._memory[self._done : stop])
+                more = self._reader.read(1) if self._done + made == len(self._memory) else b""
+            except zstandard.ZstdError as error:
+                decoding_failed(error, Zstd.name)
+            if more or not made:
+                wrong = "decodes to more than fits here" if more else "the zstd frame ends too early"
+                raise TruncatedError(wrong, codec=Zstd.name)
+            self._done += made
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:
