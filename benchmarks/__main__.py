@@ -71,9 +71,10 @@ def main(arguments: list[str] | None = None) -> int:
         about = environment(scale, contestants, space.ratios(), load_average)
         for workload in workloads:
             results[workload] = measure(workload, space, contestants, scale.rounds, progress)
+            report = write(Path(options.out), about, results)  # what is there is kept, however the run ends
             progress.done += 1
     progress.clear()
-    print(write(Path(options.out), about, results))
+    print(report)
     faults = failures({workload.name: result for workload, result in results.items()})
     for fault in faults:
         print(fault, file=sys.stderr)
