@@ -569,3 +569,15 @@ def test_values_that_do_not_fit_are_refused(index: Any, values: Any, message: st
     with pytest.raises(ArgumentError) as caught:
         array[index] = values
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("step", [2, 5, 6, 10**6, 2**63, 10**30])
+def test_a_step_can_be_longer_than_anything(step: int) -> None:
+    data = np.arange(30, dtype="u1").reshape(5, 6)
+    for codecs in (["bytes"], ["bytes", "zstd", "crc32c"]):
+        array = zarrlite.create_array("memory://", data=data, chunks=(2, 4), codecs=codecs)
+        rows, columns = slice(1, None, step), slice(2, None, step)
+        for index in ((rows, slice(None)), (rows, columns), (3, columns), (slice(-3, None, step), slice(0, 0, step))):
+            assert np.array_equal(array[index], data[index])
+            array[index] = data[index]
+        assert np.array_equal(array[...], data)

@@ -280,6 +280,21 @@ class Raising(Broken):
         return Held(data)
 
 
+class LastPiece(Broken):
+    def encode_pieces(self, data: Any, old: Buffer | None) -> Any:
+        return data[-1:]
+
+
+class Reversed(Broken):
+    def decode_many(self, values: Sequence[Buffer], limit: int) -> Sequence[Buffer]:
+        return [bytes(value) for value in reversed(values)]
+
+
+class Unrolled(Broken):
+    def unroll(self, data: Buffer, size: int) -> ByteSource:
+        return Window(Held(data), head=min(1, len(data)))
+
+
 @dataclass(frozen=True)
 class Unwritten(Broken):
     level: int = 1
@@ -296,6 +311,9 @@ BROKEN_BYTES = [
     (OnlyBytes(), "test_decoding_undoes_encoding"),
     (WrongSize(), "test_the_encoded_size_is_exact"),
     (TooSmall(), "test_the_largest_encoded_size_holds"),
+    (LastPiece(), "test_pieces_are_encoded_as_the_whole"),
+    (Reversed(), "test_many_are_encoded_and_decoded_as_each"),
+    (Unrolled(), "test_what_is_unrolled_is_what_is_decoded"),
     (BadView(), "test_a_view_reads_ranges_as_slices"),
     (Inventive(), "test_a_missing_value_stays_missing"),
     (Bomb(), "test_a_view_makes_no_more_than_its_limit"),
@@ -671,6 +689,7 @@ BROKEN_STORES = [
     (plain_with(list_dir=lambda self, prefix: ([], [])), "test_listings_agree_with_a_dict"),
     (plain_with(update=lambda self, key, fn: self.memory.set(key, fn(None) or b"")), "test_update"),
     (plain_with(erase=lambda self, key: self.memory.erase(key.strip("/.") or "x")), "test_hostile_keys_are_refused"),
+    (plain_with(patch=lambda self, key, fn: True), "test_patch_overwrites_a_value_after_a_look_at_it"),
 ]
 
 

@@ -185,8 +185,8 @@ def simple(index: Index, shape: Shape) -> Request | None:
     starts, shape, steps = tuple(map(_start, spans)), tuple(map(len, spans)), {*map(_step, spans)}
     if steps == _ONE:
         selection = Selection.box(starts, shape)
-    elif steps and min(steps) > 0:
-        selection = Selection.box(starts, shape, tuple(map(_step, spans)))
+    elif steps and min(steps) > 0:  # a step beyond the end can be of any size, and does not matter
+        selection = Selection.box(starts, shape, tuple([span.step if len(span) > 1 else 1 for span in spans]))
     else:
         return None
     return Request(selection, shape if final is None else final, None, final == ())

@@ -122,6 +122,14 @@ class Selection:
             new.steps = steps
         return new
 
+    @classmethod
+    def _picked(cls, parts: tuple[Part, ...], dims: tuple[tuple[int, ...], ...]) -> Selection:
+        """The same as `Selection(parts, dims)` for what is known not to be plain."""
+        new = cls.__new__(cls)
+        new._parts, new._dims, new.plain = parts, dims, False
+        new.shape = tuple([part.length for part in parts])
+        return new
+
     @property
     def parts(self) -> tuple[Part, ...]:
         if not self._parts:
@@ -215,9 +223,7 @@ class Selection:
             for (chunk, _, _), dims in zip(picks, self.dims, strict=True):
                 for c, d in zip(chunk, dims, strict=True):
                     position[d] = c
-            inside = Selection.__new__(Selection)
-            inside._parts, inside._dims, inside.plain = tuple([p[1] for p in picks]), self.dims, False
-            inside.shape = tuple([p[1].length for p in picks])
+            inside = Selection._picked(tuple([p[1] for p in picks]), self.dims)
             places: list[Any] = [p[2] for p in picks]
             if Points in map(type, places):
                 yield tuple(position), inside, Selection(places)

@@ -59,6 +59,7 @@ def test_erasing_all_under_a_prefix_leaves_the_rest() -> None:
         ("size", ("k",), ("p/k",)),
         ("lock", ("k",), ("p/k",)),
         ("update", ("k", bytes), ("p/k", bytes)),
+        ("patch", ("k", bytes), ("p/k", bytes)),
     ],
 )
 def test_operations_are_forwarded_as_they_are(operation: str, args: tuple, forwarded: tuple) -> None:
@@ -74,6 +75,7 @@ WRITES = {
     "set_many": ([("k", b"")],),
     "set_partial_values": ([("k", 0, b"")],),
     "update": ("k", lambda old: pytest.fail("not to be called")),
+    "patch": ("k", lambda source: pytest.fail("not to be called")),
     "erase": ("k",),
     "erase_values": (["k"],),
     "erase_prefix": ("k/",),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zarrlite.errors import TruncatedError
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource, Stored
 
@@ -52,7 +53,10 @@ class ChunkInParts(Stored):
         sizes = self._sizes()
         if sizes is None:
             return super().read_all()
-        memory, position = np.empty(sum(sizes.values()), np.uint8), 0
+        total = sum(sizes.values())
+        if self.max_size is not None and total > self.max_size:
+            raise TruncatedError(f"has {total} bytes, at most {self.max_size} fit here")
+        memory, position = np.empty(total, np.uint8), 0
         for suffix in [part.key_suffix for part in self.store.parts]:
             place = memory[position : position + sizes[suffix]]
             if place.size and not self._part(self.key + suffix).fill(place, 0):

@@ -141,14 +141,14 @@ def open_single(path: str) -> int | None:
     return None
 
 
-def overwrite(fd: int, pieces: Sequence[tuple[int, Buffer]], *, fsync: bool) -> None:
+def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:
     """Write pieces into a file where they belong, in order; if that fails, put back what was there."""
     length = os.lseek(fd, 0, os.SEEK_END)
     old = [(start, read(fd, start, min(start + len(piece), length))) for start, piece in pieces if start < length]
     try:
         for start, piece in pieces:
-            _write_at(fd, start, flat(piece))
-            if not len(piece) and os.fstat(fd).st_size < start:
+            _write_at(fd, start, piece)
+            if not piece and os.fstat(fd).st_size < start:
                 os.ftruncate(fd, start)  # nothing, behind the end
             if fsync:
                 os.fsync(fd)  # each before the next: an index must not be durable before what it points at

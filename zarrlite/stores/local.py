@@ -184,7 +184,7 @@ class LocalStore(Store):
             try:
                 pieces = fn(source)
                 if pieces is not None:
-                    files.overwrite(fd, pieces, fsync=self.fsync)
+                    files.overwrite(fd, [(start, flat(piece)) for start, piece in pieces], fsync=self.fsync)
             finally:
                 source.close()
         return pieces is not None

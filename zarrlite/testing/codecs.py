@@ -126,6 +126,27 @@ class BytesBytesLaws(CodecLaws):
         for value in self.values:
             assert _length(self.codec.encode(value)) <= self.codec.max_encoded_size(len(value))
 
+    def test_pieces_are_encoded_as_the_whole(self) -> None:
+        for value in self.values:
+            half = len(value) // 2
+            splits: list[list[Buffer]] = [[value], [value[:half], memoryview(value)[half:]], [b"", value]]
+            for pieces in splits:
+                encoded = joined(self.codec.encode_pieces([*pieces], None))
+                assert bytes(self.codec.decode(encoded, len(value))) == value
+
+    def test_many_are_encoded_and_decoded_as_each(self) -> None:
+        for values in (list(self.values), list(self.values[:1]) * 3):
+            longest = max(map(len, values))
+            encoded = [bytes(data) for data in self.codec.encode_many(values)]
+            assert [bytes(value) for value in self.codec.decode_many(encoded, longest)] == values
+
+    def test_what_is_unrolled_is_what_is_decoded(self) -> None:
+        for value in self.values:
+            source = self.codec.unroll(self.codec.encode(value), len(value))
+            for start, stop in RANGES if source is not None else ():
+                assert source is not None
+                assert bytes(source.read_one(ByteRange(start, stop)) or b"") == value[start:stop]
+
     def test_a_view_reads_ranges_as_slices(self) -> None:
         for value in self.values:
             for source in _sources(bytes(self.codec.encode(value))):

@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 
 from zarrlite.errors import KeyRefusedError
 from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.source import ByteSource
 from zarrlite.stores.base import Store
 
 HOSTILE_KEYS = (
@@ -136,6 +138,25 @@ class StoreLaws(ABC):
         store.set("a", b"0123456789")
         store.set_partial_values([("a", 2, b"xy"), ("b/c", 3, b"z"), ("a", 9, b"!!"), ("a", 3, memoryview(b"Y"))])
         assert _read(store) == {"a": b"01xY45678!!", "b/c": b"\0\0\0z"}
+
+    def test_patch_overwrites_a_value_after_a_look_at_it(self) -> None:
+        store = self.make_store()
+        store.set("a/b", b"0123456789")
+        seen: list[Any] = []
+
+        def change(source: ByteSource) -> list[tuple[int, Buffer]]:
+            seen.extend((_content(source.read_one(ByteRange(2, 4))), _content(source.read_all())))
+            return [(2, b"xy"), (8, memoryview(b"89AB")), (4, b"")]
+
+        assert store.patch("a/b", change)
+        assert seen == [b"23", b"0123456789"]
+        assert not store.patch("a/b", lambda source: None)
+        assert not store.patch("none", lambda source: None if source.read_all() is None else [])
+        with contextlib.suppress(ZeroDivisionError):
+            store.patch("a/b", lambda source: 1 // 0)  # type: ignore[arg-type,return-value]
+        assert _read(store) == {"a/b": b"01xy456789AB"}
+        store.set("a/b", b"and it can be written again")
+        assert _content(store.get("a/b")) == b"and it can be written again"
 
     # Erasing
 

@@ -1,0 +1,308 @@
+"""Every way to read a source gives what a slice of the value gives, or says that it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import shard_writing
+from zarrlite.codecs import Bytes, ShardingIndexed
+from zarrlite.creation import array_metadata
+from zarrlite.errors import DataError, TruncatedError
+from zarrlite.ranges import ALL, ByteRange, Made, in_pieces, joined, size_of, within
+from zarrlite.source import ByteSource, Held, Slice, Window
+from zarrlite.storage_transformers import ConcatParts, Part
+from zarrlite.stores import LocalStore, MemoryStore, Store
+
+VALUE = b"0123456789abcdef"
+KEY = "c/0"
+RANGES = [(0, 16), (0, 0), (3, 9), (15, 16), (10, 30), (16, 16), (20, 30)]
+Maker = Callable[[Store, bytes | None], ByteSource]
+
+
+def stored(store: Store, value: bytes | None) -> ByteSource:
+    if value is not None:
+        store.set(KEY, value)
+    return store.source(KEY)
+
+
+def sliced(store: Store, value: bytes | None) -> ByteSource:
+    return Slice(stored(store, None if value is None else b"<<" + value + b">>"), 2, len(VALUE))
+
+
+def windowed(store: Store, value: bytes | None) -> ByteSource:
+    return Window(stored(store, None if value is None else b"<<" + value + b">>>"), 2, 3, "pad")
+
+
+def parted(*parts: Part) -> Maker:
+    def make(store: Store, value: bytes | None) -> ByteSource:
+        wrapped = ConcatParts(parts).wrap(store, array_metadata((4,), "u1", chunks=(1,)))
+        return stored(wrapped, value)
+
+    return make
+
+
+def padded_in_parts(store: Store, value: bytes | None) -> ByteSource:
+    make = parted(Part(".h", 1), Part(""), Part(".i", 4))
+    return Window(make(store, None if value is None else b"<" + value + b">>>>>"), 1, 5, "pad")
+
+
+KINDS: dict[str, Maker] = {
+    "stored": stored,
+    "slice": sliced,
+    "window": windowed,
+    "index apart": parted(Part(""), Part(".i", 5)),
+    "header and index": parted(Part(".h", 3), Part(""), Part(".i", 5)),
+    "all sized": parted(Part(".a", 7), Part(".b", 9)),
+    "padding in parts": padded_in_parts,
+}
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return LocalStore(tmp_path / "store") if request.param == "local" else MemoryStore()
+
+
+@pytest.fixture(params=KINDS)
+def make(request: pytest.FixtureRequest) -> Maker:
+    return KINDS[request.param]
+
+
+def content(data: Any) -> Any:
+    return None if data is None else bytes(data)
+
+
+@pytest.mark.parametrize(("start", "stop"), RANGES)
+def test_all_ways_agree(store: Store, make: Maker, start: int, stop: int) -> None:
+    for first in ("read_at", "borrow", "read_one", "known_size", "fill", "read_all"):  # whatever opens it
+        source = make(store, VALUE)
+        try:
+            {
+                "read_at": lambda source=source: source.read_at(start, stop),
+                "borrow": lambda source=source: source.borrow(),
+                "read_one": lambda source=source: source.read_one(ByteRange(-5)),
+                "known_size": lambda source=source: source.known_size(),
+                "fill": lambda source=source: source.fill(np.empty(2, "u1"), 0),
+                "read_all": lambda source=source: source.read_all(),
+            }[first]()
+            expected = VALUE[start:stop]
+            assert content(source.read_at(start, stop)) == expected
+            assert content(source.borrow(ByteRange(start, stop))) == expected
+            assert content(source.read_one(ByteRange(start, stop))) == expected
+            assert content(source.read_one(ByteRange(-5))) == VALUE[-5:]
+            assert [content(part) for part in source.read([ByteRange(start, stop), ALL]) or ()] == [expected, VALUE]
+            assert content(source.borrow()) == content(source.read_all()) == VALUE
+            assert source.known_size() in (None, len(VALUE))
+            assert source.size() == len(VALUE)
+        finally:
+            source.close()
+
+
+@pytest.mark.parametrize(("start", "stop"), RANGES)
+def test_memory_is_filled_with_what_is_there_or_not_at_all(store: Store, make: Maker, start: int, stop: int) -> None:
+    source = make(store, VALUE)
+    memory = np.zeros(stop - start, "u1")
+    if source.fill(memory, start):
+        assert memory.tobytes() == VALUE[start:stop]
+        assert len(VALUE[start:stop]) == stop - start
+    source.close()
+
+
+def test_files_fill_memory(tmp_path: Path) -> None:
+    for name, make in KINDS.items():
+        source = make(LocalStore(tmp_path / name), VALUE)
+        memory = np.zeros(4, "u1")
+        if name != "all sized":  # which has no part that could be the one
+            assert source.fill(memory, 5), name
+            assert memory.tobytes() == VALUE[5:9]
+        source.close()
+
+
+def test_what_is_missing_is_missing_in_every_way(store: Store, make: Maker) -> None:
+    source = make(store, None)
+    for found in (
+        source.read_at(1, 3),
+        source.borrow(),
+        source.read_one(ByteRange(-5)),
+        source.read_all(),
+        source.read([ByteRange(0, 2), ByteRange(4, 5)]),
+    ):
+        assert found is None
+    assert not source.fill(np.empty(3, "u1"), 0)
+    source.close()
+
+
+def test_a_value_that_is_cut_is_noticed(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    source = sliced(store, VALUE)
+    store.set(KEY, b"<<" + VALUE[:5])
+    memory = np.empty(8, "u1")
+    assert not source.fill(memory, 0)
+    with pytest.raises(TruncatedError, match="missing at offset"):
+        source.read_at(0, 8)
+    source.close()
+
+
+@pytest.mark.parametrize("damage", ["main", "index", "longer"])
+def test_parts_that_do_not_fit_are_refused_in_every_way(store: Store, damage: str) -> None:
+    parted(Part(""), Part(".i", 5))(store, VALUE).close()
+    if damage == "longer":
+        store.set(KEY + ".i", b"123456")
+    else:
+        store.erase(KEY + (".i" if damage == "index" else ""))
+    source = parted(Part(""), Part(".i", 5))(store, None)
+    assert source.known_size() is None
+    for read in (source.read_all, source.borrow, source.size):
+        with pytest.raises(DataError, match="part"):
+            read()
+    source.close()
+
+
+def test_parts_that_are_too_long_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    source = parted(Part(""), Part(".i", 5))(LocalStore(tmp_path), VALUE)
+    source.max_size = len(VALUE)
+    assert source.read_all() == VALUE
+    with (tmp_path / KEY).open("r+b") as file:
+        file.truncate(2**40)
+    source.close()
+    source = parted(Part(""), Part(".i", 5))(LocalStore(tmp_path), None)
+    source.max_size = len(VALUE)
+    with pytest.raises(TruncatedError, match="at most 16 fit"):
+        source.read_all()
+    source.close()
+
+
+def test_a_part_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below, opened = LocalStore(tmp_path), []
+    source = parted(Part(""), Part(".i", 5))(below, VALUE)
+    original = LocalStore._open
+    monkeypatch.setattr(LocalStore, "_open", lambda self, key: opened.append(key) or original(self, key))
+    for _ in range(3):
+        assert source.read_one(ByteRange(-5)) == VALUE[-5:]
+        assert source.read_at(2, 4) == VALUE[2:4]
+        assert bytes(source.borrow(ByteRange(2, 4)) or b"") == VALUE[2:4]
+    assert sorted(opened) == [KEY, KEY + ".i"]
+    source.close()
+
+
+# values in pieces
+
+
+class Letters(Made):
+    def __len__(self) -> int:
+        return 6
+
+    def __iter__(self) -> Any:
+        memory = bytearray(2)
+        for pair in (b"ab", b"cd", b"ef"):
+            memory[:] = pair  # lent until the next
+            yield memory
+
+
+def test_pieces_are_joined() -> None:
+    for value, expected in (
+        (b"0123", b"0123"),
+        ([b"01", memoryview(b"23")], b"0123"),
+        ([b"0", Letters(), b"1"], b"0abcdef1"),
+        ([], b""),
+    ):
+        assert bytes(joined(value)) == expected
+        assert size_of(value) == len(expected)
+        assert bytes(joined(in_pieces(value))) == expected
+    assert joined(None) is None
+
+
+def test_what_lies_within_is_cut_out_of_pieces() -> None:
+    pieces = [(0, b"0123"), (4, Letters()), (10, b"45")]
+    whole = b"0123abcdef45"
+    for start in range(13):
+        for stop in range(start, 13):
+            found = within(pieces, start, stop)
+            assert bytes(joined([piece for _, piece in found])) == whole[start:stop]
+            assert all(whole[start + at : start + at + len(piece)] == joined([piece]) for at, piece in found)
+    assert within(pieces, 4, 10)[0][1] is pieces[1][1]  # whole: as it is
+
+
+def test_a_value_in_pieces_is_stored_whole(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.update_many([("a/b", [b"0", Letters(), b"1"]), ("a/c", [])])  # the directory is missing at first
+    store.update("d", lambda old: [Letters(), Letters()])
+    assert {key: store.get(key) for key in store.list()} == {"a/b": b"0abcdef1", "a/c": b"", "d": b"abcdef" * 2}
+
+
+# elements that are read straight to where they are wanted
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<u2", ">u2", "f8", ">f8", "c16", "bool", "M8[s]"])
+@pytest.mark.parametrize("shards", [None, (8, 6)])
+def test_chunks_are_read_as_they_are_stored(tmp_path: Path, dtype: str, shards: Any) -> None:
+    data = (np.arange(48).reshape(8, 6) % 2).astype(dtype)
+    for endian in ("little", "big"):
+        codecs: list[Any] = [Bytes(endian)]
+        if shards:
+            codecs = [ShardingIndexed((4, 3), tuple(codecs))]
+        array = zarrlite.create_array(
+            tmp_path / endian, data=data, chunks=shards or (4, 3), codecs=codecs, write_empty_chunks=True
+        )
+        for index in ((slice(4, 8), slice(0, 3)), (slice(0, 4), slice(3, 6)), (slice(4, 8), slice(None)), ...):
+            found = array[index]
+            assert np.array_equal(found, data[index])
+            found[...] = found[0, 0]  # it is ours
+
+
+def test_a_chunk_of_another_size_is_not_read_as_if_it_were_right(tmp_path: Path) -> None:
+    array = zarrlite.create_array(tmp_path, data=np.ones((4, 4), "<f8"), chunks=(4, 4), codecs=[Bytes()])
+    for size in (0, 127, 129):
+        (tmp_path / "c/0/0").write_bytes(bytes(size))
+        with pytest.raises(TruncatedError, match="c/0/0"):
+            array[...]
+        with pytest.raises(TruncatedError, match="c/0/0"):
+            array[0, 0]
+
+
+def test_held_values_are_borrowed_as_they_are() -> None:
+    assert Held(VALUE).borrow(ByteRange(2, 4)) == VALUE[2:4]
+    assert not Held(VALUE).fill(np.empty(2, "u1"), 0)
+
+
+# shards on their way to the store
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("empty", [0, 1, 3, 12])
+@pytest.mark.parametrize("dtype", ["<u2", ">f4"])
+def test_a_shard_is_the_same_in_pieces_and_whole(tmp_path: Path, location: str, empty: int, dtype: str) -> None:
+    data = np.arange(1, 12 * 15 + 1).reshape(12, 15).astype(dtype)
+    blocks = data.reshape(4, 3, 3, 5).transpose(0, 2, 1, 3)
+    for n in range(empty):
+        blocks[n // 3, n % 3] = 0
+    shard = ShardingIndexed((3, 5), (Bytes("big"),), index_location=location)
+    padding = {"name": "pad", "configuration": {"location": "start", "nbytes": 7}}
+    index = {"name": "concat-parts", "configuration": {"parts": [{"key_suffix": ".h", "size": 9}, {"key_suffix": ""}]}}
+    values: list[Any] = []
+    for store in (LocalStore(tmp_path / "store"), MemoryStore()):
+        for codecs, transformers in (([shard], None), ([shard, padding], None), ([shard, padding], [index])):
+            array = zarrlite.create_array(
+                store, data=data, chunks=(12, 15), codecs=codecs, storage_transformers=transformers, overwrite=True
+            )
+            assert np.array_equal(array[...], data)
+            array[3:5, 4:9] = 7
+            values.append({key: bytes(store.get(key) or b"") for key in store.list() if key != "zarr.json"})
+            changed = data.copy()
+            changed[3:5, 4:9] = 7
+            assert np.array_equal(zarrlite.open_array(store, mode="r")[...], changed)
+    assert values[:3] == values[3:]
+
+
+def test_a_large_shard_is_packed_some_chunks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_writing, "PACKED", 100)
+    data = np.arange(1, 24 * 35 * 4 + 1, dtype="<u2").reshape(4, 24, 35)
+    codecs = [ShardingIndexed((2, 4, 5), (Bytes(),))]
+    array = zarrlite.create_array(tmp_path / "a", data=data, chunks=(4, 24, 35), codecs=codecs)
+    assert np.array_equal(array[...], data)
+    assert max(len(bit) for bit in shard_writing.Packed(np.ones((3, 3, 5, 5), "u1"))) <= 100
