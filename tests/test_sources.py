@@ -180,8 +180,8 @@ def test_parts_that_are_too_long_are_refused_before_they_are_read(tmp_path: Path
 def test_a_part_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     below, opened = LocalStore(tmp_path), []
     source = parted(Part(""), Part(".i", 5))(below, VALUE)
-    original = LocalStore._open
-    monkeypatch.setattr(LocalStore, "_open", lambda self, key: opened.append(key) or original(self, key))
+    original = LocalStore.open_file
+    monkeypatch.setattr(LocalStore, "open_file", lambda self, key: opened.append(key) or original(self, key))
     for _ in range(3):
         assert source.read_one(ByteRange(-5)) == VALUE[-5:]
         assert source.read_at(2, 4) == VALUE[2:4]

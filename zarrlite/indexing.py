@@ -9,9 +9,9 @@ Rules
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from operator import add, attrgetter, ge, getitem
+from operator import index as to_integer
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ class _Axis(NamedTuple):
 
 
 def _integer(value: Any, length: int, dim: int) -> _Axis:
-    i = operator.index(value)
+    i = to_integer(value)
     if not -length <= i < length:
         raise SelectionError(f"index {i} is out of bounds for dimension {dim} of length {length}")
     return _Axis(Span(i % length, 1), dropped=True)
@@ -178,9 +178,8 @@ def simple(index: Index, shape: Shape) -> Request | None:
         spans: list[Any] = list(map(getitem, map(range, shape), items))
     except (IndexError, TypeError, ValueError):  # which `basic` says more about
         return None
-    final = None
-    if kinds != _SLICES:
-        final = tuple([len(span) for span in spans if type(span) is range])
+    final = None if kinds == _SLICES else tuple([len(span) for span in spans if type(span) is range])
+    if final is not None:
         spans = [range(span, span + 1) if type(span) is int else span for span in spans]
     starts, shape, steps = tuple(map(_start, spans)), tuple(map(len, spans)), {*map(_step, spans)}
     if steps == _ONE:
@@ -213,9 +212,7 @@ def basic(index: Index, shape: Shape) -> Request:
 
 
 def _flips(backwards: Sequence[bool]) -> tuple[slice, ...] | None:
-    if not any(backwards):
-        return None
-    return tuple(slice(None, None, -1) if b else slice(None) for b in backwards)
+    return tuple(slice(None, None, -1) if b else slice(None) for b in backwards) if any(backwards) else None
 
 
 def _advanced(items: list[Any], shape: Shape, *, force_front: bool) -> Request:

@@ -18,13 +18,14 @@ import stat
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
+from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError
 from zarrlite.ranges import ALL, Buffer, ByteRange, joined
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import atomic, files
 from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_prefix, flat
-from zarrlite.stores.failures import failure, failures
+from zarrlite.stores.failures import failures
 from zarrlite.stores.filelock import PathLock, hold, prune, remove_directory
+from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_temporary
 
 
@@ -94,7 +95,8 @@ class LocalStore(Store):
         finally:
             source.close()
 
-    def _open(self, key: str) -> int | None:
+    def open_file(self, key: str) -> int | None:
+        """A descriptor of a value, to be read; None: there is none."""
         path = self._root.path(key)
         if files.TEMPORARY in key and is_temporary(key):
             return None
@@ -274,99 +276,6 @@ class _Lock(hold):
     def __enter__(self) -> PathLock:
         with failures("locked", self._key):
             return super().__enter__()
-
-
-class OpenFile(Stored):
-    """A value read in parts from one open file: all of them are of the same value, whatever replaces it meanwhile."""
-
-    store: LocalStore
-    sized = True
-    _opened = False
-    _fd = -1  # there is none
-    _size: int | None = None  # once it is open: what is appended later belongs to another state of the value
-
-    def __init__(self, store: LocalStore, key: str) -> None:
-        self.store = store
-        self.key = key
-
-    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        found: list[Any] = [self.read_one(byte_range) for byte_range in ranges]
-        return None if None in found else found
-
-    def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        size = self._size if self._opened else self.known_size()
-        return None if size is None else self.read_at(*byte_range.resolve(size))
-
-    def read_at(self, start: int, stop: int) -> Buffer | None:
-        size = self._size if self._opened else self.known_size()
-        if size is None:
-            return None
-        if self.max_size is not None and size > self.max_size:
-            raise TruncatedError(f"has {size} bytes, at most {self.max_size} fit here")
-        if stop > size:
-            start, stop = ByteRange(start, stop).resolve(size)
-        try:
-            data = files.pread(self._fd, stop - start, start)
-            return data if len(data) == stop - start else files.read(self._fd, start, stop)
-        except IsADirectoryError:  # whose size some file systems tell
-            return None
-        except OSError as error:
-            raise failure(error, "read", self.key) from error
-
-    def fill(self, memory: Any, start: int) -> bool:
-        size = self._size if self._opened else self.known_size()
-        if size is None or not files.MOST_BORROWED or (self.max_size is not None and size > self.max_size):
-            return False
-        try:
-            found = os.preadv(self._fd, (memory,), start)
-        except OSError:
-            return False
-        return found == int(memory.nbytes)
-
-    read_all = ByteSource.read_all
-
-    lends = files.MOST_BORROWED > 0
-    _lent: memoryview | None = None  # until it is closed
-
-    def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
-        size = self.known_size()
-        if not size or (self.max_size is not None and size > self.max_size):
-            return self.read_one(byte_range)
-        start, stop = byte_range.resolve(size)
-        if not 0 < stop - start <= files.MOST_BORROWED:
-            return self.read_one(byte_range)
-        try:
-            if self._lent is None or len(self._lent) < stop - start:
-                self._lent = files.take(stop - start)
-            return files.fill(self._lent, self._fd, start, stop)
-        except IsADirectoryError:
-            return None
-        except OSError as error:
-            raise failure(error, "read", self.key) from error
-
-    def known_size(self) -> int | None:
-        if not self._opened:
-            try:
-                fd = self.store._open(self.key)
-                self._opened = True
-                if fd is not None:
-                    self.adopt(fd)
-            except OSError as error:
-                raise error if isinstance(error, StoreError) else failure(error, "read", self.key) from error
-        return self._size
-
-    def adopt(self, fd: int) -> None:
-        """Read from a file that is open already, and close it in the end."""
-        self._fd, self._opened = fd, True
-        self._size = files.size(fd)
-
-    def close(self) -> None:
-        fd, self._fd, self._opened = self._fd, -1, False
-        if self._lent is not None:
-            files.give(self._lent)
-            self._lent = None
-        if fd >= 0:
-            os.close(fd)
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
