@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import zarrlite
 from zarrlite import registry
 from zarrlite.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys, V2Keys
 from zarrlite.codecs import (
@@ -710,3 +715,17 @@ def test_a_broken_store_breaks_the_law(make: Callable[[], Store], law: str) -> N
 def test_laws_without_a_store_say_so() -> None:
     with pytest.raises(TypeError, match="abstract method make_store"):
         StoreLaws()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("module", ["zarrlite.testing", "zarrlite.testing.stores"])
+def test_laws_that_could_not_fail_are_refused(module: str) -> None:
+    done = subprocess.run([sys.executable, "-O", "-c", f"import {module}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "run them without -O" in done.stderr
+
+
+def test_the_library_itself_needs_no_assertions() -> None:
+    root = Path(zarrlite.__file__).parent
+    sources = (path for path in root.rglob("*.py") if path.relative_to(root).parts[0] != "testing")
+    trees = ((path.name, ast.walk(ast.parse(path.read_text("utf-8")))) for path in sources)
+    assert [name for name, nodes in trees if any(isinstance(node, ast.Assert) for node in nodes)] == []
