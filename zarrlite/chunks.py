@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator
+from operator import mul
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -54,7 +55,7 @@ class Chunks:
         self.metadata = metadata
         self.options = options
         self.grid = metadata.chunk_grid
-        self._encode_key = metadata.chunk_key_encoding.encode
+        self._encode_key = metadata.chunk_key_encoding.bound(len(metadata.shape))
         self.store = base
         # "Array -> first -> ... -> last -> Store": the last one of the list stands on the store itself
         for transformer in reversed(metadata.storage_transformers or ()):
@@ -133,6 +134,11 @@ class Chunks:
         chunk, inside = self.grid.locate(coords)
         key = self._encode_key(chunk)
         pipeline = self._pipeline or self.pipeline(chunk)
+        if pipeline.raw_dtype is not None:  # whose place is known: what is not right there is looked at again below
+            itemsize = pipeline.raw_dtype.itemsize
+            data = self.store.peek(key, sum(map(mul, inside, pipeline.strides)), itemsize, pipeline.nbytes)
+            if data is not None and len(data) == itemsize:
+                return np.frombuffer(data, pipeline.raw_dtype)[0]
         source = self.store.source(key)
         source.max_size = pipeline.max_size
         try:

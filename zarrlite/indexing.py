@@ -10,8 +10,8 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import add, attrgetter, ge, getitem
 from operator import index as to_integer
+from operator import mod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,6 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selection import Array, Part, Points, Selection, Shape, Span
 
 Index = Any
-_INTEGERS, _SLICES, _SIMPLE, _ONE = {int}, {slice}, {int, slice}, {1}
-_start, _step = attrgetter("start"), attrgetter("step")
 
 
 class Request(NamedTuple):
@@ -160,35 +158,44 @@ def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
 
 def element(index: Index, shape: Shape) -> Shape | None:
     """The coordinates of a single element, if that is what is meant by integers and nothing else."""
-    items = index if type(index) is tuple else (index,)
-    if len(items) != len(shape) or {*map(type, items)} != _INTEGERS:
+    items: Shape = index if type(index) is tuple else (index,)
+    if len(items) != len(shape):
         return None
-    if min(items) < 0:
-        items = tuple(map(add, items, [n if i < 0 else 0 for i, n in zip(items, shape, strict=True)]))
-    return None if any(map(ge, items, shape)) or min(items) < 0 else items
+    for dim, i in enumerate(items):
+        if type(i) is not int:
+            return None
+        if not 0 <= i < shape[dim]:
+            break
+    else:
+        return items
+    counted_back = all(type(i) is int and -n <= i < n for i, n in zip(items, shape, strict=True))
+    return tuple(map(mod, items, shape)) if counted_back else None
 
 
 def simple(index: Index, shape: Shape) -> Request | None:
-    """What `basic` makes of integers and forward slices, one for each dimension, in fewer steps; None: else."""
+    """What `basic` makes of integers and slices without steps, counted from the start, in fewer steps; None: else."""
     items = index if type(index) is tuple else (index,)
-    kinds = {*map(type, items)}
-    if len(items) != len(shape) or not kinds <= _SIMPLE:
+    if len(items) != len(shape):
         return None
-    try:
-        spans: list[Any] = list(map(getitem, map(range, shape), items))
-    except (IndexError, TypeError, ValueError):  # which `basic` says more about
-        return None
-    final = None if kinds == _SLICES else tuple([len(span) for span in spans if type(span) is range])
-    if final is not None:
-        spans = [range(span, span + 1) if type(span) is int else span for span in spans]
-    starts, shape, steps = tuple(map(_start, spans)), tuple(map(len, spans)), {*map(_step, spans)}
-    if steps == _ONE:
-        selection = Selection.box(starts, shape)
-    elif steps and min(steps) > 0:  # a step beyond the end can be of any size, and does not matter
-        selection = Selection.box(starts, shape, tuple([span.step if len(span) > 1 else 1 for span in spans]))
-    else:
-        return None
-    return Request(selection, shape if final is None else final, None, final == ())
+    starts, lengths, final = [], [], []
+    for dim, item in enumerate(items):
+        n = shape[dim]
+        if type(item) is slice and item.step is None:
+            start = 0 if item.start is None else item.start
+            stop = n if item.stop is None else item.stop
+            if type(start) is not int or type(stop) is not int or not 0 <= start <= stop:
+                return None
+            if stop > n:
+                start, stop = min(start, n), n
+            final.append(stop - start)
+            lengths.append(stop - start)
+        elif type(item) is int and 0 <= item < n:
+            start = item
+            lengths.append(1)
+        else:
+            return None
+        starts.append(start)
+    return Request(Selection.box(tuple(starts), tuple(lengths)), tuple(final), None, not final)
 
 
 def basic(index: Index, shape: Shape) -> Request:

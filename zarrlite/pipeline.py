@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from zarrlite import registry
-from zarrlite.codecs.base import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec, Piece
+from zarrlite.codecs.base import (
+    ArrayArrayCodec,
+    ArrayBytesCodec,
+    ArraySpec,
+    BytesBytesCodec,
+    Codec,
+    Piece,
+    row_major_strides,
+)
 from zarrlite.config import Context, Json
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extension import Extension, Ignored
@@ -85,6 +93,7 @@ class Pipeline:
         self.decoders = self.compressors[::-1]
         # of elements that are stored as they are and nothing else; None: there is more to it
         self.raw_dtype = None if self.filters or self.compressors else self.serializer.raw_dtype
+        self.strides = row_major_strides(self.spec.shape, self.spec.dtype.itemsize)  # of these
         # whether a codec knows nothing but whole values, so that there is no use in reading parts
         self.whole = any(type(codec).view is BytesBytesCodec.view for codec, _ in self.compressors)
         # whether a whole chunk is best read at once and decoded from one end to the other

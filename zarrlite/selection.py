@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from operator import add, floordiv, gt, mod, mul
+from operator import add, mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,14 +259,19 @@ class Selection:
 
     def only_chunk(self, chunk_shape: Shape) -> tuple[Shape, Selection] | None:
         """The chunk that slices lie in, and the selection inside of it, if it is a single one: the common case."""
-        shape = self.shape
+        shape, starts = self.shape, self.starts
         if not self.plain or 0 in shape:
             return None
-        inside = tuple(map(mod, self.starts, chunk_shape))
         reach = shape if self.steps is None else [(n - 1) * step + 1 for n, step in zip(shape, self.steps, strict=True)]
-        if any(map(gt, map(add, inside, reach), chunk_shape)):
-            return None
-        return tuple(map(floordiv, self.starts, chunk_shape)), Selection.box(inside, shape, self.steps)
+        chunk, inside = [], []
+        for dim, n in enumerate(chunk_shape):
+            start = starts[dim]
+            first = start % n
+            if first + reach[dim] > n:
+                return None
+            chunk.append(start // n)
+            inside.append(first)
+        return tuple(chunk), Selection.box(tuple(inside), shape, self.steps)
 
     @staticmethod
     def _along(part: Part, dims: tuple[int, ...], chunk_shape: Shape) -> Iterator[tuple[Shape, Any, Any]]:

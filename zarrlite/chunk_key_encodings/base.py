@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from zarrlite.extension import Extension
@@ -20,6 +21,10 @@ class ChunkKeyEncoding(Extension):
     @abstractmethod
     def encode(self, coords: Shape) -> str:
         """The key of a chunk."""
+
+    def bound(self, ndim: int) -> Callable[[Shape], str]:
+        """What makes the keys of an array of so many dimensions; override where some of it can be prepared."""
+        return self.encode
 
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Shape | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,13 +25,11 @@ class DefaultKeys(ChunkKeyEncoding):
         return cls(config.string("separator", ("/", "."), default="/"))
 
     def encode(self, coords: Shape) -> str:
-        return _template(self.separator, len(coords)) % coords
+        return self.bound(len(coords))(coords)
+
+    def bound(self, ndim: int) -> Callable[[Shape], str]:
+        return ("c" + f"{self.separator}%d" * ndim).__mod__
 
     def decode(self, key: str, ndim: int) -> Shape | None:
         first, *rest = key.split(self.separator)
         return parse_coords(rest, ndim) if first == "c" else None
-
-
-@functools.cache
-def _template(separator: str, ndim: int) -> str:
-    return "c" + f"{separator}%d" * ndim

@@ -292,3 +292,12 @@ def _decoded(codec: ArrayArrayCodec | ArrayBytesCodec, encoded: Any, spec: Array
 def byte_order_of(codecs: Sequence[Extension]) -> str:
     """Of multi-byte elements as a chain stores them."""
     return next((codec.byte_order for codec in codecs if isinstance(codec, ArrayBytesCodec)), "little")
+
+
+def row_major_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Bytes between neighbours along each dimension, row-major."""
+    strides = []
+    for n in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= n
+    return tuple(reversed(strides))

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
+from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer, row_major_strides
 from zarrlite.config import MAX_LENGTH, Config
 from zarrlite.errors import DataError, MetadataError, TruncatedError
 from zarrlite.ranges import Buffer, ByteRange
@@ -80,7 +80,7 @@ class RawSerializer(Serializer):
     def __init__(self, codec: Bytes, spec: ArraySpec) -> None:
         super().__init__(codec, spec)
         self.dtype = codec.stored_dtype(spec)
-        self.strides = _strides(spec.shape, self.dtype.itemsize)
+        self.strides = row_major_strides(spec.shape, self.dtype.itemsize)
         self.plain = self.dtype.kind in "iufc"  # numbers, of which every pattern of bits is one
         self.raw_dtype = self.dtype if self.plain else None
 
@@ -237,12 +237,3 @@ class _RawElements(ArraySource):
 
 def _wrong_size(size: int, shape: tuple[int, ...], expected: int | None) -> str:
     return f"has {size} bytes, a chunk of shape {shape} has {expected}"
-
-
-def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Bytes between neighbours along each dimension, row-major."""
-    strides = []
-    for n in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= n
-    return tuple(reversed(strides))

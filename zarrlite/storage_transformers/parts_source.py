@@ -23,17 +23,48 @@ class ChunkInParts(Stored):
     """A chunk that is read in several steps."""
 
     store: PartsStore
+    _known = False  # whether it was tried to know the places
+    _places: list[tuple[int, int, ByteSource]] | None = None  # where parts begin and end in the chunk, if that is known
 
     def __init__(self, store: PartsStore, key: str) -> None:
         super().__init__(store, key)
         self.apart = store.apart
         self._parts: dict[str, ByteSource] = {}
 
-    def _part(self, key: str) -> ByteSource:
-        found = self._parts.get(key)
+    def _part(self, suffix: str) -> ByteSource:
+        found = self._parts.get(suffix)
         if found is None:
-            found = self._parts[key] = self.store.store.source(key)
+            found = self._parts[suffix] = self.store.store.source(self.key + suffix)
         return found
+
+    def _placed(self) -> list[tuple[int, int, ByteSource]] | None:
+        """The parts in their places, where all are there, as long as they must be, and known at no cost."""
+        if not self._known:
+            self._known = True
+            sizes = {}
+            # those without a size last: an index speaks of what is there when it is read
+            for suffix, wanted in self.store.in_order:
+                size = sizes[suffix] = self._part(suffix).known_size()
+                if size is None or (wanted is not None and size != wanted):
+                    return None
+            self._places, end = [], 0
+            for suffix, _ in self.store.parts:
+                start, end = end, end + (sizes[suffix] or 0)
+                self._places.append((start, end, self._parts[suffix]))
+        return self._places
+
+    def _holding(self, start: int, stop: int) -> tuple[ByteSource, int] | None:
+        """The part that all of a range lies in, and how far that is from the start; None: there is none, or no telling.
+
+        A range that most likely lies in the part without a size is asked for there.
+        """
+        if self._known and self._places is not None:
+            for first, end, part in self._places:
+                if first <= start and stop <= end:
+                    return part, first
+        elif self.store.main is not None and self.store.head <= start:
+            return self._part(self.store.main), self.store.head
+        return None
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
         if self.apart and byte_range == (-self.apart, None):  # as an index is read
@@ -43,70 +74,58 @@ class ChunkInParts(Stored):
         if len(wanted) != 1:
             return super().read_one(byte_range)
         part, inside, length = wanted[0]
-        value = self._part(part).read_one(inside)
+        value = self._part(part[len(self.key) :]).read_one(inside)
         if value is not None and length in (None, len(value)):
             return value
         return self.store.again(self.key, byte_range, [value])
 
     def read_all(self) -> Buffer | None:
         """All parts; where their sizes are known, each straight to its place."""
-        sizes = self._sizes()
-        if sizes is None:
+        places = self._placed()
+        if places is None:
             return super().read_all()
-        total = sum(sizes.values())
+        total = places[-1][1]
         if self.max_size is not None and total > self.max_size:
             raise TruncatedError(f"has {total} bytes, at most {self.max_size} fit here")
-        memory, position = np.empty(total, np.uint8), 0
-        for suffix in [part.key_suffix for part in self.store.parts]:
-            place = memory[position : position + sizes[suffix]]
-            if place.size and not self._part(self.key + suffix).fill(place, 0):
+        memory = np.empty(total, np.uint8)
+        for start, end, part in places:
+            if start < end and not part.fill(memory[start:end], 0):
                 return super().read_all()
-            position += place.size
         return memory.data
 
     def read_at(self, start: int, stop: int) -> Buffer | None:
-        first = start - self.store.head
-        if self.store.main is None or first < 0:
+        found = self._holding(start, stop)
+        if found is None:
             return super().read_at(start, stop)
-        value = self._part(self.key + self.store.main).read_at(first, first + stop - start)
+        part, first = found
+        value = part.read_at(start - first, stop - first)
         if value is not None and len(value) == stop - start:
             return value
         return self.store.again(self.key, ByteRange(start, stop), [value])
 
     @property
     def lends(self) -> bool:  # type: ignore[override]
-        return self.store.main is not None and self._part(self.key + self.store.main).lends
+        return self.store.main is not None and self._part(self.store.main).lends
 
     def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
         start, stop = byte_range
-        if self.store.main is not None and stop is not None and self.store.head <= start < stop:
-            inside = ByteRange(start - self.store.head, stop - self.store.head)
-            value = self._part(self.key + self.store.main).borrow(inside)
+        found = None if stop is None or not 0 <= start < stop else self._holding(start, stop)
+        if found is not None and stop is not None:
+            part, first = found
+            value = part.borrow(ByteRange(start - first, stop - first))
             if value is not None and len(value) == stop - start:
                 return value
         return self.read_one(byte_range)
 
     def known_size(self) -> int | None:
-        sizes = self._sizes()
-        return None if sizes is None else sum(sizes.values())
-
-    def _sizes(self) -> dict[str, int] | None:
-        """The sizes of the parts, by suffix, where all are there, as long as they must be, and known at no cost."""
-        sizes: dict[str, int] = {}
-        # those without a size last: an index speaks of what is there when it is read
-        for part in self.store.in_order:
-            size = self._part(self.key + part.key_suffix).known_size()
-            if size is None or part.size not in (None, size):
-                return None
-            sizes[part.key_suffix] = size
-        return sizes
+        places = self._placed()
+        return None if places is None else places[-1][1]
 
     def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
-        first = start - self.store.head
-        if self.store.main is None or first < 0:
-            return False
-        return self._part(self.key + self.store.main).fill(memory, first)
+        found = self._holding(start, start + memory.nbytes)
+        return found is not None and found[0].fill(memory, start - found[1])
 
     def close(self) -> None:
         for part in self._parts.values():
             part.close()
+        self._parts, self._known, self._places = {}, False, None

@@ -25,6 +25,7 @@ from zarrlite.stores.base import Change, Listing, Store, Update, overwrite
 if TYPE_CHECKING:
     from zarrlite.metadata import ArrayMetadata
 
+_SEEN = 1024  # keys to remember
 Wanted = tuple[str, ByteRange, int | None]  # a part, what of it, and how many bytes that must be
 
 
@@ -57,18 +58,20 @@ class PartsStore(Store):
         # bytes of a last part that can be replaced alone
         self.apart = (self.parts[-1].size or 0) if self._last == len(self.parts) - 2 else 0
         self.in_order = sorted(self.parts, key=lambda part: part.size is None)  # in which they are read
-        self._latest = ""  # the key of a chunk: most often the next one that is asked for
+        self._seen: set[str] = set()  # keys of chunks: those that were asked for are asked for again
         self.quick_reads = store.quick_reads
 
     def __repr__(self) -> str:
         return f"PartsStore({self.store!r}, {len(self.parts)} parts)"
 
     def _is_chunk(self, key: str) -> bool:
-        if key == self._latest:
+        if key in self._seen:
             return True
         if self._decode(key, self._ndim) is None:
             return False
-        self._latest = key
+        if len(self._seen) >= _SEEN:
+            self._seen = set()
+        self._seen.add(key)
         return True
 
     def _keys(self, key: str) -> list[str]:

@@ -112,6 +112,10 @@ class Store(ABC):
         """A value to be read in several steps; where a store can, all of them see the same value."""
         return Stored(self, key, sized=type(self).size is not Store.size)
 
+    def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
+        """So many bytes of a value that has just this size, if they are had in one step; None: read it by `source`."""
+        return None
+
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
         return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))

@@ -96,7 +96,8 @@ class OpenFile(Stored):
                 fd = self.store.open_file(self.key)
                 self._opened = True
                 if fd is not None:
-                    self.adopt(fd)
+                    self._fd = fd
+                    self._size = files.size(fd)
             except OSError as error:
                 raise error if isinstance(error, StoreError) else failure(error, "read", self.key) from error
         return self._size
