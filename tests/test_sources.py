@@ -13,7 +13,7 @@ import zarrlite
 from zarrlite import shard_writing
 from zarrlite.codecs import Bytes, ShardingIndexed
 from zarrlite.creation import array_metadata
-from zarrlite.errors import DataError, TruncatedError
+from zarrlite.errors import DataError, KeyRefusedError, MissingChunkError, TruncatedError
 from zarrlite.ranges import ALL, ByteRange, Made, in_pieces, joined, size_of, within
 from zarrlite.source import ByteSource, Held, Slice, Window
 from zarrlite.storage_transformers import ConcatParts, Part
@@ -188,6 +188,47 @@ def test_a_part_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert bytes(source.borrow(ByteRange(2, 4)) or b"") == VALUE[2:4]
     assert sorted(opened) == [KEY, KEY + ".i"]
     source.close()
+
+
+# single elements
+
+
+class Reversing(LocalStore):
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
+        value = super().get(key)
+        return value if value is None or key.endswith("json") else byte_range.of(bytes(value)[::-1])
+
+
+def test_an_element_is_read_in_one_step_and_checked_as_any_other(tmp_path: Path) -> None:
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    data = np.arange(1, 25, dtype="<u2").reshape(4, 6)
+    zarrlite.create_array(tmp_path / "a", data=data, chunks=(2, 3), codecs=codecs)
+    array = zarrlite.open_array(tmp_path / "a", mode="r+")
+    chunk = tmp_path / "a/c/1/1"
+    for index in np.ndindex(4, 6):
+        assert array[index] == data[index]
+        assert array[tuple(i - n for i, n in zip(index, data.shape, strict=True))] == data[index]
+    assert type(array[3, 5]) is np.uint16
+    for size in (0, 11, 13, 2**20):
+        chunk.write_bytes(bytes(size))
+        with pytest.raises(TruncatedError, match=f"has {size} bytes") as caught:
+            array[3, 5]
+        assert caught.value.key == "c/1/1"
+    chunk.unlink()
+    assert array[3, 5] == 0
+    with pytest.raises(MissingChunkError, match="c/1/1"):
+        zarrlite.open_array(tmp_path / "a", mode="r", missing_chunks="error")[3, 5]
+    chunk.mkdir()
+    assert array[3, 5] == 0
+    chunk.rmdir()
+    chunk.symlink_to(tmp_path / "a/c/0/1")
+    assert array[3, 5] == data[1, 5]
+    chunk.unlink()
+    (tmp_path / "elsewhere").write_bytes(bytes(12))
+    chunk.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(KeyRefusedError, match="leads out of"):
+        array[3, 5]
+    assert zarrlite.open_array(Reversing(tmp_path / "a"), mode="r")[0, 0] == data[1, 2].byteswap()
 
 
 # values in pieces

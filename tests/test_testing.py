@@ -499,6 +499,11 @@ class AnyNumber(BrokenKeys):
         return DefaultKeys().decode(key, key.count("/"))
 
 
+class BoundOtherwise(BrokenKeys):
+    def bound(self, ndim: int) -> Callable[[Shape], str]:
+        return lambda coords: self.encode(coords[::-1])
+
+
 class KeysUnregistered(BrokenKeys):
     name = "test.nobody-knows"
 
@@ -510,6 +515,7 @@ BROKEN_KEYS = [
     (Crowded(), "test_no_two_chunks_share_a_key"),
     (Lenient(), "test_a_key_decodes_only_if_encoding_gives_it_back"),
     (AnyNumber(), "test_a_key_decodes_only_if_encoding_gives_it_back"),
+    (BoundOtherwise(), "test_what_is_bound_makes_the_same_keys"),
     (KeysUnregistered(), "test_what_is_written_reads_as_an_equal_encoding"),
 ]
 
@@ -694,6 +700,10 @@ BROKEN_STORES = [
     (plain_with(list_dir=lambda self, prefix: ([], [])), "test_listings_agree_with_a_dict"),
     (plain_with(update=lambda self, key, fn: self.memory.set(key, fn(None) or b"")), "test_update"),
     (plain_with(erase=lambda self, key: self.memory.erase(key.strip("/.") or "x")), "test_hostile_keys_are_refused"),
+    (
+        plain_with(peek=lambda self, key, start, length, size: self.memory.get(key, ByteRange(start, start + length))),
+        "test_a_peek_is_a_part_of_a_value_of_that_size_or_nothing",
+    ),
     (plain_with(patch=lambda self, key, fn: True), "test_patch_overwrites_a_value_after_a_look_at_it"),
 ]
 

@@ -9,6 +9,7 @@ Rules (proposal `suffix`, Specification)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -54,8 +55,11 @@ class SuffixKeys(ChunkKeyEncoding):
         return {"suffix": self.suffix, "base_encoding": self.base_encoding.to_json()}
 
     def encode(self, coords: Shape) -> str:
-        key: str = self.base_encoding.encode(coords)
-        return key + self.suffix
+        return self.bound(len(coords))(coords)
+
+    def bound(self, ndim: int) -> Callable[[Shape], str]:
+        base: Callable[[Shape], str] = self.base_encoding.bound(ndim)
+        return lambda coords: base(coords) + self.suffix
 
     def decode(self, key: str, ndim: int) -> Shape | None:
         if not key.endswith(self.suffix):

@@ -50,6 +50,10 @@ class KeyEncodingLaws:
         for coords in coordinates():
             assert self.encoding.decode(self.encoding.encode(coords), len(coords)) == coords
 
+    def test_what_is_bound_makes_the_same_keys(self) -> None:
+        for coords in coordinates():
+            assert self.encoding.bound(len(coords))(coords) == self.encoding.encode(coords)
+
     def test_every_key_can_be_stored(self) -> None:
         for coords in coordinates():
             key = check_key(self.encoding.encode(coords))

@@ -84,6 +84,15 @@ class StoreLaws(ABC):
                 part = _content(store.get("a/b", ByteRange(start, stop)))
                 assert part == value[start:stop], (value, start, stop)
 
+    def test_a_peek_is_a_part_of_a_value_of_that_size_or_nothing(self) -> None:
+        store = self.make_store()
+        store.set("a/b", b"0123456789")
+        assert _content(store.peek("a/b", 2, 3, 10)) in (None, b"234")
+        assert store.peek("a/b", 2, 3, 9) is None
+        assert store.peek("a/b", 2, 3, 11) is None
+        assert store.peek("a", 2, 3, 10) is None
+        assert store.peek("none", 0, 0, 0) is None
+
     def test_partial_values_come_in_order(self) -> None:
         store = self.make_store()
         store.set("a", b"0123456789")
