@@ -199,9 +199,9 @@ class Node:
         self._base.erase_prefix("")
 
     def _check_writable(self) -> None:
-        if isinstance(self.store, ForeignStore):
-            raise ReadOnlyError(f"{self!r} cannot be changed: hierarchies of {self.store.format} are read only")
         if self.read_only:
+            if isinstance(self.store, ForeignStore):
+                raise ReadOnlyError(f"{self!r} cannot be changed: hierarchies of {self.store.format} are read only")
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
     def _change_metadata(self, change: Callable[[Any], Any]) -> Any:

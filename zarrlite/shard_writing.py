@@ -195,9 +195,11 @@ class ShardWriter:
         pieces = [piece for piece in placed.values() if piece is not None]
         entries = {i: [ABSENT] * 2 if piece is None else [piece[0], len(piece[1])] for i, piece in placed.items()}
         if any(index.table[i].tolist() != entry for i, entry in entries.items()):
-            table = np.array(index.table, np.uint64)
-            table[list(entries)] = list(entries.values())
-            if (table == ABSENT).all() or (not alone and self._used(table) < end / 2):
+            table = index.table.astype(np.uint64)
+            for i, entry in entries.items():
+                table[i] = entry
+            used = self._used(table)
+            if not used or (not alone and used < end / 2):
                 return None
             old = source.read_one(self.form.index_range) if self.form.index_pipeline.needs_old else None
             pieces.append((end - tail if tail else 0, self.index(table, old)))
@@ -205,9 +207,12 @@ class ShardWriter:
         return pieces if alone else _joined(pieces)
 
     def _used(self, table: Table) -> int:
-        """Bytes of a shard that have a meaning."""
+        """Bytes of a shard that have a meaning; 0: it has no chunks."""
         lengths = table[:, 1]
-        return int(lengths.sum(where=lengths != ABSENT)) + self.form.index_size + self.writing.header
+        absent = int(np.count_nonzero(lengths == ABSENT))
+        if absent == len(lengths):
+            return 0
+        return (int(lengths.sum()) + absent) % 2**64 + self.form.index_size + self.writing.header
 
 
 def _behind(position: int, changes: Mapping[int, Buffer | None]) -> Placed:

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable, Iterator
 from typing import cast
 
 from zarrlite.stores import inodes
-from zarrlite.stores.files import DIRECTORY, MISSING, READ, make_directories
+from zarrlite.stores.files import DIRECTORY, MISSING, NO_FILE, READ, make_directories, size
 from zarrlite.stores.locks import Held, KeyLocks
 
 _ATTEMPTS = 100  # to make a directory that others keep removing
@@ -31,7 +30,7 @@ class PathLock:
     """The right to write one path, held by this thread."""
 
     def __init__(self, path: str, floor: str, fsync: bool, held: Held) -> None:
-        self.path, self.directory = path, os.path.dirname(path)
+        self.path = path
         self._floor = floor  # this directory and those above it stay, even if empty
         self._fsync = fsync
         self._held = held
@@ -45,11 +44,18 @@ class PathLock:
 
     def release(self) -> None:
         """Let go; a directory that was only made to be locked goes as well."""
-        below_floor = len(self.directory) > len(self._floor)
-        removed = self._absent and below_floor and self._only_ours() and _rmdir(self.directory)
+        removed = self._absent and self._only_ours() and self._remove_directory()
         self._let_go()
         if removed:
             prune(os.path.dirname(self.directory), self._floor)
+
+    @property
+    def directory(self) -> str:
+        return os.path.dirname(self.path)
+
+    def _remove_directory(self) -> bool:
+        directory = self.directory
+        return len(directory) > len(self._floor) and _rmdir(directory)
 
     def replace(self, temporary: str) -> None:
         """Rename a file to the path."""
@@ -95,13 +101,14 @@ class PathLock:
 
     def _take_file(self) -> bool:
         try:
-            if not stat.S_ISREG(os.stat(self.path).st_mode):
-                return False
             fd = os.open(self.path, READ)
         except OSError as error:
-            if error.errno in MISSING:
+            if error.errno in MISSING or error.errno in NO_FILE:
                 return False
             raise
+        if size(fd) is None:  # no regular file
+            os.close(fd)
+            return False
         return self._take(fd, absent=False)
 
     def _take_directory(self) -> bool:

@@ -26,7 +26,7 @@ READ_HERE: Final = READ | NOFOLLOW  # and nowhere else
 DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
 SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of one
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
-_NO_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # what cannot be written but is there: a directory, a socket
+NO_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # what cannot be written but is there: a directory, a socket
 TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
 
 
@@ -131,7 +131,7 @@ def open_single(path: str) -> int | None:
     try:
         fd = os.open(path, os.O_RDWR | NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | _CLOEXEC)
     except OSError as error:
-        if error.errno in MISSING or error.errno in _NO_FILE:
+        if error.errno in MISSING or error.errno in NO_FILE:
             return None
         raise
     info = os.fstat(fd)

@@ -10,7 +10,6 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import warnings
@@ -108,12 +107,16 @@ def _close(held: Held, unlock: bool) -> None:
     fd, held.resource = held.resource, None  # first: a child forked meanwhile must not close a number used anew
     if fd is None:
         return
-    if unlock:
-        with contextlib.suppress(OSError):  # it could not be locked
+    try:
+        if unlock:
             fcntl.flock(fd, fcntl.LOCK_UN)
+    except OSError:  # it could not be locked
+        pass
     _shut(fd)
 
 
 def _shut(fd: int) -> None:
-    with contextlib.suppress(OSError):  # nothing was written, so nothing is lost
+    try:
         os.close(fd)
+    except OSError:
+        return  # nothing was written, so nothing is lost

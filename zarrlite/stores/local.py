@@ -18,12 +18,12 @@ import stat
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError
+from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.ranges import ALL, Buffer, ByteRange, joined
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import atomic, files
 from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_prefix, flat
-from zarrlite.stores.failures import failures
+from zarrlite.stores.failures import failure, failures
 from zarrlite.stores.filelock import PathLock, hold, prune, remove_directory
 from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_temporary
@@ -190,10 +190,11 @@ class LocalStore(Store):
     def patch(self, key: str, fn: Patch) -> bool:
         if type(self).set_partial_values is not LocalStore.set_partial_values or type(self).get is not LocalStore.get:
             return super().patch(key, fn)  # a subclass may read and write otherwise
-        path = self._writable(key)
+        with failures("written", key):
+            path = self._root.path(self._named(key))
         with _Lock(key, path, self.root, self.fsync), failures("written", key):
             fd = files.open_single(path)
-            if fd is None:
+            if fd is None:  # also of a link, which may lead out of the store
                 return super().patch(key, fn)
             source = OpenFile(self, key)
             source.adopt(fd)
@@ -288,8 +289,10 @@ class _Lock(hold):
         self._key = key
 
     def __enter__(self) -> PathLock:
-        with failures("locked", self._key):
+        try:
             return super().__enter__()
+        except OSError as error:
+            raise error if isinstance(error, StoreError) else failure(error, "locked", self._key) from error
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
