@@ -700,6 +700,7 @@ BROKEN_STORES = [
     (plain_with(list_dir=lambda self, prefix: ([], [])), "test_listings_agree_with_a_dict"),
     (plain_with(update=lambda self, key, fn: self.memory.set(key, fn(None) or b"")), "test_update"),
     (plain_with(erase=lambda self, key: self.memory.erase(key.strip("/.") or "x")), "test_hostile_keys_are_refused"),
+    (plain_with(set_new=lambda self, items: not self.set_many(items)), "test_set_new_stores_all_or_nothing"),
     (
         plain_with(peek=lambda self, key, start, length, size: self.memory.get(key, ByteRange(start, start + length))),
         "test_a_peek_is_a_part_of_a_value_of_that_size_or_nothing",

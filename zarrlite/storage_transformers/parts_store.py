@@ -218,8 +218,10 @@ class PartsStore(Store):
             self.store.update_many([(key, value)])
             return
         parts = [(key + suffix, part if self.store.gathers else joined(part)) for suffix, part in self._split(value)]
+        last, part = parts[-1]
+        if parts[0][0] == self._keys(key)[0] and self.store.size(last) is None and self.store.set_new(parts):
+            return
         with self.lock(key):
-            last, part = parts[-1]
             if len(parts) > 1 and size_of(part) and self.store.size(last) is not None:
                 # until it is stored anew it has a wrong size: a new part beside an old one is never taken for data
                 parts.insert(0, (last, b""))

@@ -34,35 +34,70 @@ class _New(NamedTuple):
 
 def put(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) -> None:
     """Store values under their keys, in order."""
-    new: list[_New] = []
-    key = ""
-    try:
+    with _Temporaries(root, fsync) as new:
         for key, value in values:
-            path = root.path(key)
-            directory = os.path.dirname(path)
-            new.append(_New(key, path, directory, files.temporary_name(directory)))
-            _write(new[-1], value, fsync)
+            new.add(key, value)
         done, attempts = 0, _ATTEMPTS
-        while done < len(new):
-            key = new[done].key
+        while done < len(new.items):
+            new.key = new.items[done].key
             try:
-                done += _rename_together(new, done) or _rename(new[done], root, fsync)
+                done += _rename_together(new.items, done) or _rename(new.items[done], root, fsync)
             except FileNotFoundError:  # a directory, or a temporary file, that others have removed
                 attempts -= 1
-                if len(new) > 1 or not attempts:
+                if len(new.items) > 1 or not attempts:
                     raise
-                files.discard(new[0].temporary)
-                _write(new[0], value, fsync)
-    except BaseException as error:
-        for item in new:
-            files.discard(item.temporary)  # gone, unless it was not renamed
-            prune(item.directory, root.directory)
-        if isinstance(error, OSError) and not isinstance(error, StoreError):
-            raise failure(error, "written", key) from error
-        raise
-    if fsync:
-        for directory in dict.fromkeys(item.directory for item in new):
-            files.sync_directory(directory)
+                files.discard(new.items[0].temporary)
+                _write(new.items[0], value, fsync)
+
+
+def put_new(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) -> bool:
+    """Store values under keys that are not there, in order, under the lock of the first; False: one of them is."""
+    with _Temporaries(root, fsync) as new:
+        for key, value in values:
+            new.add(key, value)
+        with hold(new.items[0].path, root.directory, fsync=fsync):
+            if any(os.path.lexists(item.path) for item in new.items):
+                new.remove()
+                return False
+            for item in new.items:
+                new.key = item.key
+                _rename(item, root, fsync)
+    return True
+
+
+class _Temporaries:
+    """Values in temporary files, which are renamed while the context lasts, or go."""
+
+    def __init__(self, root: Root, fsync: bool) -> None:
+        self.root, self.fsync = root, fsync
+        self.items: list[_New] = []
+        self.key = ""  # that is being written
+
+    def add(self, key: str, value: Pieces) -> None:
+        """Write one more."""
+        self.key = key
+        path = self.root.path(key)
+        directory = os.path.dirname(path)
+        self.items.append(_New(key, path, directory, files.temporary_name(directory)))
+        _write(self.items[-1], value, self.fsync)
+
+    def remove(self) -> None:
+        """Remove those that were not renamed, and the directories that were made for them."""
+        for item in self.items:
+            files.discard(item.temporary)
+            prune(item.directory, self.root.directory)
+
+    def __enter__(self) -> _Temporaries:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None:
+            self.remove()
+            if isinstance(error, OSError) and not isinstance(error, StoreError):
+                raise failure(error, "written", self.key) from error
+        elif self.fsync:
+            for directory in dict.fromkeys(item.directory for item in self.items):
+                files.sync_directory(directory)
 
 
 def _write(item: _New, value: Pieces, fsync: bool) -> None:

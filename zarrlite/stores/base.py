@@ -57,6 +57,13 @@ class Store(ABC):
         for key, value in items:
             self.set(key, value)
 
+    def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
+        """Store several values none of which is there yet, in order, under the lock of the first of these keys.
+
+        False: nothing was stored; one of them is there, or the store has no quicker way than `lock` and `set_many`.
+        """
+        return False
+
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Overwrite values from `start` on; a value grows as needed, and a gap is filled with zeros.
 

@@ -19,7 +19,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.ranges import ALL, Buffer, ByteRange, joined
+from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, joined
 from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import atomic, files
 from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_prefix, flat
@@ -163,6 +163,11 @@ class LocalStore(Store):
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         """Store several values, in order; a disk that is too small for all of them changes none."""
         atomic.put(((self._named(key), value) for key, value in items), self._root, fsync=self.fsync)
+
+    def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
+        if type(self).set_many is not LocalStore.set_many:  # a subclass may write otherwise
+            return False
+        return atomic.put_new([(self._named(key), value) for key, value in items], self._root, fsync=self.fsync)
 
     def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change several values; new ones that follow each other are stored together."""

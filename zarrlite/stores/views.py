@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from zarrlite.errors import ReadOnlyError
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces
 from zarrlite.source import ByteSource
 from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_key, check_prefix
 
@@ -51,6 +51,11 @@ class PrefixStore(Store):
 
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         self.store.set_many((self.prefix + check_key(key), value) for key, value in items)
+
+    def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
+        if type(self) is PrefixStore:
+            return self.store.set_new([(self.prefix + check_key(key), value) for key, value in items])
+        return False  # a subclass may write otherwise
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         self.store.set_partial_values(

@@ -142,6 +142,17 @@ class StoreLaws(ABC):
         store.set_many([("a", b"1"), ("b/c", b"2"), ("a", b"3")])
         assert _read(store) == {"a": b"3", "b/c": b"2"}
 
+    def test_set_new_stores_all_or_nothing(self) -> None:
+        store = self.make_store()
+        items = {"a/b": b"1", "a/b.c": b"22", "d/e": b""}
+        stored = store.set_new(list(items.items()))
+        assert _read(store) == (items if stored else {})
+        for there in items:
+            store = self.make_store()
+            store.set(there, b"old")
+            assert not store.set_new(list(items.items()))
+            assert _read(store) == {there: b"old"}
+
     def test_partial_values_overwrite_and_grow_with_zeros(self) -> None:
         store = self.make_store()
         store.set("a", b"0123456789")
