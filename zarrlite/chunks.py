@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from zarrlite import parallel
+from zarrlite import lent, parallel
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, ZarrliteError
 from zarrlite.extension import Ignored
 from zarrlite.metadata import ArrayMetadata
@@ -31,6 +31,8 @@ from zarrlite.stores import Store
 from zarrlite.stores.base import Change, Update
 
 SMALL = 2**18  # bytes of a chunk below which a second thread is in the way, if there is nothing to do but copy
+RAW = 2**16  # bytes of a chunk of which all is read at once, whatever is needed, if it is stored as it is
+READ_BATCH = 2**21  # decoded bytes that are read together at most
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
 Only = tuple[Shape, Selection, None]  # of a single one: its place is all of the result
@@ -98,14 +100,25 @@ class Chunks:
             nbytes = 0
         jobs = self.grid.project(selection)
         if pipeline.together > 1:
-            batches = _batches(jobs, pipeline.together)
+            # as many as still leave something to do for every thread: they meet less often then
+            count = min(READ_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8)
+            batches = _batches(jobs, max(pipeline.together, count))
             parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, nbytes)
+        elif pipeline.raw_dtype is not None and self.store.quick_reads and pipeline.nbytes <= RAW:
+            self._read_raw(jobs, pipeline, out)
         else:
             parallel.run(lambda job: self._read_chunk(job, out), jobs, nbytes)
 
     def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
-        values = [self._fetch(coords, pipeline) for coords, _, _ in jobs]
+        room = (pipeline.max_size or 0) + 1
+        memory = lent.take(len(jobs) * room)
+        values: list[Buffer | None] = []
+        position = 0
+        for coords, _, _ in jobs:
+            value = self._fetch(coords, pipeline, memory[position : position + room])
+            position += 0 if value is None else len(value)
+            values.append(value)
         try:
             if None in values and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
@@ -116,10 +129,28 @@ class Chunks:
             return
         for (_, inside, outside), value in zip(jobs, values, strict=True):
             outside.put(out, pipeline.spec.fill if value is None else inside.take(next(arrays)))
+        lent.give(memory)
 
-    def _fetch(self, coords: Shape, pipeline: Pipeline) -> Buffer | None:
-        """The stored form of a chunk."""
+    def _read_raw(self, jobs: Iterator[Job], pipeline: Pipeline, out: NDArray) -> None:
+        """Small chunks as they are stored: it costs less to read all of one than to find out what is needed."""
+        size, shape, dtype = pipeline.nbytes, pipeline.spec.shape, pipeline.raw_dtype
+        memory = lent.take(size + 1)
+        view = memory[: size + 1]
+        for coords, inside, outside in jobs:
+            value = self.store.fetch(self._encode_key(coords), view)
+            if value is None or len(value) != size:
+                self._read_chunk((coords, inside, outside), out)  # missing, or damaged, or read otherwise
+                continue
+            array: NDArray = np.ndarray(shape, dtype, value)
+            outside.put(out, array if inside.covers(shape) else inside.take(array))
+        lent.give(memory)
+
+    def _fetch(self, coords: Shape, pipeline: Pipeline, memory: memoryview) -> Buffer | None:
+        """The stored form of a chunk, perhaps in this memory."""
         key = self._encode_key(coords)
+        found = self.store.fetch(key, memory)
+        if found is not None:
+            return found
         source = self.store.source(key)
         source.max_size = pipeline.max_size
         try:

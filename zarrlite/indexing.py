@@ -180,7 +180,7 @@ def simple(index: Index, shape: Shape) -> Request | None:
     starts, lengths, final = [], [], []
     for dim, item in enumerate(items):
         n = shape[dim]
-        if type(item) is slice and item.step is None:
+        if type(item) is slice and (item.step is None or (type(item.step) is int and item.step == 1)):
             start = 0 if item.start is None else item.start
             stop = n if item.stop is None else item.stop
             if type(start) is not int or type(stop) is not int or not 0 <= start <= stop:

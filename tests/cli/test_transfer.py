@@ -31,7 +31,7 @@ def interrupt(monkeypatch):
             original(self, key, value)
 
         monkeypatch.setattr(LocalStore, "set", write)
-        for name in ("set_many", "update", "update_many"):
+        for name in ("set_many", "set_new", "update", "update_many"):
             monkeypatch.setattr(LocalStore, name, getattr(zarrlite.Store, name))  # by `set`
 
     return interrupt

@@ -123,6 +123,10 @@ class Store(ABC):
         """So many bytes of a value that has just this size, if they are had in one step; None: read it by `source`."""
         return None
 
+    def fetch(self, key: str, memory: memoryview) -> Buffer | None:
+        """A whole value that is shorter than this memory, perhaps in it, if that is one step; None: use `source`."""
+        return None
+
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
         return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))

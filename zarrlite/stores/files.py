@@ -12,10 +12,10 @@ import errno
 import itertools
 import os
 import stat
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from zarrlite import lent
 from zarrlite.ranges import Buffer, Made, Pieces, in_pieces
 from zarrlite.stores.base import flat
 
@@ -43,8 +43,7 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
 
 pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
-MOST_BORROWED: Final = 2**23 if hasattr(os, "preadv") else 0  # bytes that a thread keeps for reading
-_local = threading.local()
+MOST_BORROWED: Final = lent.MOST if hasattr(os, "preadv") else 0  # bytes that are read into memory that is lent
 _HUGE = 2**62  # the end of a directory on some file systems
 FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
@@ -64,22 +63,6 @@ def read(fd: int, start: int, stop: int) -> bytes:
         start += len(data)
         data = pread(fd, stop - start, start) if start < stop else b""
     return b"".join(pieces)
-
-
-def take(size: int) -> memoryview:
-    """Memory of at least this size, most often what this thread gave back before: new memory costs more."""
-    memory: memoryview | None = getattr(_local, "memory", None)
-    if memory is None or len(memory) < size:
-        return memoryview(bytearray(size))
-    _local.memory = None  # whoever needs some before it is given back gets other memory
-    return memory
-
-
-def give(memory: memoryview) -> None:
-    """Give memory back, to be used again."""
-    kept: memoryview | None = getattr(_local, "memory", None)
-    if kept is None or len(kept) < len(memory):
-        _local.memory = memory
 
 
 def fill(memory: memoryview, fd: int, start: int, stop: int) -> memoryview:

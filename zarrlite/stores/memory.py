@@ -33,6 +33,7 @@ class MappingStore(Store):
 
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping
+        self._plain = type(self).get is MappingStore.get  # else a subclass has to be asked by it
 
     def __repr__(self) -> str:
         count = len(self._mapping)
@@ -43,6 +44,10 @@ class MappingStore(Store):
         if value is None or type(value) is bytes:
             return value if value is None else byte_range.of(value)
         return bytes(byte_range.of(flat(value)))  # somebody else's buffer, which may change
+
+    def fetch(self, key: str, memory: memoryview) -> Buffer | None:
+        value = self._mapping.get(check_key(key)) if self._plain else None
+        return value if type(value) is bytes and len(value) < len(memory) else None
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return id(self._mapping), prefix
@@ -86,6 +91,7 @@ class MappingStore(Store):
 class _Pinned(Stored):
     """A value as it was when it was first read, if it is one that cannot change."""
 
+    store: MappingStore
     _value: Any = None
 
     def __init__(self, store: MappingStore, key: str) -> None:
@@ -101,7 +107,7 @@ class _Pinned(Stored):
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
         value = self._value or self._pin()
-        if type(value) is bytes and type(self.store).get is MappingStore.get:  # a subclass is asked
+        if type(value) is bytes and self.store._plain:
             return byte_range.of(value)
         return super().read_one(byte_range)
 

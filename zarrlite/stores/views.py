@@ -92,6 +92,9 @@ class PrefixStore(Store):
     def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
         return self.store.peek(self.prefix + check_key(key), start, length, size) if type(self) is PrefixStore else None
 
+    def fetch(self, key: str, memory: memoryview) -> Buffer | None:
+        return self.store.fetch(self.prefix + check_key(key), memory) if type(self) is PrefixStore else None
+
     def source(self, key: str) -> ByteSource:
         if type(self) is PrefixStore:
             return self.store.source(self.prefix + check_key(key))
@@ -127,7 +130,7 @@ class ReadOnlyStore(Store):
         self.store = store
         self.quick_reads = store.quick_reads
         if type(self) is ReadOnlyStore:  # a subclass may read otherwise
-            self.source, self.peek = store.source, store.peek  # type: ignore[method-assign]
+            self.source, self.peek, self.fetch = store.source, store.peek, store.fetch  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         return f"ReadOnlyStore({self.store!r})"
