@@ -152,6 +152,51 @@ def test_damage_in_a_batch_names_the_chunk_that_it_is_in(codecs: Any) -> None:
         array[...]
 
 
+class Apart(LocalStore):
+    """By the plain way only."""
+
+    def fetch(self, key: str, memory: memoryview) -> None:
+        return None
+
+
+@pytest.mark.parametrize("codecs", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])
+def test_small_chunks_that_are_fetched_are_read_as_any_other(codecs: Any, tmp_path: Path) -> None:
+    order = np.arange(64)
+    order[:16] = order[:16][::-1]  # all of a chunk, in another order
+    selections = [np.s_[...], np.s_[3:40, :], np.s_[:, 20], np.s_[::3, 5:60:7], (order, order), ([1, 33], [60, 2])]
+    zarrlite.create_array(tmp_path, data=DATA, chunks=(16, 16), codecs=codecs, fill_value=7)
+    quick, plain = (zarrlite.open_array(store, mode="r") for store in (LocalStore(tmp_path), Apart(tmp_path)))
+    chunk = tmp_path / "c/2/1"
+    whole = chunk.read_bytes()
+    for change in ("none", "missing", "short", "long", "empty", "a directory", "a link", "a link that leads out"):
+        chunk.unlink(missing_ok=True)
+        if change == "a directory":
+            chunk.mkdir()
+        elif change.startswith("a link"):
+            elsewhere = (tmp_path if change == "a link" else tmp_path.parent) / "elsewhere"
+            elsewhere.write_bytes(whole)
+            chunk.symlink_to(elsewhere)
+        elif change != "missing":
+            chunk.write_bytes({"none": whole, "short": whole[:-1], "long": whole + b"x", "empty": b""}[change])
+        for selection in selections:
+            by = "oindex" if isinstance(selection, tuple) and not isinstance(selection[0], slice) else None
+            found = [_outcome(getattr(array, by) if by else array, selection) for array in (quick, plain)]
+            assert found[0] == found[1], (change, selection)
+        strict = zarrlite.open_array(tmp_path, mode="r", missing_chunks="error")
+        if change in ("missing", "a directory"):
+            with pytest.raises(MissingChunkError, match="c/2/1"):
+                strict[...]
+        if change == "a directory":
+            chunk.rmdir()
+
+
+def _outcome(array: Any, selection: Any) -> Any:
+    try:
+        return array[selection].tolist()
+    except ZarrliteError as error:
+        return type(error), str(error)
+
+
 @pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Crc32c()], [Bytes(), Zstd()]], ids=["all", "crc32c", "zstd"])
 def test_absent_and_damaged_inner_chunks_in_a_batch(chain: Any) -> None:
     store = MemoryStore()

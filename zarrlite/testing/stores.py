@@ -93,6 +93,16 @@ class StoreLaws(ABC):
         assert store.peek("a", 2, 3, 10) is None
         assert store.peek("none", 0, 0, 0) is None
 
+    def test_what_is_fetched_is_the_value_or_nothing(self) -> None:
+        store = self.make_store()
+        for value in VALUES:
+            store.set("a/b", value)
+            for size in (0, len(value), len(value) + 1, 2**12):
+                found = store.fetch("a/b", memoryview(bytearray(size)))
+                assert found is None or (_content(found) == value and len(value) < size), (value, size)
+        assert store.fetch("a", memoryview(bytearray(100))) is None
+        assert store.fetch("none", memoryview(bytearray(100))) is None
+
     def test_partial_values_come_in_order(self) -> None:
         store = self.make_store()
         store.set("a", b"0123456789")
