@@ -32,7 +32,7 @@ from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_f
 
 Array = np.ndarray[Any, Any]
 _REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
-BATCH = 2**19  # decoded bytes of small chunks that are handled together
+BATCH = 2**20  # decoded bytes of small chunks that are handled together
 SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
 LARGE = 2**18  # decoded bytes of a chunk from which on it pays to stop in the middle
 _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
