@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from zarrlite import registry
+from zarrlite import chunk_grids, registry
 from zarrlite.array import Array
-from zarrlite.chunk_grids import Regular
 from zarrlite.chunks import ArrayOptions
 from zarrlite.codecs.base import ArrayArrayCodec, BytesBytesCodec
 from zarrlite.config import Context, Json, dump_json, load_json
@@ -67,7 +66,7 @@ def array_metadata(
     metadata = ArrayMetadata(
         shape=shape,
         data_type=data_type,
-        chunk_grid=Regular(chunk_shape),
+        chunk_grid=chunk_grids.Regular(chunk_shape),
         chunk_key_encoding=_key_encoding(chunk_key_encoding),
         fill_value=_fill_value(data_type, fill_value),
         codecs=tuple(chain),

@@ -20,8 +20,8 @@ from zarrlite.stores.views import ReadOnlyStore
 
 StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
 
-_split = re.compile(r"(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)", re.IGNORECASE | re.DOTALL).fullmatch  # c:// is a drive
-_local = re.compile(r"(?://(?:localhost)?|(?!//))(/[^?#]*)", re.IGNORECASE | re.DOTALL).fullmatch
+_SCHEME = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # c:// is a drive
+_LOCAL = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
 _named: dict[str, MemoryStore] = {}
 
 
@@ -63,7 +63,7 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
 
 def _resolve(text: str) -> str | Store:
     """A path, or the store that a URI names."""
-    parts = _split(text)
+    parts = re.fullmatch(_SCHEME, text)
     if parts is None:
         return text
     file, local, scheme, name = parts.groups()
@@ -77,7 +77,7 @@ def _resolve(text: str) -> str | Store:
 def _file_path(uri: str, rest: str) -> str:
     from urllib.parse import unquote
 
-    path = _local(rest)
+    path = re.fullmatch(_LOCAL, rest)
     if path is None:
         raise ArgumentError(f"{uri!r} is not file:///an/absolute/path of this machine (a '?' or '#' is %3F or %23)")
     try:
