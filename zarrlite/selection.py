@@ -102,6 +102,7 @@ class Selection:
     _parts: tuple[Part, ...] = ()
     _dims: tuple[tuple[int, ...], ...] = ()
     _slices: tuple[Any, ...] | None = None  # the numpy index of a plain one, once it is needed
+    _mesh: tuple[Array, ...] | None = None  # the numpy index of one with points, if it is known
 
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
         self._parts = tuple(parts)
@@ -196,6 +197,8 @@ class Selection:
 
     def _index(self) -> tuple[tuple[Any, ...], list[int] | None]:
         """The numpy index, and the order of dimensions that it goes with if not theirs."""
+        if self._mesh is not None:
+            return self._mesh, None
         if Points in map(type, self.parts):
             return self.mesh([part.coordinates() for part in self.parts]), None
         slices = tuple([slice(start, start + length * step, step) for start, length, step in self.parts])  # type: ignore[misc]
@@ -205,9 +208,8 @@ class Selection:
         """Index arrays, one for each dimension, that broadcast to the shape of the result; given are those of parts."""
         mesh: list[Any] = [None] * self.ndim
         for axis, (coords, dims) in enumerate(zip(coordinates, self.dims, strict=True)):
-            shape = (-1, *(1,) * (len(self.dims) - axis - 1))
-            for dim, coord in zip(dims, coords, strict=True):
-                mesh[dim] = coord.reshape(shape)
+            for dim, coord in zip(dims, self._lying(axis, coords), strict=True):
+                mesh[dim] = coord
         return tuple(mesh)
 
     def project(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
@@ -217,18 +219,21 @@ class Selection:
         if self.plain:
             yield from self._project_box(chunk_shape)
             return
-        ways = [self._along(part, dims, chunk_shape) for part, dims in zip(self.parts, self.dims, strict=True)]
-        position = [0] * self.ndim
-        for picks in _product(ways):
-            for (chunk, _, _), dims in zip(picks, self.dims, strict=True):
-                for c, d in zip(chunk, dims, strict=True):
-                    position[d] = c
-            inside = Selection._picked(tuple([p[1] for p in picks]), self.dims)
-            places: list[Any] = [p[2] for p in picks]
+        meshed = Points in map(type, self.parts)
+        order = [dim for dims in self.dims for dim in dims]
+        back = None if order == sorted(order) else [order.index(dim) for dim in range(len(order))]
+        for picks in _product([self._along(axis, chunk_shape, meshed) for axis in range(len(self.parts))]):
+            chunks, parts, places, coords = zip(*picks, strict=True)
+            position, mesh = sum(chunks, ()), sum(coords, ())
+            if back is not None:
+                position = tuple([position[i] for i in back])
+                mesh = tuple([mesh[i] for i in back]) if meshed else ()
+            inside = Selection._picked(parts, self.dims)
+            inside._mesh = mesh if meshed else None
             if Points in map(type, places):
-                yield tuple(position), inside, Selection(places)
+                yield position, inside, Selection(places)
             else:
-                yield tuple(position), inside, Selection.box(tuple([span.start for span in places]), inside.shape)
+                yield position, inside, Selection.box(tuple([span.start for span in places]), inside.shape)
 
     def _project_box(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
         """The same for slices alone: what each dimension gives to a chunk is worked out once, not for every chunk."""
@@ -273,11 +278,20 @@ class Selection:
             inside.append(first)
         return tuple(chunk), Selection.box(tuple(inside), shape, self.steps)
 
-    @staticmethod
-    def _along(part: Part, dims: tuple[int, ...], chunk_shape: Shape) -> Iterator[tuple[Shape, Any, Any]]:
+    def _along(self, axis: int, chunk_shape: Shape, meshed: bool) -> Iterator[tuple[Shape, Any, Any, Any]]:
+        """What one part gives to each chunk; and where that lies in the chunk, as index arrays, if these are needed."""
+        part, dims = self.parts[axis], self.dims[axis]
         if isinstance(part, Points):
-            return part.along(tuple(chunk_shape[d] for d in dims))
-        return part.along(chunk_shape[dims[0]])
+            found: Iterator[tuple[Shape, Any, Any]] = part.along(tuple(chunk_shape[d] for d in dims))
+        else:
+            found = part.along(chunk_shape[dims[0]])
+        for chunk, inside, place in found:
+            yield chunk, inside, place, self._lying(axis, inside.coordinates()) if meshed else ()
+
+    def _lying(self, axis: int, coords: Sequence[Array]) -> tuple[Array, ...]:
+        """Index arrays that lie along one axis of the result."""
+        shape = (-1, *(1,) * (len(self.dims) - axis - 1))
+        return tuple([coord.reshape(shape) for coord in coords])
 
 
 def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
