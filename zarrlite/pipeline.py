@@ -9,6 +9,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,12 @@ class Pipeline:
         elif self.compressors:
             source = self._decompressed(source)
         return self.serializer.element(source, coords)
+
+    def extent(self, inside: Selection) -> tuple[int, int]:
+        """Of elements as they are: where a box starts, and how far it reaches, in bytes."""
+        strides = self.strides
+        reach = sum(map(mul, inside.shape, strides)) - sum(strides) + self.spec.dtype.itemsize
+        return sum(map(mul, inside.starts, strides)), reach
 
     def decode(self, data: Buffer) -> Array:
         """A whole chunk."""
