@@ -168,6 +168,8 @@ class Pipeline:
             data = source.read_all()
             if data is None:
                 return None
+            if not self.unrolls:
+                return self.serializer.pick(self._decode(data), coords)
             source = self._opened(data)
         elif self.compressors:
             source = self._decompressed(source)
@@ -175,9 +177,8 @@ class Pipeline:
 
     def extent(self, inside: Selection) -> tuple[int, int]:
         """Of elements as they are: where a box starts, and how far it reaches, in bytes."""
-        strides = self.strides
-        reach = sum(map(mul, inside.shape, strides)) - sum(strides) + self.spec.dtype.itemsize
-        return sum(map(mul, inside.starts, strides)), reach
+        reach = sum(map(mul, inside.shape, self.strides)) - sum(self.strides) + self.spec.dtype.itemsize
+        return sum(map(mul, inside.starts, self.strides)), reach
 
     def decode(self, data: Buffer) -> Array:
         """A whole chunk."""
@@ -202,7 +203,9 @@ class Pipeline:
         """What the array -> bytes codec gets of a whole value, as a chain of `Decoded` would give it."""
         stored = len(data)  # limits must not multiply from codec to codec
         for codec, limit in self.decoders if decoders is None else decoders:
-            most = limit.of(stored) if limit.per_byte else limit.fixed
+            most, per_byte = limit
+            if per_byte:
+                most = limit.of(stored)
             try:
                 data = codec.decode(data, most)
             except Exception as error:

@@ -253,6 +253,9 @@ class Slice(ByteSource):
     def read_all(self) -> Buffer | None:
         return self.read_at(0, self.length)
 
+    def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
+        return self.read_all() if byte_range is ALL else self.read_one(byte_range)
+
     def read_at(self, start: int, stop: int) -> Buffer | None:
         if stop > self.length:
             start, stop = ByteRange(start, stop).resolve(self.length)

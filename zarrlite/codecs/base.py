@@ -21,7 +21,7 @@ from zarrlite.errors import DataError
 from zarrlite.extension import Extension
 from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.selection import Selection, everything
-from zarrlite.source import ArraySource, ByteSource, Decoded, Limit, decoding_failed
+from zarrlite.source import ArraySource, ByteSource, Decoded, Held, Limit, decoding_failed
 from zarrlite.values import scalar_array
 
 Array = np.ndarray[Any, Any]
@@ -240,6 +240,10 @@ class Serializer:
         """A single element, as numpy has it; None: there is no such chunk."""
         found = self.view(source).read(Selection.box(coords, (1,) * len(coords)))
         return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
+
+    def pick(self, data: Buffer, coords: tuple[int, ...]) -> Any:
+        """A single element of a whole chunk."""
+        return self.element(Held(data), coords)
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
         """The bytes of a chunk of which a part is overwritten; None: nothing but the fill value is left."""

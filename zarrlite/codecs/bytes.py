@@ -126,6 +126,11 @@ class RawSerializer(Serializer):
             raise TruncatedError(f"ends before byte {stop}", codec="bytes")
         return np.frombuffer(data, self.dtype)[0]
 
+    def pick(self, data: Buffer, coords: tuple[int, ...]) -> Any:
+        if len(data) != self.encoded_size or not self.plain:
+            return super().pick(data, coords)  # which says what is wrong
+        return np.frombuffer(data, self.dtype, 1, sum(map(mul, coords, self.strides)))[0]
+
     def _checked(self, array: Array) -> Array:
         if self.plain:
             return array
