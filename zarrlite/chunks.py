@@ -172,11 +172,11 @@ class Chunks:
         chunk, inside = self.grid.locate(coords)
         key = self._encode_key(chunk)
         pipeline = self._pipeline or self.pipeline(chunk)
-        if pipeline.raw_dtype is not None:  # whose place is known: what is not right there is looked at again below
-            itemsize = pipeline.raw_dtype.itemsize
-            data = self.store.peek(key, sum(map(mul, inside, pipeline.strides)), itemsize, pipeline.nbytes)
-            if data is not None and len(data) == itemsize:
-                return np.frombuffer(data, pipeline.raw_dtype)[0]
+        dtype = pipeline.raw_dtype
+        if dtype is not None:  # its place is known: what is not right there is looked at again below
+            data = self.store.peek(key, sum(map(mul, inside, pipeline.strides)), dtype.itemsize, pipeline.nbytes)
+            if data is not None and len(data) == dtype.itemsize:
+                return np.frombuffer(data, dtype)[0]
         source = self.store.source(key)
         source.max_size = pipeline.max_size
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import floordiv, mod
 from typing import Self
 
 from zarrlite.chunk_grids.base import ChunkGrid
@@ -52,7 +51,11 @@ class Regular(ChunkGrid):
         return tuple([i * c for i, c in zip(coords, self.shape, strict=True)])
 
     def locate(self, coords: Shape) -> tuple[Shape, Shape]:
-        return tuple(map(floordiv, coords, self.shape)), tuple(map(mod, coords, self.shape))
+        chunk, inside = [], []
+        for dim, n in enumerate(self.shape):
+            chunk.append(coords[dim] // n)
+            inside.append(coords[dim] % n)
+        return tuple(chunk), tuple(inside)
 
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
         return selection.only_chunk(self.shape)
