@@ -1,4 +1,4 @@
-"""`python -m benchmarks.steps`: where the time of small reads goes, step by step.
+"""`python -m benchmarks.steps`: where the time of small operations goes, step by step.
 
 Rules
 - Every step is what zarrlite does, or what any program must do, timed alone in a loop; the minimum counts.
@@ -17,13 +17,21 @@ import numpy as np
 
 import zarrlite
 from benchmarks.data import BYTES, CRC32C
-from zarrlite import indexing
+from zarrlite import indexing, node
 from zarrlite.selection import everything
 from zarrlite.source import Slice
+from zarrlite.stores import LocalStore
+from zarrlite.stores.filelock import hold
 
 Step = tuple[str, Callable[[], Any]]
-LOOPS, REPEATS = 300, 60
+LOOPS, REPEATS = 100, 60
 SHAPE, CHUNK, INNER = (2048, 2048), (128, 256), (64, 64)
+READ = os.O_RDONLY | os.O_CLOEXEC
+ELEMENT, BLOCK = (650, 1290), (slice(640, 704), slice(1280, 1344))
+NUMBER = 10 * 32 + 20  # of that block in its shard
+SHARDING = {"chunk_shape": list(INNER), "codecs": [BYTES], "index_codecs": [BYTES, CRC32C]}
+SHARDS = [{"name": "sharding_indexed", "configuration": SHARDING}]
+PARTS = [{"key_suffix": ""}, {"key_suffix": ".index", "size": 16 * 1024 + 4}]
 
 
 def microseconds(do: Callable[[], Any]) -> float:
@@ -43,65 +51,203 @@ def show(title: str, whole: Callable[[], Any], steps: list[Step]) -> None:
     print(f"    {rest:5.1f}  calls between these, and colder caches")
 
 
-def element(array: Any, path: str) -> None:
+def touch(path: str) -> None:
+    """Open and close a file."""
+    os.close(os.open(path, READ))
+
+
+def read(path: str, size: int, start: int) -> bytes:
+    """A part of a file."""
+    fd = os.open(path, READ)
+    data = os.pread(fd, size, start)
+    os.close(fd)
+    return data
+
+
+def element(path: str) -> None:
     """One element of a raw chunk."""
-    chunks = array._chunks
-    fd = os.open(path, os.O_RDONLY)
-    show(
-        "an element of a raw chunk",
-        lambda: array[400, 600],
-        [
-            ("the kernel: open, close", lambda: os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))),
-            ("the kernel: size", lambda: os.lseek(fd, 0, os.SEEK_END)),
-            ("the kernel: two bytes", lambda: os.pread(fd, 2, 1000)),
-            ("a numpy scalar of two bytes", lambda: np.frombuffer(b"ab", "<u2")[0]),
-            ("the index, checked", lambda: indexing.element((400, 600), SHAPE)),
-            ("the chunk, and the place in it", lambda: chunks.grid.locate((400, 600))),
-            ("the key", lambda: chunks._encode_key((3, 2))),
-            ("the path, kept below the root", lambda: array.store.store._root.path("c/3/2")),
-            ("a source", lambda: chunks.store.source("c/3/2")),
-        ],
-    )
+    array = zarrlite.open_array(path, mode="r")
+    chunks, key = array._chunks, "c/5/5"
+    chunk = f"{path}/{key}"
+    fd = os.open(chunk, READ)
+    steps: list[Step] = [
+        ("the kernel: open, close", lambda: touch(chunk)),
+        ("the kernel: size", lambda: os.lseek(fd, 0, os.SEEK_END)),
+        ("the kernel: two bytes", lambda: os.pread(fd, 2, 1000)),
+        ("a numpy scalar of two bytes", lambda: np.frombuffer(b"ab", "<u2")[0]),
+        ("the index, checked", lambda: indexing.element(ELEMENT, SHAPE)),
+        ("the chunk, and the place in it", lambda: chunks.grid.locate(ELEMENT)),
+        ("the key", lambda: chunks._encode_key((5, 5))),
+        ("the path, kept below the root", lambda: array.store.store._root.path(key)),
+    ]
+    show("an element of a raw chunk", lambda: array[ELEMENT], steps)
     os.close(fd)
 
 
-def inner_chunk(array: Any, path: str) -> None:
+def opening(path: str) -> None:
+    """The same, of an array that is opened first."""
+    array = zarrlite.open_array(path, mode="r")
+    document, directory, chunk = f"{path}/zarr.json", f"{path}/c", f"{path}/c/5/5"
+    store, data = LocalStore(path), read(document, 2**16, 0)
+    steps: list[Step] = [
+        ("the kernel: two files opened, read, closed", lambda: (read(document, 2**16, 0), read(chunk, 2, 1000))),
+        ("the kernel: two directories looked at", lambda: (os.lstat(directory), os.lstat(f"{directory}/5"))),
+        ("the store", lambda: LocalStore(path)),
+        ("the document, known to be right", lambda: node._split_attributes(data)),
+        ("the array and its chunks", lambda: zarrlite.Array(store, "", array.metadata)._chunks),
+        ("the index, checked", lambda: indexing.element(ELEMENT, SHAPE)),
+    ]
+    show("an array opened, and an element of a raw chunk", lambda: zarrlite.open_array(path, mode="r")[ELEMENT], steps)
+
+
+def inner_chunk(path: str) -> None:
     """One raw inner chunk of a shard of 1,024."""
-    chunks, index = array._chunks, (slice(640, 704), slice(1280, 1344))
+    array = zarrlite.open_array(path, mode="r")
+    chunks = array._chunks
     serializer = chunks.pipeline((0, 0)).serializer
     source = chunks.store.source("c/0/0")
-    entry = serializer.format.read_index(source).entry(77)
+    place = serializer.format.read_index(source).entry(NUMBER)
     out, whole = np.empty(INNER, "<u2"), everything(INNER)
-    request = indexing.simple(index, SHAPE)
-    show(
-        "a raw inner chunk of a shard",
-        lambda: array[index],
-        [
-            ("the kernel: open, close", lambda: os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))),
-            ("the index of the shard: 16 KiB read, checksum", lambda: serializer.format.read_index(source)),
-            ("the chunk: 8 KiB read, copied", lambda: serializer.inner.read(Slice(source, *entry), whole, None, out)),
-            ("the slices, checked", lambda: indexing.simple(index, SHAPE)),
-            ("the shard, and the place in it", lambda: chunks.grid.only(request.selection)),  # type: ignore[union-attr]
-            ("the inner chunk, and the place in it", lambda: request.selection.only_chunk(INNER)),  # type: ignore[union-attr]
-            ("the result", lambda: np.empty(INNER, "<u2")),
-        ],
-    )
+    selection: Any = indexing.basic(BLOCK, SHAPE).selection
+    steps: list[Step] = [
+        ("the kernel: open, close", lambda: touch(f"{path}/c/0/0")),
+        ("the index of the shard: 16 KiB read, checksum", lambda: serializer.format.read_index(source)),
+        ("the chunk: 8 KiB read, copied", lambda: serializer.inner.read(Slice(source, *place), whole, None, out)),
+        ("the slices, checked", lambda: indexing.simple(BLOCK, SHAPE)),
+        ("the shard, and the place in it", lambda: chunks.grid.only(selection)),
+        ("the inner chunk, and the place in it", lambda: selection.only_chunk(INNER)),
+        ("the result", lambda: np.empty(INNER, "<u2")),
+    ]
+    show("a raw inner chunk of a shard", lambda: array[BLOCK], steps)
     source.close()
+
+
+def parts(path: str, plain: str) -> None:
+    """An element of a shard whose index is a file of its own."""
+    array, other = (zarrlite.open_array(p, mode="r") for p in (path, plain))
+    steps: list[Step] = [
+        ("the same element of a plain shard", lambda: other[ELEMENT]),
+        ("the kernel: another file opened, closed", lambda: touch(f"{path}/c/0/0.index")),
+    ]
+    show("an element of a raw shard in parts", lambda: array[ELEMENT], steps)
+
+
+def in_place(path: str) -> None:
+    """A raw inner chunk that is replaced where it lies."""
+    array = zarrlite.open_array(path, mode="r+", options={"/codecs/0": {"strategy": "in-place"}})
+    shard, values = f"{path}/c/0/0", np.arange(64 * 64, dtype="<u2").reshape(INNER)
+    serializer = array._chunks.pipeline((0, 0)).serializer
+    source = array._chunks.store.source("c/0/0")
+    index = serializer.format.read_index(source)
+    data, changes = values.tobytes(), {NUMBER: values.tobytes()}
+    fd = os.open(shard, os.O_RDWR | os.O_CLOEXEC)
+
+    def lock() -> None:
+        with hold(shard, path):
+            pass
+
+    def overwrite() -> None:
+        os.pread(fd, len(data), 0)
+        os.pwrite(fd, data, 0)
+
+    def set_block() -> None:
+        array[BLOCK] = values
+
+    steps: list[Step] = [
+        ("the lock: six system calls", lock),
+        ("the kernel: open, stat, close", lambda: (touch(shard), os.fstat(fd))),
+        ("the index of the shard: 16 KiB read, checksum", lambda: serializer.format.read_index(source)),
+        ("that nothing else lies there", lambda: serializer.writer.patch(source, index, changes)),
+        ("the kernel: 8 KiB read, to be kept, and 8 KiB written", overwrite),
+        ("the slices, checked", lambda: indexing.simple(BLOCK, SHAPE)),
+    ]
+    show("a raw inner chunk of a shard, replaced in place", set_block, steps)
+    source.close()
+    os.close(fd)
+
+
+def small_chunks(path: str) -> None:
+    """All of an array of raw chunks of 64 KiB, for each of them."""
+    array = zarrlite.open_array(path, mode="r")
+    chunks, out, buffer = array._chunks, np.empty(SHAPE, "<u2"), np.empty(CHUNK, "<u2")
+    jobs = list(chunks.grid.project(everything(SHAPE)))
+    count = len(jobs)
+
+    def each(do: Callable[[Any], Any]) -> Callable[[], None]:
+        def run() -> None:
+            for job in jobs:
+                do(job)
+
+        return run
+
+    def read_file(job: Any) -> None:
+        fd = os.open(f"{path}/c/{job[0][0]}/{job[0][1]}", READ)
+        os.preadv(fd, [buffer], 0)
+        os.close(fd)
+
+    def whole(do: Callable[[], Any]) -> float:
+        return min(timeit.repeat(do, number=1, repeat=REPEATS)) / count * 1e6
+
+    steps: list[Step] = [
+        ("the kernel: open, 64 KiB, close", each(read_file)),
+        ("copied to its place", each(lambda job: job[2].put(out, buffer))),
+        ("the chunk, and its place", lambda: list(chunks.grid.project(everything(SHAPE)))),
+        ("the key", each(lambda job: chunks._encode_key(job[0]))),
+        ("the path, kept below the root", each(lambda job: array.store.store._root.path("c/5/5"))),
+    ]
+    total = rest = whole(lambda: chunks.read(everything(SHAPE), out))
+    print(f"\na raw chunk of 64 KiB, of all of an array: {total:.1f} µs")
+    for name, do in steps:
+        taken = whole(do)
+        rest -= taken
+        print(f"    {taken:5.1f}  {name}")
+    print(f"    {rest:5.1f}  calls between these")
+
+
+def small_files(path: str) -> None:
+    """New files of 64 KiB: what the file system takes for each."""
+    data, count = bytes(2**16), 400
+    best: dict[str, float] = {}
+
+    def write(name: str) -> None:
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+        os.write(fd, data)
+        os.close(fd)
+
+    def renamed(name: str) -> None:
+        write(f"{name}.new")
+        os.replace(f"{name}.new", name)
+
+    ways: dict[str, Callable[[str], None]] = {"created, written, closed": write, "and renamed": renamed}
+    for n in range(10):
+        for way, do in ways.items():
+            directory = f"{path}/{n}/{way[:3]}"
+            os.makedirs(directory)
+            taken = timeit.timeit(lambda do=do, d=directory: [do(f"{d}/{i}") for i in range(count)], number=1)  # type: ignore[misc]
+            best[way] = min(best.get(way, taken), taken)
+    store, number = LocalStore(f"{path}/store"), iter(range(10**6))
+    taken = min(timeit.repeat(lambda: store.set(f"c/{next(number)}", data), number=count, repeat=10))
+    print(f"\na new file of 64 KiB, under a lock: {taken / count * 1e6:.1f} µs")
+    for way, time in best.items():
+        print(f"    {time / count * 1e6:5.1f}  the kernel: {way}")
 
 
 def main() -> None:
     """The command."""
     data = np.arange(SHAPE[0] * SHAPE[1], dtype="<u4").astype("<u2").reshape(SHAPE)
-    sharding = {"chunk_shape": list(INNER), "codecs": [BYTES], "index_codecs": [BYTES, CRC32C]}
-    layouts = {
-        "raw": (CHUNK, [BYTES], element, "c/3/2"),
-        "shards": (SHAPE, [{"name": "sharding_indexed", "configuration": sharding}], inner_chunk, "c/0/0"),
-    }
+    transformers = [{"name": "concat-parts", "configuration": {"parts": PARTS}}]
     with tempfile.TemporaryDirectory() as root:
-        for name, (chunk, codecs, do, key) in layouts.items():
-            path = os.path.join(root, name)
-            zarrlite.create_array(path, data=data, chunks=chunk, codecs=codecs)
-            do(zarrlite.open_array(path, mode="r"), os.path.join(path, key))
+        raw, shards, parted = (os.path.join(root, name) for name in ("raw", "shards", "parts"))
+        zarrlite.create_array(raw, data=data, chunks=CHUNK, codecs=[BYTES])
+        zarrlite.create_array(shards, data=data, chunks=SHAPE, codecs=SHARDS)
+        zarrlite.create_array(parted, data=data, chunks=SHAPE, codecs=SHARDS, storage_transformers=transformers)
+        element(raw)
+        opening(raw)
+        inner_chunk(shards)
+        parts(parted, shards)
+        in_place(shards)
+        small_chunks(raw)
+        small_files(os.path.join(root, "files"))
 
 
 if __name__ == "__main__":

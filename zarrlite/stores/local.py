@@ -180,7 +180,7 @@ class LocalStore(Store):
         atomic.put(((self._named(key), value) for key, value in items), self._root, fsync=self.fsync)
 
     def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
-        if type(self).set_many is not LocalStore.set_many:  # a subclass may write otherwise
+        if not items or type(self).set_many is not LocalStore.set_many:  # a subclass may write otherwise
             return False
         return atomic.put_new([(self._named(key), value) for key, value in items], self._root, fsync=self.fsync)
 

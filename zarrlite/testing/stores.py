@@ -155,6 +155,7 @@ class StoreLaws(ABC):
     def test_set_new_stores_all_or_nothing(self) -> None:
         store = self.make_store()
         items = {"a/b": b"1", "a/b.c": b"22", "d/e": b""}
+        store.set_new([])
         stored = store.set_new(list(items.items()))
         assert _read(store) == (items if stored else {})
         for there in items:
