@@ -44,7 +44,7 @@ class Scale:
 
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
-FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 5, 2.4, 2, 8.0)
+FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 5, 1.2, 2, 8.0)
 # shards of half the length, where there would be less than one for each thread
 QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 0.05, 1, 0.5)
 TINY = Scale(

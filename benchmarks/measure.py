@@ -3,6 +3,7 @@
 Rules
 - In every round each contestant has one turn; who begins changes from round to round.
 - The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
+- Before every turn the disk has written what was left to write, which would slow down whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -88,6 +90,7 @@ def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: st
     try:
         with contestant.session():
             run = workload.prepare(space, contestant, name)
+            os.sync()  # nobody waits for what others have written
             gc.collect()
             begin = time.perf_counter()
             found = run()
