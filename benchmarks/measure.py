@@ -3,7 +3,8 @@
 Rules
 - In every round each contestant has one turn; who begins changes from round to round.
 - The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
-- Before every turn the disk has written what was left to write, which would slow down whoever comes next.
+- Before every turn the disk has written what was left to write, and files are removed between rounds, not between
+  turns: both slow down whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
@@ -65,6 +66,7 @@ def measure(
         for name in _turns(result, count, scale):
             progress(f"{workload.name}  {name}  round {count + 1}")
             _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
+        space.remove_new()
         count += 1
     return result
 
@@ -108,8 +110,6 @@ def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: st
         entry.atomic = workload.writes and workload.is_atomic(contestant, name)
         amount = found[0] if workload.unit == "MiB" else taken / workload.operations(space, name)
         entry.times.append(amount)
-    finally:
-        space.remove_new()
 
 
 def failures(results: dict[str, Result]) -> list[str]:
