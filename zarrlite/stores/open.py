@@ -63,7 +63,7 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
 
 def _resolve(text: str) -> str | Store:
     """A path, or the store that a URI names."""
-    parts = re.fullmatch(_SCHEME, text)
+    parts = re.fullmatch(_SCHEME, text) if ":" in text else None
     if parts is None:
         return text
     file, local, scheme, name = parts.groups()
