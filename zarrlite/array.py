@@ -18,7 +18,7 @@ from zarrlite.names import key_prefix
 from zarrlite.node import Node
 from zarrlite.selection import Shape
 from zarrlite.stores import Store
-from zarrlite.values import allocate, cast, normalize_shape
+from zarrlite.values import allocate, cast, normalize_shape, split_fields
 
 NDArray = np.ndarray[Any, Any]
 
@@ -166,7 +166,7 @@ class Array(Node):
         request = indexing.simple(index, shape)
         if request is not None:
             return self._get(request)
-        fields, index = indexing.split_fields(index, self.dtype)
+        fields, index = split_fields(index, self.dtype)
         result = self._get(indexing.basic(index, self.shape))
         return result if fields is None else result[fields]
 
@@ -175,7 +175,7 @@ class Array(Node):
         if request is not None:
             self._set(request, value)
             return
-        fields, index = indexing.split_fields(index, self.dtype)
+        fields, index = split_fields(index, self.dtype)
         self._set(indexing.basic(index, self.shape), value, fields)
 
     @property
@@ -263,10 +263,10 @@ class Indexer:
         self._request = request
 
     def __getitem__(self, index: Any) -> Any:
-        fields, index = indexing.split_fields(index, self._array.dtype)
+        fields, index = split_fields(index, self._array.dtype)
         result = self._array._get(self._request(index))
         return result if fields is None else result[fields]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        fields, index = indexing.split_fields(index, self._array.dtype)
+        fields, index = split_fields(index, self._array.dtype)
         self._array._set(self._request(index), value, fields)

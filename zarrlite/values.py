@@ -1,4 +1,4 @@
-"""Values on their way in and out: shapes, memory for results, casting as numpy assigns."""
+"""Values on their way in and out: shapes, memory for results, casting as numpy assigns, fields of structs."""
 
 from __future__ import annotations
 
@@ -65,3 +65,26 @@ def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
     array = np.empty((), dtype)
     array[()] = value
     return array
+
+
+def split_fields(index: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Field names of a struct, apart from the rest of the index: `a["x"]`, `a[["x", "y"]]`, `a["x", 0:3]`."""
+    items = index if isinstance(index, tuple) else (index,)
+    names: list[str] = []
+    several = False
+    rest = []
+    for item in items:
+        if isinstance(item, str):
+            names.append(item)
+        elif isinstance(item, list) and item and all(isinstance(name, str) for name in item):
+            names += item
+            several = True
+        else:
+            rest.append(item)
+    if not names:
+        return None, index
+    for name in names:
+        if name not in (dtype.names or ()):
+            known = ", ".join(map(repr, dtype.names)) if dtype.names else "none"
+            raise SelectionError(f"there is no field {name!r} (fields: {known})")
+    return (names if several or len(names) > 1 else names[0]), tuple(rest) or ...
