@@ -113,7 +113,7 @@ def inner_chunk(path: str) -> None:
         ("the kernel: open, close", lambda: touch(f"{path}/c/0/0")),
         ("the index of the shard: 16 KiB read, checksum", lambda: serializer.format.read_index(source)),
         ("the chunk: 8 KiB read, copied", lambda: serializer.inner.read(Slice(source, *place), whole, None, out)),
-        ("the slices, checked", lambda: indexing.simple(BLOCK, SHAPE)),
+        ("the slices, checked", lambda: indexing.box(BLOCK, SHAPE)),
         ("the shard, and the place in it", lambda: chunks.grid.only(selection)),
         ("the inner chunk, and the place in it", lambda: selection.only_chunk(INNER)),
         ("the result", lambda: np.empty(INNER, "<u2")),
@@ -159,7 +159,7 @@ def in_place(path: str) -> None:
         ("the index of the shard: 16 KiB read, checksum", lambda: serializer.format.read_index(source)),
         ("that nothing else lies there", lambda: serializer.writer.patch(source, index, changes)),
         ("the kernel: 8 KiB read, to be kept, and 8 KiB written", overwrite),
-        ("the slices, checked", lambda: indexing.simple(BLOCK, SHAPE)),
+        ("the slices, checked", lambda: indexing.box(BLOCK, SHAPE)),
     ]
     show("a raw inner chunk of a shard, replaced in place", set_block, steps)
     source.close()

@@ -163,17 +163,21 @@ class Array(Node):
         coords = indexing.element(index, shape)
         if coords is not None and self._single:
             return self._chunks.element(coords)
-        request = indexing.simple(index, shape)
-        if request is not None:
-            return self._get(request)
+        box = indexing.box(index, shape)
+        if box is not None:
+            selection, wanted = box
+            out = allocate(selection.shape, self.metadata.data_type.dtype)
+            if out.size:
+                self._chunks.read(selection, out)
+            return out if wanted == selection.shape else out.reshape(wanted)[()]
         fields, index = split_fields(index, self.dtype)
         result = self._get(indexing.basic(index, self.shape))
         return result if fields is None else result[fields]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        request = indexing.simple(index, self.metadata.shape)
-        if request is not None:
-            self._set(request, value)
+        box = indexing.box(index, self.metadata.shape)
+        if box is not None:
+            self._set(indexing.Request(*box, None, scalar=not box[1]), value)
             return
         fields, index = split_fields(index, self.dtype)
         self._set(indexing.basic(index, self.shape), value, fields)

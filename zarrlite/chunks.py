@@ -14,7 +14,6 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator
-from operator import mul
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -90,7 +89,7 @@ class Chunks:
         """Fill `out` with the selected elements."""
         only = self.grid.only(selection)
         if only is not None:
-            self._read_chunk((*only, None), out)
+            self._read_chunk(*only, None, out)
             return
         pipeline = self.pipeline((0,) * selection.ndim)
         nbytes = out.nbytes
@@ -107,7 +106,7 @@ class Chunks:
         elif pipeline.raw_dtype is not None and self.store.quick_reads and pipeline.nbytes <= RAW:
             self._read_raw(jobs, pipeline, out)
         else:
-            parallel.run(lambda job: self._read_chunk(job, out), jobs, nbytes)
+            parallel.run(lambda job: self._read_chunk(*job, out), jobs, nbytes)
 
     def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
@@ -125,7 +124,7 @@ class Chunks:
             arrays = iter(pipeline.decode_each([value for value in values if value is not None]))
         except Exception:
             for job in jobs:  # one of which says what is wrong, and with which chunk
-                self._read_chunk(job, out)
+                self._read_chunk(*job, out)
             return
         for (_, inside, outside), value in zip(jobs, values, strict=True):
             outside.put(out, pipeline.spec.fill if value is None else inside.take(next(arrays)))
@@ -146,7 +145,7 @@ class Chunks:
                     continue
             value = self.store.fetch(key, view)
             if value is None or len(value) != size:
-                self._read_chunk((coords, inside, outside), out)  # missing, or damaged, or read otherwise
+                self._read_chunk(coords, inside, outside, out)  # missing, or damaged, or read otherwise
                 continue
             array: NDArray = np.ndarray(shape, dtype, value)
             outside.put(out, array if whole else inside.take(array))
@@ -169,14 +168,16 @@ class Chunks:
 
     def element(self, coords: Shape) -> Any:
         """A single element, as numpy has it."""
-        chunk, inside = self.grid.locate(coords)
-        key = self._encode_key(chunk)
-        pipeline = self._pipeline or self.pipeline(chunk)
-        dtype = pipeline.raw_dtype
-        if dtype is not None:  # its place is known: what is not right there is looked at again below
-            data = self.store.peek(key, sum(map(mul, inside, pipeline.strides)), dtype.itemsize, pipeline.nbytes)
+        pipeline = self._pipeline
+        if pipeline is not None and (dtype := pipeline.raw_dtype) is not None:
+            # its place is known: what is not right there is looked at again below
+            chunk, offset = self.grid.offset(coords, pipeline.strides)
+            data = self.store.peek(self._encode_key(chunk), offset, dtype.itemsize, pipeline.nbytes)
             if data is not None and len(data) == dtype.itemsize:
                 return np.frombuffer(data, dtype)[0]
+        chunk, inside = self.grid.locate(coords)
+        key = self._encode_key(chunk)
+        pipeline = pipeline or self.pipeline(chunk)
         source = self.store.source(key)
         source.max_size = pipeline.max_size
         try:
@@ -189,8 +190,8 @@ class Chunks:
             source.close()
         return pipeline.spec.fill[()] if found is None else found
 
-    def _read_chunk(self, job: Job | Only, out: NDArray) -> None:
-        coords, inside, outside = job
+    def _read_chunk(self, coords: Shape, inside: Selection, outside: Selection | None, out: NDArray) -> None:
+        """One chunk to its place in the result, or to all of it."""
         key = self._encode_key(coords)
         pipeline = self._pipeline or self.pipeline(coords)
         source = self.store.source(key)

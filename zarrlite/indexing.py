@@ -172,30 +172,32 @@ def element(index: Index, shape: Shape) -> Shape | None:
     return tuple(map(mod, items, shape)) if counted_back else None
 
 
-def simple(index: Index, shape: Shape) -> Request | None:
-    """What `basic` makes of integers and slices without steps, counted from the start, in fewer steps; None: else."""
+def box(index: Index, shape: Shape) -> tuple[Selection, Shape] | None:
+    """What integers and slices without steps select, and the shape of what the user sees; None: it is not as simple."""
     items = index if type(index) is tuple else (index,)
     if len(items) != len(shape):
         return None
-    starts, lengths, final = [], [], []
-    for dim, item in enumerate(items):
-        n = shape[dim]
-        if type(item) is slice and (item.step is None or (type(item.step) is int and item.step == 1)):
-            start = 0 if item.start is None else item.start
-            stop = n if item.stop is None else item.stop
-            if type(start) is not int or type(stop) is not int or not 0 <= start <= stop:
+    starts, lengths, picked = [], [], False
+    for item, n in zip(items, shape, strict=True):
+        if type(item) is slice:
+            try:
+                start, stop, step = item.indices(n)
+            except (TypeError, ValueError):
+                return None  # and `basic` says what is wrong
+            if step != 1 or start > stop:
                 return None
-            if stop > n:
-                start, stop = min(start, n), n
-            final.append(stop - start)
+            starts.append(start)
             lengths.append(stop - start)
         elif type(item) is int and 0 <= item < n:
-            start = item
+            starts.append(item)
             lengths.append(1)
+            picked = True
         else:
             return None
-        starts.append(start)
-    return Request(Selection.box(tuple(starts), tuple(lengths)), tuple(final), None, not final)
+    selection = Selection.box(tuple(starts), tuple(lengths))
+    if not picked:
+        return selection, selection.shape
+    return selection, tuple([n for item, n in zip(items, lengths, strict=True) if type(item) is slice])
 
 
 def basic(index: Index, shape: Shape) -> Request:

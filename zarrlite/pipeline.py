@@ -137,9 +137,8 @@ class Pipeline:
     ) -> Array | None:
         """The selected elements, perhaps written to `out`, which is then returned; None: the chunk is missing."""
         if out is not None and self.eager and selection.plain and selection.shape == self.spec.shape and budget is None:
-            there = self.raw_dtype is not None and out.flags.c_contiguous and self.raw_dtype == out.dtype
-            if there and source.known_size() == out.nbytes and source.fill(out, 0):
-                return out  # read to where it is wanted, as it lies there as it is stored
+            if self.lies_in(out) and source.known_size() == out.nbytes and source.fill(out, 0):
+                return out
             data = source.borrow()
             if data is None:
                 return None
@@ -150,14 +149,20 @@ class Pipeline:
             if data is None:
                 return None
             source = self._opened(data)
-        else:
+        elif self.compressors:
             source = self._decompressed(source)
         if budget is not None:
             budget.spend(source.size() or 0)
+        if not self.filters:
+            return self.serializer.read(source, selection, out)
         elements = self.serializer.view(source)
         for filter_, spec in reversed(self.filters):
             elements = filter_.view(elements, spec)
         return elements.read(selection, out)
+
+    def lies_in(self, out: Array) -> bool:
+        """Whether a whole chunk lies in an array of its shape as it is stored, so that it can be read to there."""
+        return self.raw_dtype is not None and out.flags.c_contiguous and self.raw_dtype == out.dtype
 
     def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
         """A single element, as numpy has it; None: the chunk is missing."""

@@ -92,7 +92,7 @@ class ByteRange(NamedTuple):
         if stop is not None and 0 <= start <= stop <= size:
             return start, stop
         if stop is None:
-            return (min(start, size) if start >= 0 else max(size + start, 0)), size
+            return (size + start if -size <= start < 0 else min(start, size) if start > 0 else 0), size
         start, stop, _ = slice(start, stop).indices(size)
         return start, max(start, stop)
 

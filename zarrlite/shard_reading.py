@@ -70,11 +70,10 @@ class ShardSource(ArraySource):
     def _read_one(self, coords: Shape, inside: Selection, out: Array | None) -> Array | None:
         """What is wanted of a single inner chunk."""
         bound = self.serializer
-        index = bound.format.read_index(self.source)
-        if index is None:
-            return None
-        entry = index.entry(bound.number(coords))
+        entry = bound.format.find(self.source, bound.number(coords))
         if entry is None:
+            return None
+        if entry[0] == ABSENT:
             return np.broadcast_to(bound.spec.fill, inside.shape)
         try:
             budget = Budget(bound.limit.of(entry[1])) if bound.limit.per_byte else None

@@ -138,6 +138,12 @@ class ShardFormat:
         self.lowest = self.index_size if self.at_start else 0
         self.longest = ABSENT if chunk_limit.per_byte else chunk_limit.fixed
         self.index_range = ByteRange(0, self.index_size) if self.at_start else ByteRange(-self.index_size)
+        self._behind = 0 if self.at_start else self.index_size  # bytes behind the chunks
+        # of an index as nearly all shards have it, integers and their checksum: what tells that it is right
+        dtype, compressors = index_pipeline.serializer.raw_dtype, index_pipeline.compressors
+        usual = dtype is not None and not index_pipeline.filters and len(compressors) == 1
+        self._is_sound = compressors[0][0].is_sound if usual else None
+        self._unpack = _PAIR["<" if dtype is None else dtype.byteorder]
 
     def read_index(self, source: ByteSource) -> ShardIndex | None:
         """Where the chunks are; None: there is no shard."""
@@ -155,6 +161,20 @@ class ShardFormat:
         if size is None:
             return ShardIndex(self, body, dtype, ABSENT)
         return ShardIndex(self, body, dtype, size if self.at_start else size - self.index_size)
+
+    def find(self, source: ByteSource, number: int) -> Entry | None:
+        """Offset and length of one chunk, both ABSENT if it is; None: there is no shard.
+
+        It is what the index says; of a usual one that is right, without making an index of it.
+        """
+        data, size = source.read_one(self.index_range), source.known_size()
+        if data is None:
+            return None
+        if self._is_sound is not None and size is not None and len(data) == self.index_size and self._is_sound(data):
+            offset, length = self._unpack(data, 16 * number)
+            if self.lowest <= offset and length <= self.longest and offset + length <= size - self._behind:
+                return offset, length
+        return self.parse_index(data, size).entry(number) or (ABSENT, ABSENT)
 
     def read_chunks(self, source: ByteSource, wanted: Sequence[Entry]) -> list[Buffer] | None:
         """The bytes of these entries, in one request."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from operator import mul
 from typing import ClassVar
 
 from zarrlite.extension import Extension
@@ -35,6 +36,11 @@ class ChunkGrid(Extension):
     @abstractmethod
     def locate(self, coords: Shape) -> tuple[Shape, Shape]:
         """The chunk that an element lies in, and its place there."""
+
+    def offset(self, coords: Shape, strides: Shape) -> tuple[Shape, int]:
+        """The chunk that an element lies in, and how far into it, if neighbours there lie these strides apart."""
+        chunk, inside = self.locate(coords)
+        return chunk, sum(map(mul, inside, strides))
 
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
         """The chunk that a selection lies in, and the selection inside of it; None: if not a single one."""

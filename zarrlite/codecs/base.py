@@ -93,6 +93,10 @@ class BytesBytesCodec(Codec):
 
     verifies: bool = False  # whether `decode` refuses a damaged value, so that what is inside can be trusted
 
+    def is_sound(self, data: Buffer) -> bool:
+        """Whether a value begins with what it decodes to, unharmed; False: `decode` tells."""
+        return False
+
     def unroll(self, data: Buffer, size: int) -> ByteSource | None:
         """A value that is known to be sound and decodes to `size` bytes, as a source that decodes no more than is read.
 
@@ -235,6 +239,10 @@ class Serializer:
     def view(self, source: ByteSource) -> ArraySource:
         """The chunk as a source; override where parts can be read without the whole."""
         return _Deserialized(self, source)
+
+    def read(self, source: ByteSource, selection: Selection, out: Array | None = None) -> Array | None:
+        """The selected elements, as the view has them; override where some are had without one."""
+        return self.view(source).read(selection, out)
 
     def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
         """A single element, as numpy has it; None: there is no such chunk."""

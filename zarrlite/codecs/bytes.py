@@ -96,7 +96,8 @@ class RawSerializer(Serializer):
     def decode(self, data: Buffer) -> Array:
         if len(data) != self.encoded_size:
             raise TruncatedError(_wrong_size(len(data), self.spec.shape, self.encoded_size), codec="bytes")
-        return self._checked(np.frombuffer(data, self.dtype).reshape(self.spec.shape))
+        array: Array = np.ndarray(self.spec.shape, self.dtype, data)
+        return array if self.plain else self._checked(array)
 
     def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> Array:
         size = self.encoded_size or 0

@@ -37,7 +37,7 @@ class Crc32c(BytesBytesCodec):
         if len(data) < 4:
             raise TruncatedError(f"has {len(data)} bytes, the checksum alone has 4")
         body = memoryview(data)[:-4]
-        if google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, _BYTE)) != _WITH_ITSELF:
+        if not self.is_sound(data):
             found, wanted = int.from_bytes(data[-4:], "little"), checksum(body)
             raise ChecksumError(f"the checksum is {found:08x}, the data has {wanted:08x}")
         return body
@@ -46,6 +46,10 @@ class Crc32c(BytesBytesCodec):
         if min(map(len, values)) < 4 or {*map(checksum, values)} != {_WITH_ITSELF}:
             return super().decode_many(values, limit)  # which says what is wrong
         return [memoryview(value)[:-4] for value in values]
+
+    def is_sound(self, data: Buffer) -> bool:
+        found: int = google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, _BYTE))
+        return found == _WITH_ITSELF
 
     def encoded_size(self, size: int) -> int:
         return size + 4

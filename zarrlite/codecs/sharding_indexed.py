@@ -168,16 +168,50 @@ class ShardSerializer(Serializer):
     def view(self, source: ByteSource) -> ArraySource:
         return ShardSource(self, source)
 
-    def element(self, source: ByteSource, coords: Shape) -> Any:
-        index = self.format.read_index(source)
-        if index is None:
-            return None
-        shape = self.codec.chunk_shape
-        entry = index.entry(sum(map(mul, map(floordiv, coords, shape), self.places)))
+    def read(self, source: ByteSource, selection: Selection, out: Array | None = None) -> Array | None:
+        one = selection.shape == self.codec.chunk_shape and selection.plain and selection.steps is None
+        if one and out is not None and source.partial and self.inner.eager and self._read_chunk(source, selection, out):
+            return out
+        return super().read(source, selection, out)
+
+    def _read_chunk(self, source: ByteSource, selection: Selection, out: Array) -> bool:
+        """All of one inner chunk; False: it is not one, or there is no shard, or less of it than the index says."""
+        number = 0
+        for start, length, place in zip(selection.starts, selection.shape, self.places, strict=True):
+            if start % length:
+                return False
+            number += start // length * place
+        entry = self.format.find(source, number)
         if entry is None:
+            return False
+        offset, length = entry
+        if offset == ABSENT:
+            out[...] = self.spec.fill
+        elif not (length == out.nbytes and self.inner.lies_in(out) and source.fill(out, offset)):
+            data = source.read_at(offset, offset + length)
+            if data is None or len(data) != length:
+                return False
+            try:
+                out[...] = self.inner.decode(data)
+            except DataError as error:
+                raise named(tuple(map(floordiv, selection.starts, out.shape)), error) from error.__cause__
+        return True
+
+    def element(self, source: ByteSource, coords: Shape) -> Any:
+        shape, inner = self.codec.chunk_shape, self.inner
+        entry = self.format.find(source, sum(map(mul, map(floordiv, coords, shape), self.places)))
+        if entry is None:
+            return None
+        offset, length = entry
+        if offset == ABSENT:
             return self.spec.fill[()]
+        if inner.raw_dtype is not None and length == inner.nbytes:
+            offset += sum(map(mul, map(mod, coords, shape), inner.strides))
+            data = source.read_at(offset, offset + inner.raw_dtype.itemsize)
+            if data is not None and len(data) == inner.raw_dtype.itemsize:
+                return np.frombuffer(data, inner.raw_dtype)[0]
         try:
-            found = self.inner.element(Slice(source, *entry), tuple(map(mod, coords, shape)))
+            found = inner.element(Slice(source, *entry), tuple(map(mod, coords, shape)))
             if found is None:
                 raise gone()
         except DataError as error:

@@ -42,12 +42,7 @@ class OpenFile(Stored):
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
         size = self._size if self._opened else self.known_size()
-        if size is None:
-            return None
-        start, stop = byte_range
-        if stop is None and -size <= start < 0:  # as an index is read
-            return self.read_at(size + start, size)
-        return self.read_at(*byte_range.resolve(size))
+        return None if size is None else self.read_at(*byte_range.resolve(size))
 
     def read_at(self, start: int, stop: int) -> Buffer | None:
         size = self._size if self._opened else self.known_size()
