@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,14 +181,38 @@ def test_parts_that_are_too_long_are_refused_before_they_are_read(tmp_path: Path
 def test_a_part_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     below, opened = LocalStore(tmp_path), []
     source = parted(Part(""), Part(".i", 5))(below, VALUE)
-    original = LocalStore.open_file
-    monkeypatch.setattr(LocalStore, "open_file", lambda self, key: opened.append(key) or original(self, key))
+    original = os.open
+    monkeypatch.setattr(os, "open", lambda path, *flags: opened.append(Path(path).name) or original(path, *flags))
     for _ in range(3):
         assert source.read_one(ByteRange(-5)) == VALUE[-5:]
+        assert source.known_size() == len(VALUE)
         assert source.read_at(2, 4) == VALUE[2:4]
         assert bytes(source.borrow(ByteRange(2, 4)) or b"") == VALUE[2:4]
-    assert sorted(opened) == [KEY, KEY + ".i"]
+        assert source.read_at(len(VALUE) - 3, len(VALUE) - 1) == VALUE[-3:-1]
+        assert source.read_all() == VALUE
+    assert opened == ["0.i", "0"]
     source.close()
+
+
+@pytest.mark.parametrize(
+    ("parts", "end"), [((Part(""), Part(".i", 5)), ByteRange(-5)), ((Part(".i", 5), Part("")), ByteRange(0, 5))]
+)
+def test_a_part_at_an_end_is_of_one_value_until_it_is_closed(tmp_path: Path, parts: Any, end: ByteRange) -> None:
+    below = LocalStore(tmp_path)
+    source = parted(*parts)(below, VALUE)
+    index = VALUE[end.start : end.stop]
+    assert source.read_one(end) == index
+    below.set(KEY + ".i", b"other")
+    assert source.read_one(end) == index
+    assert source.read_all() == VALUE
+    source.close()
+    assert source.read_one(end) == b"other"
+    source.close()
+    for damaged in (b"four", b"longer"):
+        below.set(KEY + ".i", damaged)
+        with pytest.raises(TruncatedError, match=rf"'c/0\.i' has {len(damaged)} bytes, not 5"):
+            source.read_one(end)
+        source.close()
 
 
 # single elements
@@ -308,7 +333,16 @@ def test_a_chunk_of_another_size_is_not_read_as_if_it_were_right(tmp_path: Path)
 
 def test_held_values_are_borrowed_as_they_are() -> None:
     assert Held(VALUE).borrow(ByteRange(2, 4)) == VALUE[2:4]
-    assert not Held(VALUE).fill(np.empty(2, "u1"), 0)
+    assert not Held(None).fill(np.empty(2, "u1"), 0)
+    assert not Held(VALUE).fill(np.empty(2, "u1"), len(VALUE) - 1)
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">u2", "M8[s]", [("a", "u1"), ("b", "<u4")]])
+def test_held_values_fill_memory_of_any_kind(dtype: Any) -> None:
+    for shape in ((), (0,), (1, 1)):
+        memory = np.zeros(shape, dtype)
+        assert Held(VALUE).fill(memory, 3)
+        assert memory.tobytes() == VALUE[3 : 3 + memory.nbytes]
 
 
 # shards on their way to the store

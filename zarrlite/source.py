@@ -137,6 +137,12 @@ class Held(ByteSource):
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
         return None if self.value is None else byte_range.of(self.value)
 
+    def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
+        if self.value is None or len(self.value) < start + memory.nbytes:
+            return False
+        memory.reshape(-1).view("u1")[:] = memoryview(self.value)[start : start + memory.nbytes]
+        return True
+
     def known_size(self) -> int | None:
         return None if self.value is None else len(self.value)
 

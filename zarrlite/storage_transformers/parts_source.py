@@ -13,21 +13,25 @@ import numpy as np
 
 from zarrlite.errors import TruncatedError
 from zarrlite.ranges import ALL, Buffer, ByteRange
-from zarrlite.source import ByteSource, Stored
+from zarrlite.source import ByteSource, Held, Stored
 
 if TYPE_CHECKING:
     from zarrlite.storage_transformers.parts_store import PartsStore
+
+_NONE = ("", 0)  # no part
 
 
 class ChunkInParts(Stored):
     """A chunk that is read in several steps."""
 
     store: PartsStore
-    _known = False  # whether it was tried to know the places
-    _places: list[tuple[int, int, ByteSource]] | None = None  # where parts begin and end in the chunk, if that is known
+    sized = True
+    _asked = False  # whether it was tried to know the size
+    _size: int | None = None  # if all parts are there, as long as they must be, and that is known at no cost
 
     def __init__(self, store: PartsStore, key: str) -> None:
-        super().__init__(store, key)
+        self.store = store
+        self.key = key
         self.apart = store.apart
         self._parts: dict[str, ByteSource] = {}
 
@@ -37,60 +41,54 @@ class ChunkInParts(Stored):
             found = self._parts[suffix] = self.store.store.source(self.key + suffix)
         return found
 
-    def _placed(self) -> list[tuple[int, int, ByteSource]] | None:
-        """The parts in their places, where all are there, as long as they must be, and known at no cost."""
-        if not self._known:
-            self._known = True
-            sizes = {}
-            # those without a size last: an index speaks of what is there when it is read
-            for suffix, wanted in self.store.in_order:
-                size = sizes[suffix] = self._part(suffix).known_size()
-                if size is None or (wanted is not None and size != wanted):
-                    return None
-            self._places, end = [], 0
-            for suffix, _ in self.store.parts:
-                start, end = end, end + (sizes[suffix] or 0)
-                self._places.append((start, end, self._parts[suffix]))
-        return self._places
-
     def _holding(self, start: int, stop: int) -> tuple[ByteSource, int] | None:
         """The part that all of a range lies in, and how far that is from the start; None: there is none, or no telling.
 
         A range that most likely lies in the part without a size is asked for there.
         """
-        if self._known and self._places is not None:
-            for first, end, part in self._places:
+        if self._size is not None:
+            first = 0
+            for suffix, size in self.store.parts:
+                part = self._parts[suffix]
+                end = first + ((part.known_size() or 0) if size is None else size)
                 if first <= start and stop <= end:
                     return part, first
+                first = end
         elif self.store.main is not None and self.store.head <= start:
             return self._part(self.store.main), self.store.head
         return None
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        if self.apart and byte_range == (-self.apart, None):  # as an index is read
-            wanted = [(self.key + self.store.parts[-1].key_suffix, ALL, self.apart or None)]
-        else:
-            wanted = self.store.wanted(self.key, byte_range)
+        suffix, size = self.store.ends.get(byte_range, _NONE)
+        if size and suffix not in self._parts:  # as an index is read: kept instead of opened, where one step gives it
+            value = self.store.store.peek(self.key + suffix, 0, size, size)
+            if value is not None and len(value) == size:
+                self._parts[suffix] = Held(value)
+                return value
+        wanted = self.store.wanted(self.key, byte_range)
         if len(wanted) != 1:
             return super().read_one(byte_range)
-        part, inside, length = wanted[0]
-        value = self._part(part[len(self.key) :]).read_one(inside)
+        key, inside, length = wanted[0]
+        value = self._part(key[len(self.key) :]).read_one(inside)
         if value is not None and length in (None, len(value)):
             return value
         return self.store.again(self.key, byte_range, [value])
 
     def read_all(self) -> Buffer | None:
         """All parts; where their sizes are known, each straight to its place."""
-        places = self._placed()
-        if places is None:
+        total = self.known_size()
+        if total is None:
             return super().read_all()
-        total = places[-1][1]
         if self.max_size is not None and total > self.max_size:
             raise TruncatedError(f"has {total} bytes, at most {self.max_size} fit here")
         memory = np.empty(total, np.uint8)
-        for start, end, part in places:
+        start = 0
+        for suffix, _ in self.store.parts:
+            part = self._parts[suffix]
+            end = start + (part.known_size() or 0)
             if start < end and not part.fill(memory[start:end], 0):
                 return super().read_all()
+            start = end
         return memory.data
 
     def read_at(self, start: int, stop: int) -> Buffer | None:
@@ -118,8 +116,17 @@ class ChunkInParts(Stored):
         return self.read_one(byte_range)
 
     def known_size(self) -> int | None:
-        places = self._placed()
-        return None if places is None else places[-1][1]
+        if not self._asked:
+            self._asked = True
+            size = 0
+            # those without a size last: an index speaks of what is there when it is read
+            for suffix, wanted in self.store.in_order:
+                found = self._part(suffix).known_size()
+                if found is None or (wanted is not None and found != wanted):
+                    return None
+                size += found
+            self._size = size
+        return self._size
 
     def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
         found = self._holding(start, start + memory.nbytes)
@@ -128,4 +135,4 @@ class ChunkInParts(Stored):
     def close(self) -> None:
         for part in self._parts.values():
             part.close()
-        self._parts, self._known, self._places = {}, False, None
+        self._parts, self._asked, self._size = {}, False, None

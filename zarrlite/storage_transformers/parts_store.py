@@ -48,16 +48,18 @@ class PartsStore(Store):
         unsized = [i for i, part in enumerate(self.parts) if part.size is None]
         self._first, self._last = (unsized[0], unsized[-1]) if unsized else (len(self.parts), len(self.parts))
         sizes = [part.size or 0 for part in self.parts]
-        self.head, self._tail = (
-            sum(sizes[: self._first]),
-            sum(sizes[self._last + 1 :]),
-        )  # bytes of the sized ones there
+        self.head = sum(sizes[: self._first])  # bytes of the parts with a size at the start
+        self._tail = sum(sizes[self._last + 1 :])  # and at the end
         self._decode = metadata.chunk_key_encoding.decode
         self._ndim = len(metadata.shape)
         self.main = self.parts[self._first].key_suffix if len(unsized) == 1 else None
         # bytes of a last part that can be replaced alone
         self.apart = (self.parts[-1].size or 0) if self._last == len(self.parts) - 2 else 0
-        self.in_order = sorted(self.parts, key=lambda part: part.size is None)  # in which they are read
+        self.in_order = sorted(self.parts, key=lambda part: part.size is None)  # in which they are opened
+        # ranges that are just the first or the last part, as that of an index often is
+        (first, head), (last, tail) = self.parts[0], self.parts[-1]
+        self.ends = {ByteRange(0, head): (first, head)} if head else {}
+        self.ends |= {ByteRange(-tail): (last, tail)} if tail else {}
         self._seen: set[str] = set()  # keys of chunks: those that were asked for are asked for again
         self.quick_reads = store.quick_reads
 
@@ -115,6 +117,9 @@ class PartsStore(Store):
         """What to ask the parts for; how many bytes each must give, if that is known."""
         if not self._is_chunk(key):
             return [(key, r, None)]
+        if r in self.ends:
+            suffix, size = self.ends[r]
+            return [(key + suffix, ALL, size)]
         start, stop = r
         head, tail = self.head, self._tail
         if self.main is not None and stop is not None and head <= start < stop:
@@ -182,7 +187,7 @@ class PartsStore(Store):
         return None if sizes is None else sum(sizes)
 
     def source(self, key: str) -> ByteSource:
-        return ChunkInParts(self, key) if self._is_chunk(key) else self.store.source(key)
+        return ChunkInParts(self, key) if key in self._seen or self._is_chunk(key) else self.store.source(key)
 
     # writing
 
