@@ -19,6 +19,8 @@ from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, Shard
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
 from zarrlite.ranges import ALL, joined
+from zarrlite.selection import Selection, Span
+from zarrlite.shard_reading import ShardSource
 from zarrlite.shard_writing import ShardWriter, Writing
 from zarrlite.shards import boxes
 from zarrlite.stores import LocalStore, MemoryStore, files
@@ -195,6 +197,51 @@ def _outcome(array: Any, selection: Any) -> Any:
         return array[selection].tolist()
     except ZarrliteError as error:
         return type(error), str(error)
+
+
+@pytest.mark.parametrize(
+    "index", [("end", [Bytes(), "crc32c"]), ("start", [Bytes("big"), "crc32c"]), ("end", [Bytes()])]
+)
+@pytest.mark.parametrize("chain", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])
+def test_an_inner_chunk_in_one_step_is_read_as_any_other(chain: Any, index: Any, tmp_path: Path) -> None:
+    location, index_codecs = index
+    data = DATA.copy()
+    data[8:16, :16] = 7  # an inner chunk that is absent
+    codecs = [ShardingIndexed((8, 16), chain, index_codecs, location)]
+    zarrlite.create_array(tmp_path, data=data, chunks=(32, 32), codecs=codecs, fill_value=7)
+    array = zarrlite.open_array(tmp_path, mode="r")
+    shard = tmp_path / "c/0/0"
+    whole = shard.read_bytes()
+    first = len(whole) // 2  # within a chunk of the middle, if the index is not there
+    changes = {
+        "none": whole,
+        "cut": whole[:-1],
+        "longer": whole + bytes(20),
+        "index": whole[:40] + b"\1\2\3" + whole[43:] if location == "start" else whole[:-40] + b"\1\2\3" + whole[-37:],
+        "chunk": whole[:first] + bytes(9) + whole[first + 9 :],
+        "empty": b"",
+    }
+    for change, value in changes.items():
+        shard.write_bytes(value)
+        for i, j in np.ndindex(4, 2):
+            rows, columns = slice(8 * i, 8 * i + 8), slice(16 * j, 16 * j + 16)
+            plain = Selection([Span(8 * i, 8), Span(16 * j, 16)])
+            source = ShardSource(array._chunks.pipeline((0, 0)).serializer, array._chunks.store.source("c/0/0"))
+            try:
+                expected: Any = source.read(plain).tolist()  # type: ignore[union-attr]
+            except DataError as error:
+                expected = type(error), error.message
+            finally:
+                source.source.close()
+            try:
+                found: Any = array[rows, columns].tolist()
+            except DataError as error:
+                found = type(error), error.message
+            assert found == expected, (change, i, j)
+            if change == "none":
+                assert found == data[rows, columns].tolist()
+    shard.unlink()
+    assert array[:8, :16].tolist() == [[7] * 16] * 8
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Crc32c()], [Bytes(), Zstd()]], ids=["all", "crc32c", "zstd"])
