@@ -47,8 +47,9 @@ def open(  # noqa: A001
     >>> a[0, 1:]
     array([7, 7], dtype=int16)
     """
-    check_keywords(create)
-    check_format(create.get("zarr_format"))
+    if create:
+        check_keywords(create)
+        check_format(create.get("zarr_format"))
     place, where, existing = _locate(store, path, mode, strict, options)
     behaviour = ArrayOptions(missing_chunks, write_empty_chunks)
     if existing is not None:
@@ -71,7 +72,8 @@ def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, 
             raise ArgumentError("an array needs shape= and dtype=, or data=")
         creatable = mode == "a"
         mode = "r+" if creatable else mode  # nothing to create it from
-        kwargs = {name: value for name, value in kwargs.items() if value is not None}
+        if kwargs:
+            kwargs = {name: value for name, value in kwargs.items() if value is not None}
     try:
         node = open(place, mode=mode, path=path, **kwargs)
     except NodeNotFoundError as error:
@@ -100,7 +102,7 @@ def _locate(
     """The store, the path, and the node that is there if this mode opens it."""
     if mode not in _MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
-    place = open_store(store, check=False)
+    place = store if isinstance(store, Store) else open_store(store, check=False)
     if mode == "r" and not place.read_only:
         place = ReadOnlyStore(place)
     where = normalize_path(path)

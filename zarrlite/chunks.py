@@ -56,22 +56,18 @@ class Chunks:
         self.metadata = metadata
         self.options = options
         self.grid = metadata.chunk_grid
-        self._encode_key = metadata.chunk_key_encoding.bound(len(metadata.shape))
+        self._encode_key, self._pipeline = metadata.prepared(write_empty=options.write_empty_chunks)
         self.store = base
         # "Array -> first -> ... -> last -> Store": the last one of the list stands on the store itself
         for transformer in reversed(metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
                 self.store = transformer.wrap(self.store, metadata)
-        self._pipeline: Pipeline | None = None  # the one of all chunks, if they have one shape
 
     def pipeline(self, coords: Shape) -> Pipeline:
         """The codec chain for one chunk."""
-        if self._pipeline is None:
-            shape = self.grid.chunk_shape(coords)
-            pipeline = self.metadata.pipeline(shape, write_empty=self.options.write_empty_chunks)
-            self._pipeline = pipeline if self.grid.uniform else None
-            return pipeline
-        return self._pipeline
+        if self._pipeline is not None:
+            return self._pipeline
+        return self.metadata.pipeline(self.grid.chunk_shape(coords), write_empty=self.options.write_empty_chunks)
 
     def shape_inside(self, coords: Shape) -> Shape:
         """The shape of the part of a chunk that lies inside of the array."""

@@ -10,9 +10,9 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from zarrlite import registry
 from zarrlite.chunk_grids.base import ChunkGrid
@@ -28,6 +28,13 @@ from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.values import MAX_NDIM
 
 Options = Mapping[str, Mapping[str, Any]]
+
+
+class Prepared(NamedTuple):
+    """What is worked out once for all arrays of the same metadata, attributes and shape aside."""
+
+    encode_key: Callable[[tuple[int, ...]], str]
+    pipeline: Pipeline | None  # the one of all chunks, if they have one shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +56,10 @@ class ArrayMetadata:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_pipelines", {})
+        object.__setattr__(self, "_prepared", {})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pipelines": {}}
+        return {**self.__dict__, "_pipelines": {}, "_prepared": {}}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ArrayMetadata) and self.to_json() == other.to_json()
@@ -71,6 +79,16 @@ class ArrayMetadata:
             spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, write_empty=write_empty)
             pipelines[key] = Pipeline(self.codecs, spec)
         return pipelines[key]
+
+    def prepared(self, *, write_empty: bool) -> Prepared:
+        """What reading and writing chunks needs of the metadata, whatever the store."""
+        known: dict[bool, Prepared] = self._prepared  # type: ignore[attr-defined]
+        if write_empty not in known:
+            grid, ndim = self.chunk_grid, len(self.shape)
+            shape = grid.chunk_shape((0,) * ndim) if grid.uniform else None
+            pipeline = None if shape is None else self.pipeline(shape, write_empty=write_empty)
+            known[write_empty] = Prepared(self.chunk_key_encoding.bound(ndim), pipeline)
+        return known[write_empty]
 
     def check(self) -> None:
         """Refuse what only shows when the members are seen together; pointers are relative to the document."""

@@ -23,13 +23,14 @@ from zarrlite.stores.foreign import ForeignStore
 M = TypeVar("M", bound=Metadata)
 _find_member = re.compile(r'"attributes"\s*:\s*').search
 _MEMO_ENTRIES = 256
+_ENOUGH = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # of a document, to see that it is too long
 _memo: dict[str, Metadata] = {}  # what was found to be right: many documents differ in their attributes only
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
     """Read the metadata of a node; None: there is none at this path."""
     key = key_prefix(path) + DOCUMENT
-    data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
+    data = store.get(key, _ENOUGH)
     if data is None:
         return None
     simple = None if options or not strict else _split_attributes(data)
@@ -61,6 +62,8 @@ def _split_attributes(data: bytes | bytearray | memoryview) -> tuple[str, dict[s
         found = _find_member(text)
         if found is None:
             return text, None
+        if text.startswith("{}", found.end()):
+            return text, {}
         attributes, end = PLAIN.raw_decode(text, found.end())
     except (ValueError, RecursionError):
         return None

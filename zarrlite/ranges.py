@@ -89,10 +89,10 @@ class ByteRange(NamedTuple):
     def resolve(self, size: int) -> tuple[int, int]:
         """Start and stop within a value of known size, clamped as a slice is; stop is never before start."""
         start, stop = self
-        if stop is not None and 0 <= start <= stop <= size:
-            return start, stop
         if stop is None:
             return (size + start if -size <= start < 0 else min(start, size) if start > 0 else 0), size
+        if 0 <= start <= stop:
+            return (start, stop) if stop <= size else (min(start, size), size)
         start, stop, _ = slice(start, stop).indices(size)
         return start, max(start, stop)
 

@@ -39,10 +39,11 @@ class LocalStore(Store):
     quick_reads = gathers = True
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, read_only: bool = False) -> None:
-        given = os.fsdecode(root)
+        given = root if type(root) is str else os.fsdecode(root)
         if not given or "\0" in given:
             raise ArgumentError(f"{given!r} is not the path of a directory")
-        self.root = os.path.abspath(given)
+        # what `abspath` does with a path that begins at the root
+        self.root = os.path.normpath(given) if given[0] == os.sep == "/" else os.path.abspath(given)
         self.fsync = fsync
         self.read_only = read_only
         self._root = Root(self.root)
@@ -60,11 +61,19 @@ class LocalStore(Store):
     # Reading
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        source = OpenFile(self, key)
         try:
-            return source.read_one(byte_range)
-        finally:
-            source.close()
+            fd = self.open_file(key)
+            if fd is None:
+                return None
+            try:
+                size = files.size(fd)
+                return None if size is None else files.read(fd, *byte_range.resolve(size))
+            finally:
+                os.close(fd)
+        except IsADirectoryError:  # whose size some file systems tell
+            return None
+        except OSError as error:
+            raise error if isinstance(error, StoreError) else failure(error, "read", key) from error
 
     def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
         """Several parts of several values, in order; neighbours with one key are parts of one and the same value."""

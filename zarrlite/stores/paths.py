@@ -37,7 +37,8 @@ class Root:
         """The path of a key; its directories are known to be within the root, the last name may still be a symlink."""
         directory, slash, name = key.rpartition("/")
         if directory + slash not in self._checked or not (name.isalnum() or _HARMLESS(name)):
-            self._check_directories(_encodable(check_key(key)))
+            check_key(key)
+            self._check_directories(key if key.isascii() else _encodable(key))
         return self._base + key
 
     def leads_somewhere(self, path: str, key: str) -> bool:
@@ -65,28 +66,24 @@ class Root:
         self._checked = {""}
 
     def _check_directories(self, key: str) -> None:
-        end = key.find("/") + 1
-        while end:
-            directory = key[:end]
-            if directory not in self._checked and not self._check_directory(directory, key):
-                break
-            end = key.find("/", end) + 1
-
-    def _check_directory(self, directory: str, key: str) -> bool:
-        """Whether a directory is there; refused if it is outside of the root."""
-        path = self._base + directory[:-1]
-        try:
-            if os.lstat(path).st_mode & FORMAT == stat.S_IFLNK:
-                self._check_link(path, key)
-                os.stat(path)
-        except OSError as error:
-            if error.errno in MISSING:
-                return False  # and not remembered: it may come into being as a symlink
-            raise
-        if len(self._checked) >= _CHECKED:
-            self.forget()
-        self._checked.add(directory)
-        return True
+        """Look at the directories on the way to a key, as far as they are there; none may be outside the root."""
+        end = key.find("/")
+        while end >= 0:
+            directory = key[: end + 1]
+            if directory not in self._checked:
+                path = self._base + key[:end]
+                try:
+                    if os.lstat(path).st_mode & FORMAT == stat.S_IFLNK:
+                        self._check_link(path, key)
+                        os.stat(path)
+                except OSError as error:
+                    if error.errno in MISSING:
+                        return  # and not remembered: it may come into being as a symlink
+                    raise
+                if len(self._checked) >= _CHECKED:
+                    self.forget()
+                self._checked.add(directory)
+            end = key.find("/", end + 1)
 
     def _check_link(self, path: str, key: str) -> None:
         if not self._within(os.path.realpath(path)):
