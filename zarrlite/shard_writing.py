@@ -35,6 +35,7 @@ STRATEGIES: Final = ("rewrite", "in-place", "append")
 MAX_CHUNKS: Final = 2**20  # of a shard that is written
 MAX_HEADER: Final = 2**31
 PACKED: Final = 2**21  # bytes of chunks that are packed at once
+MOST_KNOWN: Final = 2**16  # bytes of an index that is kept
 FEW: Final = 8  # chunks that are looked at one by one
 ORDERS: Final = ("row-major", "column-major", "morton")
 Table = np.ndarray[Any, Any]
@@ -90,6 +91,7 @@ class ShardWriter:
         self.patches = writing.strategy != "rewrite"  # whether a shard can be changed where it lies
         # whether a new shard depends on the one that it replaces
         self.needs_old = writing.header > 0 or form.index_pipeline.needs_old
+        self._known: tuple[bytes, int, ShardIndex] | None = None
 
     @cached_property
     def sequence(self) -> Sequence[int]:
@@ -176,6 +178,18 @@ class ShardWriter:
         pipeline = self.form.index_pipeline
         return pipeline.encode(table.reshape(pipeline.spec.shape), old)
 
+    def read_index(self, source: ByteSource) -> ShardIndex | None:
+        """As by the format; most often it is the one of last time, of this shard or of one like it."""
+        data, size, known = source.read_one(self.form.index_range), source.known_size(), self._known
+        if data is None:
+            return None
+        if known is not None and known[1] == size and known[0] == bytes(data):
+            return known[2]
+        index = self.form.parse_index(data, size)
+        if size is not None:
+            self._keep(data, size, index)
+        return index
+
     def patch(self, source: ByteSource, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> list[Piece] | None:
         """What to overwrite, in this order, so that chunks of a stored shard change; None: write it anew."""
         size = source.known_size()
@@ -193,26 +207,36 @@ class ShardWriter:
         else:
             return None
         pieces = [piece for piece in placed.values() if piece is not None]
-        entries = {i: [ABSENT] * 2 if piece is None else [piece[0], len(piece[1])] for i, piece in placed.items()}
-        if any(index.table[i].tolist() != entry for i, entry in entries.items()):
+        entries = {}
+        for i, piece in placed.items():
+            entry = (ABSENT, ABSENT) if piece is None else (piece[0], len(piece[1]))
+            if index.pair(i) != entry:
+                entries[i] = entry
+        if entries:
             table = index.table.astype(np.uint64)
             for i, entry in entries.items():
                 table[i] = entry
-            used = self._used(table)
-            if not used or (not alone and used < end / 2):
+            filled = index.filled + sum(_bytes(entry) - _bytes(index.pair(i)) for i, entry in entries.items())
+            used = filled + self.form.index_size + self.writing.header
+            if (None in placed.values() and (table[:, 1] == ABSENT).all()) or (not alone and used < end / 2):
                 return None
             old = source.read_one(self.form.index_range) if self.form.index_pipeline.needs_old else None
-            pieces.append((end - tail if tail else 0, self.index(table, old)))
+            stored = self.index(table, old)
+            pieces.append((end - tail if tail else 0, stored))
+            new = ShardIndex(self.form, table.data.cast("B"), table.dtype, end - tail)
+            new.filled = filled
+            self._keep(stored, end, new)
         # by as few writes as can be: what is not there in between cannot be seen
         return pieces if alone else _joined(pieces)
 
-    def _used(self, table: Table) -> int:
-        """Bytes of a shard that have a meaning; 0: it has no chunks."""
-        lengths = table[:, 1]
-        absent = int(np.count_nonzero(lengths == ABSENT))
-        if absent == len(lengths):
-            return 0
-        return (int(lengths.sum()) + absent) % 2**64 + self.form.index_size + self.writing.header
+    def _keep(self, stored: Buffer, size: int, index: ShardIndex) -> None:
+        """Know an index again when it is read from a shard of this size: what it says depends on nothing else."""
+        if len(stored) <= MOST_KNOWN:
+            self._known = bytes(stored), size, index
+
+
+def _bytes(entry: tuple[int, ...]) -> int:
+    return 0 if entry[1] == ABSENT else entry[1]
 
 
 def _behind(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
@@ -227,7 +251,7 @@ def _behind(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
 def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None]) -> Placed | None:
     """Each chunk where the old one is; None: one does not fit there."""
     placed: Placed = {}
-    shared = _shared(index.table, changes)
+    shared = set() if index.in_order else _shared(index.table, changes)
     for i, chunk in changes.items():
         entry = None if chunk is None else index.entry(i)
         if chunk is None:

@@ -78,6 +78,23 @@ class ShardIndex:
     def table(self) -> np.ndarray[Any, Any]:
         return np.frombuffer(self.body, self.dtype).reshape(-1, 2)
 
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether all chunks are there, each behind the one before it, so that no two of them share a byte."""
+        starts = self.table[:, 0]
+        ends = starts + self.table[:, 1]  # which overflows for absent ones, so that they end before they start
+        return bool((ends >= starts).all() and (starts[1:] >= ends[:-1]).all())
+
+    @cached_property
+    def filled(self) -> int:
+        """Bytes of all chunks together."""
+        lengths = self.table[:, 1]
+        return (int(lengths.sum()) + int(np.count_nonzero(lengths == ABSENT))) % 2**64
+
+    def pair(self, i: int) -> tuple[int, ...]:
+        """Offset and length of a chunk, as they are stored."""
+        return _PAIR[self.dtype.byteorder](self.body, 16 * i)
+
     def entry(self, i: int) -> Entry | None:
         """Offset and length of a chunk; None: it is absent."""
         offset, length = _PAIR[self.dtype.byteorder](self.body, 16 * i)

@@ -311,7 +311,7 @@ class ShardSerializer(Serializer):
                 raise named(coords, error) from error.__cause__
 
     def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
-        index = self.format.read_index(source)
+        index = self.writer.read_index(source)
         if index is None:
             return None
         jobs = list(selection.project(self.codec.chunk_shape))

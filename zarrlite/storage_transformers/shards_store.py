@@ -179,7 +179,7 @@ class ShardsStore(Store):
 
     def _patch(self, source: ByteSource, changes: dict[int, Change]) -> list[Piece] | None:
         """What to overwrite in a shard; None: write it anew."""
-        index = self.format.read_index(source)
+        index = self.writer.read_index(source)
         if index is None:
             return None
         entries = {n: e for n, change in changes.items() if callable(change) and (e := index.entry(n)) is not None}
