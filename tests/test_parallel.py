@@ -23,6 +23,7 @@ def _four_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads also where the machine has one core."""
     monkeypatch.setattr(parallel, "_workers", lambda: 4)
     monkeypatch.setattr(parallel, "_pool", None)
+    monkeypatch.setattr(parallel, "_left", None)
     yield
     if parallel._pool is not None:
         parallel._pool.shutdown()
@@ -171,6 +172,39 @@ def test_the_calling_thread_may_use_threads_again_after_an_error() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_one_thing_at_a_time_is_left_for_later() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    done: list[tuple[str, threading.Thread]] = []
+
+    def do(name: str) -> None:
+        if name == "first":
+            begun.set()
+            assert go_on.wait(60)
+        done.append((name, threading.current_thread()))
+
+    parallel.later(do, "first")
+    assert begun.wait(60)
+    parallel.later(do, "second")  # nobody waits for the first: it is done at once
+    assert done == [("second", threading.main_thread())]
+    go_on.set()
+    assert parallel._left is not None
+    parallel._left.result(60)
+    assert done[1][0] == "first"
+    assert done[1][1] is not threading.main_thread()
+
+
+def test_what_workers_leave_is_done_at_once() -> None:
+    done: list[bool] = []
+
+    def do(job: int) -> None:
+        here = threading.current_thread()
+        parallel.later(lambda _: done.append(threading.current_thread() is here), job)
+
+    parallel.run(do, range(20), LARGE)
+    assert done == [True] * 20
+    assert parallel._left is None
+
+
 @pytest.mark.parametrize("used", [False, True], ids=["before its first use", "after it was used"])
 def test_a_forked_child_has_a_pool_of_its_own(used: bool) -> None:
     if used:

@@ -4,6 +4,7 @@ Rules
 - Threads exist nowhere else (locks aside); nothing submits from inside the pool.
 - Workers, the calling thread among them, pull jobs from one shared iterator. The first error stops them all.
 - The pool starts when it is first needed and is not inherited by a forked child.
+- At most one thing is left for later, and nobody waits for it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 J = TypeVar("J")
 
 _pool: ThreadPoolExecutor | None = None
+_left: Future[object] | None = None  # for later
 _inside = threading.local()
 WORTHWHILE = 2**19  # bytes of work below which waking threads costs more than it gains
 
@@ -39,8 +41,8 @@ def _get_pool() -> ThreadPoolExecutor:
 
 
 def _forget_pool() -> None:
-    global _pool
-    _pool = None
+    global _pool, _left
+    _pool = _left = None
 
 
 if hasattr(os, "register_at_fork"):
@@ -70,6 +72,16 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
     for error in errors:
         if error is not None:
             raise error
+
+
+def later(do: Callable[[J], object], job: J) -> None:
+    """Do something whose end nobody waits for, while the caller goes on if there is a thread to spare."""
+    global _left
+    if not getattr(_inside, "yes", False) and (_left is None or _left.done()):
+        with contextlib.suppress(RuntimeError):  # while the interpreter shuts down there are no new threads
+            _left = _get_pool().submit(do, job)
+            return
+    do(job)
 
 
 class _Queue(Iterator[J]):

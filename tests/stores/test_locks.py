@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from zarrlite import parallel
 from zarrlite.errors import StoreError
 from zarrlite.stores import LocalStore, filelock, inodes
 from zarrlite.stores.locks import KeyLocks, _forked
@@ -140,6 +141,30 @@ def test_descriptors_are_closed(store: LocalStore) -> None:
     store.erase_prefix("")
     assert os.listdir("/proc/self/fd") == before
     assert len(filelock._paths) == len(inodes._inodes) == 0
+
+
+def test_a_large_file_that_was_replaced_is_closed_by_another_thread(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[tuple[int, bool]] = []  # the links of a file, and whether the main thread closes it
+    original = os.close
+
+    def noting(fd: int) -> None:
+        if os.fstat(fd).st_size == inodes.MUCH:
+            main = threading.current_thread() is threading.main_thread()
+            closed.append((os.fstat(fd).st_nlink, main))
+            assert not is_locked(tmp_path / "a/b")
+        original(fd)
+
+    monkeypatch.setattr(parallel, "_left", None)
+    store.set("a/b", bytes(inodes.MUCH))
+    monkeypatch.setattr(os, "close", noting)
+    store.set("a/b", b"small")
+    assert parallel._left is not None
+    parallel._left.result(60)
+    assert closed == [(0, False)]
+    store.set("a/b", b"smaller")
+    assert len(closed) == 1
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

@@ -5,6 +5,8 @@ Rules
 - A thread that holds an inode through one descriptor holds it through any other: no thread waits for itself.
 - A forked child shares the open file and with it the lock, so it closes its copies, and parents unlock in words:
   closing alone would leave the lock with the child.
+- A large file that has been replaced is gone when the last descriptor is closed, which takes longer than to write it:
+  another thread does that, after the lock has been let go.
 - Where files cannot be locked (Windows; network file systems without flock) threads are excluded, processes are not.
 """
 
@@ -15,6 +17,7 @@ import os
 import warnings
 from typing import cast
 
+from zarrlite import parallel
 from zarrlite.stores.locks import Held, KeyLocks
 
 try:
@@ -23,6 +26,7 @@ except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
 LOCKABLE = fcntl is not None
+MUCH = 2**20  # bytes of a file from which on another thread is worth its while
 _CANNOT = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EINVAL}
 
 
@@ -112,7 +116,16 @@ def _close(held: Held, unlock: bool) -> None:
             fcntl.flock(fd, fcntl.LOCK_UN)
     except OSError:  # it could not be locked
         pass
-    _shut(fd)
+    if unlock and _is_last_of_much(fd):
+        parallel.later(_shut, fd)
+    else:
+        _shut(fd)
+
+
+def _is_last_of_much(fd: int) -> bool:
+    """Whether a large file has no name any more, so that closing it frees all its pages."""
+    info = os.fstat(fd)
+    return info.st_nlink == 0 and info.st_size >= MUCH
 
 
 def _shut(fd: int) -> None:
