@@ -150,6 +150,8 @@ class Held(ByteSource):
 class Window(ByteSource):
     """A value without its first `head` and last `tail` bytes."""
 
+    _size: int | None = None  # once it is known
+
     def __init__(self, source: ByteSource, head: int = 0, tail: int = 0, codec: str | None = None) -> None:
         self.codec = codec  # whose padding it is
         self.source = source
@@ -177,15 +179,15 @@ class Window(ByteSource):
         return self.source.read([self._shift(r) for r in ranges])
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        size = self.source.known_size() if self.partial else None
+        size = self.known_size() if self.partial else None
         if size is None or byte_range == ALL:
             return super().read_one(byte_range)
-        low, high = byte_range.resolve(self._end(size) - self.head)
+        low, high = byte_range.resolve(size)
         return self.source.read_at(self.head + low, self.head + high)
 
     def read_at(self, start: int, stop: int) -> Buffer | None:
-        size = self.source.known_size() if self.partial else None
-        if size is None or self.head + stop > self._end(size):
+        size = (self._size or self.known_size()) if self.partial else None
+        if size is None or stop > size:
             return super().read_at(start, stop)
         return self.source.read_at(self.head + start, self.head + stop)
 
@@ -197,7 +199,7 @@ class Window(ByteSource):
         return self.source.borrow(ByteRange(self.head + low, self.head + high))
 
     def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
-        size = self.known_size()
+        size = self._size or self.known_size()
         return size is not None and start + memory.nbytes <= size and self.source.fill(memory, self.head + start)
 
     def size(self) -> int | None:
@@ -205,8 +207,10 @@ class Window(ByteSource):
         return None if size is None else self._end(size) - self.head
 
     def known_size(self) -> int | None:
-        size = self.source.known_size()
-        return None if size is None else self._end(size) - self.head
+        if self._size is None:
+            size = self.source.known_size()
+            self._size = None if size is None else self._end(size) - self.head
+        return self._size
 
     @property
     def apart(self) -> int:  # type: ignore[override]
