@@ -229,8 +229,6 @@ class Chunks:
             return
         pipeline = self.pipeline((0,) * selection.ndim)
         nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
-        if self.store.quick_writes and pipeline.nbytes < SMALL and not pipeline.whole:
-            nbytes = 0
         batches = _batches(self.grid.project(selection), max(1, BATCH // pipeline.nbytes))
         parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
 

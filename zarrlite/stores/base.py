@@ -36,9 +36,7 @@ class Store(ABC):
 
     read_only: bool = False
     gathers: bool = False  # whether `update` and `update_many` take values in pieces as well
-    # whether values are had, or stored, in so little time that it does not pay to wait for several at once
-    quick_reads: bool = False
-    quick_writes: bool = False
+    quick_reads: bool = False  # whether values are had in so little time that waiting for several at once does not pay
 
     @abstractmethod
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:

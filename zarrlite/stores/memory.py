@@ -29,7 +29,7 @@ class MappingStore(Store):
     {'a/b': b'value'}
     """
 
-    quick_reads = quick_writes = True
+    quick_reads = True
 
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping

@@ -29,7 +29,7 @@ class PrefixStore(Store):
         self.store = store
         self.prefix = check_prefix(prefix)
         self.read_only, self.gathers = store.read_only, store.gathers and type(self) is PrefixStore
-        self.quick_reads, self.quick_writes = store.quick_reads, store.quick_writes
+        self.quick_reads = store.quick_reads
 
     def __repr__(self) -> str:
         return f"PrefixStore({self.store!r}, {self.prefix!r})"
