@@ -276,6 +276,24 @@ def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> No
     assert [chunk and bytes(chunk) for chunk in inner.write_many(arrays, likely)] == each
 
 
+@pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Zstd()], [Bytes()]], ids=["all", "big endian", "raw"])
+def test_chunks_written_together_are_those_written_one_by_one(chain: Any) -> None:
+    data = DATA + 1
+    data[16:32, :16] = data[48:, 48:] = 7  # nothing but the fill value
+    stores = MemoryStore(), MemoryStore()
+    together, each = (
+        zarrlite.create_array(store, shape=(70, 64), dtype="u2", chunks=(16, 16), codecs=chain, fill_value=7)
+        for store in stores
+    )
+    for values in (data, data[::-1], np.full_like(data, 7)):
+        together[:64] = values
+        for i, j in np.ndindex(4, 4):
+            each[16 * i : 16 * i + 16, 16 * j : 16 * j + 16] = values[16 * i : 16 * i + 16, 16 * j : 16 * j + 16]
+        assert list(stores[0].list()) == list(stores[1].list())
+        assert all(stores[0].get(key) == stores[1].get(key) for key in stores[0].list())
+        np.testing.assert_array_equal(together[:64], values)
+
+
 @pytest.mark.parametrize("order", ["row-major", "morton"])
 def test_a_codec_may_hand_on_what_it_gets(order: str) -> None:
     """Although the memory of a batch is used again for the next one."""

@@ -11,7 +11,6 @@ Rules
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -97,7 +96,7 @@ class Chunks:
         if pipeline.together > 1:
             # as many as still leave something to do for every thread: they meet less often then
             count = min(READ_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8)
-            batches = _batches(jobs, max(pipeline.together, count))
+            batches = parallel.batches(jobs, max(pipeline.together, count))
             parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, nbytes)
         elif pipeline.raw_dtype is not None and self.store.quick_reads and pipeline.nbytes <= RAW:
             self._read_raw(jobs, pipeline, out)
@@ -229,17 +228,30 @@ class Chunks:
             return
         pipeline = self.pipeline((0,) * selection.ndim)
         nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
-        batches = _batches(self.grid.project(selection), max(1, BATCH // pipeline.nbytes))
+        batches = parallel.batches(self.grid.project(selection), max(1, BATCH // pipeline.nbytes))
         parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
 
     def _write_batch(self, jobs: list[Job], values: NDArray, fields: Any) -> None:
         """Several small chunks, which the store gets together, one after the other as they are made."""
         if len(jobs) > 1 and not self.pipeline(jobs[0][0]).patches:
             with contextlib.suppress(Exception):
-                self.store.update_many(self._change(job, values, fields) for job in jobs)
+                self.store.update_many(self._changes(jobs, values, fields))
                 return
         for job in jobs:  # at one of which it fails again, if it has failed
             self._write_chunk(job, values, fields)
+
+    def _changes(self, jobs: list[Job], values: NDArray, fields: Any) -> Iterator[tuple[str, Change]]:
+        """The same as `_change` of each; whole chunks are encoded together where that is best."""
+        pipeline = self.pipeline(jobs[0][0])
+        shape = pipeline.spec.shape
+        together = pipeline.together > 1 and not pipeline.needs_old and fields is None and values.ndim
+        if not together or not all(inside.covers(shape) for _, inside, _ in jobs):
+            return (self._change(job, values, fields) for job in jobs)
+        packed: NDArray = np.empty((len(jobs), *shape), pipeline.spec.dtype)
+        for array, (_, _, outside) in zip(packed, jobs, strict=True):
+            array[...] = outside.take(values)
+        made = pipeline.write_many(packed, [True] * len(jobs))
+        return zip([self._encode_key(coords) for coords, _, _ in jobs], made, strict=True)
 
     def _write_chunk(self, job: Job | Only, values: NDArray, fields: Any) -> None:
         key, change = self._change(job, values, fields)
@@ -326,11 +338,6 @@ class Chunks:
                     self.store.update(key, cut)
                 except Exception as error:
                     self._failed(error, key, "cut")
-
-
-def _batches(jobs: Iterator[Job], count: int) -> Iterator[list[Job]]:
-    """The same jobs, several at a time."""
-    return iter(lambda: list(itertools.islice(jobs, count)), [])
 
 
 def _folded(metadata: ArrayMetadata) -> ArrayMetadata:

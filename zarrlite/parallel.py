@@ -74,6 +74,11 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
             raise error
 
 
+def batches(jobs: Iterator[J], count: int) -> Iterator[list[J]]:
+    """The same jobs, several at a time."""
+    return iter(lambda: list(itertools.islice(jobs, count)), [])
+
+
 def later(do: Callable[[J], object], job: J) -> None:
     """Do something whose end nobody waits for, while the caller goes on if there is a thread to spare."""
     global _left

@@ -111,21 +111,18 @@ def _close(held: Held, unlock: bool) -> None:
     fd, held.resource = held.resource, None  # first: a child forked meanwhile must not close a number used anew
     if fd is None:
         return
+    replaced = False  # a large file that has no name any more, so that closing it frees all its pages
     try:
         if unlock:
             fcntl.flock(fd, fcntl.LOCK_UN)
+            info = os.fstat(fd)
+            replaced = info.st_nlink == 0 and info.st_size >= MUCH
     except OSError:  # it could not be locked
         pass
-    if unlock and _is_last_of_much(fd):
+    if replaced:
         parallel.later(_shut, fd)
     else:
         _shut(fd)
-
-
-def _is_last_of_much(fd: int) -> bool:
-    """Whether a large file has no name any more, so that closing it frees all its pages."""
-    info = os.fstat(fd)
-    return info.st_nlink == 0 and info.st_size >= MUCH
 
 
 def _shut(fd: int) -> None:
