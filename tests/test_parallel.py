@@ -23,7 +23,7 @@ def _four_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads also where the machine has one core."""
     monkeypatch.setattr(parallel, "_workers", lambda: 4)
     monkeypatch.setattr(parallel, "_pool", None)
-    monkeypatch.setattr(parallel, "_left", None)
+    monkeypatch.setattr(parallel, "_left", [])
     yield
     if parallel._pool is not None:
         parallel._pool.shutdown()
@@ -187,10 +187,23 @@ def test_one_thing_at_a_time_is_left_for_later() -> None:
     parallel.later(do, "second")  # nobody waits for the first: it is done at once
     assert done == [("second", threading.main_thread())]
     go_on.set()
-    assert parallel._left is not None
-    parallel._left.result(60)
+    assert parallel.settle()
     assert done[1][0] == "first"
     assert done[1][1] is not threading.main_thread()
+    assert not parallel.settle()
+
+
+def test_what_nobody_has_begun_with_is_done_by_who_waits_for_it() -> None:
+    go_on = threading.Event()
+    done: list[threading.Thread] = []
+    busy = [parallel._get_pool().submit(go_on.wait, 60) for _ in range(4)]
+    parallel.later(lambda _: done.append(threading.current_thread()), None)
+    assert not done
+    assert parallel.settle()
+    go_on.set()
+    assert all(future.result(60) for future in busy)
+    parallel._get_pool().shutdown()
+    assert done == [threading.main_thread()]
 
 
 def test_what_workers_leave_is_done_at_once() -> None:
@@ -202,7 +215,7 @@ def test_what_workers_leave_is_done_at_once() -> None:
 
     parallel.run(do, range(20), LARGE)
     assert done == [True] * 20
-    assert parallel._left is None
+    assert not parallel.settle()
 
 
 @pytest.mark.parametrize("used", [False, True], ids=["before its first use", "after it was used"])

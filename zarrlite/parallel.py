@@ -4,12 +4,13 @@ Rules
 - Threads exist nowhere else (locks aside); nothing submits from inside the pool.
 - Workers, the calling thread among them, pull jobs from one shared iterator. The first error stops them all.
 - The pool starts when it is first needed and is not inherited by a forked child.
-- At most one thing is left for later, and nobody waits for it.
+- At most one thing is left for later, and nobody waits for it but who needs what it sets free.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import threading
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 J = TypeVar("J")
 
 _pool: ThreadPoolExecutor | None = None
-_left: Future[object] | None = None  # for later
+_left: list[tuple[Future[object], Callable[[], object]]] = []  # for later
 _inside = threading.local()
 WORTHWHILE = 2**19  # bytes of work below which waking threads costs more than it gains
 
@@ -41,8 +42,9 @@ def _get_pool() -> ThreadPoolExecutor:
 
 
 def _forget_pool() -> None:
-    global _pool, _left
-    _pool = _left = None
+    global _pool
+    _pool = None
+    _left.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -81,12 +83,24 @@ def batches(jobs: Iterator[J], count: int) -> Iterator[list[J]]:
 
 def later(do: Callable[[J], object], job: J) -> None:
     """Do something whose end nobody waits for, while the caller goes on if there is a thread to spare."""
-    global _left
-    if not getattr(_inside, "yes", False) and (_left is None or _left.done()):
+    if not getattr(_inside, "yes", False) and (not _left or _left[-1][0].done()):
         with contextlib.suppress(RuntimeError):  # while the interpreter shuts down there are no new threads
-            _left = _get_pool().submit(do, job)
+            _left[:] = [(_get_pool().submit(do, job), functools.partial(do, job))]
             return
     do(job)
+
+
+def settle() -> bool:
+    """See to it that what was left for later is done; False: nothing was left since the last time."""
+    try:
+        future, do = _left.pop()
+    except IndexError:
+        return False
+    if future.cancel():  # nobody has begun with it, and all threads may be waiting for the caller
+        do()
+    else:
+        future.exception()
+    return True
 
 
 class _Queue(Iterator[J]):

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import pytest
 
+from zarrlite import parallel
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.stores import LocalStore
 
@@ -85,6 +86,32 @@ def test_a_failed_set_leaves_the_old_value(
             assert str(caught.value) == f"{key!r} cannot be written: {os.strerror(error)}"
     assert {key: store.get(key) for key in store.list()} == {"a/k": b"old"}
     assert tree(root)[:2] == ["a/", "a/k"]
+
+
+@pytest.mark.parametrize("enough", [True, False])
+def test_a_disk_is_full_only_once_what_was_replaced_has_gone(
+    store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch, tree: Tree, enough: bool
+) -> None:
+    gone: list[object] = []
+    write = os.write
+
+    def full(fd: int, value: object) -> int:
+        if not (gone and enough):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, value)  # type: ignore[arg-type]
+
+    store.set("a/k", b"old")
+    monkeypatch.setattr(parallel, "_left", [])
+    parallel.later(gone.append, "what was replaced")
+    monkeypatch.setattr(os, "write", full)
+    if enough:
+        store.set("a/k", b"new")
+    else:
+        with pytest.raises(StoreError, match="No space left"):
+            store.set("a/k", b"new")
+    assert gone
+    assert store.get("a/k") == (b"new" if enough else b"old")
+    assert tree(root) == ["a/", "a/k"]
 
 
 def test_an_interrupted_set_leaves_the_old_value(

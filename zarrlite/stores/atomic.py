@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from zarrlite import parallel
 from zarrlite.errors import StoreError
 from zarrlite.ranges import Pieces
 from zarrlite.stores import files
@@ -108,6 +109,11 @@ def _write(item: _New, value: Pieces, fsync: bool) -> None:
         except FileNotFoundError:
             with contextlib.suppress(FileNotFoundError):
                 files.make_directories(item.directory, fsync=fsync)
+        except OSError as error:
+            files.discard(item.temporary)
+            # a file that was replaced may still be about to go (inodes.py)
+            if error.errno not in files.FULL or not parallel.settle():
+                raise
     return files.write(item.temporary, value, fsync=fsync)
 
 

@@ -27,6 +27,7 @@ DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
 SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of one
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
 NO_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # what cannot be written but is there: a directory, a socket
+FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})  # no room for what is written
 TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
 
 
