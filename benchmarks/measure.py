@@ -3,7 +3,7 @@
 Rules
 - In every round each contestant has one turn; who begins changes from round to round.
 - The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
-- Before every turn the disk has written what was left to write, and files are removed between rounds, not between
+- Before every turn the disk has written what was left to write, and files are emptied between rounds, not between
   turns: both slow down whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
@@ -66,7 +66,7 @@ def measure(
         for name in _turns(result, count, scale):
             progress(f"{workload.name}  {name}  round {count + 1}")
             _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
-        space.remove_new()
+        space.clear_new()
         count += 1
     return result
 

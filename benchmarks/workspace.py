@@ -3,6 +3,8 @@
 Rules
 - Arrays that are read are written by the limit, those with extensions by zarrlite; nothing else writes there.
 - Only the arrays of the current workload are kept; what has been made is on disk before anything is timed.
+- Files that are done with are emptied; they go when the run ends. A file system may look at everything that was removed
+  lately whenever it makes a file (ext4 without a journal: 20 times slower for minutes after 8,000 files had gone).
 """
 
 from __future__ import annotations
@@ -50,17 +52,17 @@ class Workspace:
         return path
 
     def directory(self) -> str:
-        """A new directory, which `remove_new` removes."""
+        """A new directory, which `clear_new` empties."""
         self._count += 1
         path = f"{self.root}/{self._count}"
         os.mkdir(path)
         self._new.append(path)
         return path
 
-    def remove_new(self) -> None:
-        """Remove what has been made for one run."""
+    def clear_new(self) -> None:
+        """Empty what has been made for one round."""
         while self._new:
-            shutil.rmtree(self._new.pop())
+            _clear(self._new.pop())
 
     def empty(self, layout: Layout) -> str:
         """A new array without chunks."""
@@ -134,11 +136,11 @@ class Workspace:
         return self._memory[contestant.name]
 
     def keep(self, layouts: Collection[Layout]) -> None:
-        """Remove the other arrays, and those in memory."""
+        """Empty the other arrays, and remove those in memory."""
         self._memory.clear()
         self._files = {}
         for made in [made for made in self._made if made not in layouts]:
-            shutil.rmtree(self._made.pop(made))
+            _clear(self._made.pop(made))
 
     @cached_property
     def group(self) -> str:
@@ -157,6 +159,12 @@ class Workspace:
     def ratios(self) -> dict[str, float]:
         """How much smaller zstd makes the image, by size of chunks."""
         return {size: ratio(self.data, chunk) for size, chunk in self.scale.chunks.items()}
+
+
+def _clear(root: str) -> None:
+    for directory, _, names in os.walk(root):
+        for name in names:
+            os.truncate(f"{directory}/{name}", 0)
 
 
 def _maker(layout: Layout) -> str:

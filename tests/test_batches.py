@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import json
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import pipeline as pipelines
+from zarrlite.chunk_grids import ChunkGrid
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
@@ -276,22 +280,74 @@ def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> No
     assert [chunk and bytes(chunk) for chunk in inner.write_many(arrays, likely)] == each
 
 
-@pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Zstd()], [Bytes()]], ids=["all", "big endian", "raw"])
-def test_chunks_written_together_are_those_written_one_by_one(chain: Any) -> None:
+@pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Zstd()], [Bytes()], [Bytes("big")]])
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("most", [2**20, 3 * 512])
+def test_chunks_written_together_are_those_written_one_by_one(
+    chain: Any, place: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zarrlite.chunks.BATCH", most)  # several rows, or a part of one, or the end of one and the next
+    monkeypatch.setattr("zarrlite.chunks.WRITE_BATCH", most)
     data = DATA + 1
     data[16:32, :16] = data[48:, 48:] = 7  # nothing but the fill value
-    stores = MemoryStore(), MemoryStore()
+    stores: Any = [MemoryStore(), MemoryStore()] if place == "memory" else [LocalStore(tmp_path / n) for n in "ab"]
     together, each = (
-        zarrlite.create_array(store, shape=(70, 64), dtype="u2", chunks=(16, 16), codecs=chain, fill_value=7)
+        zarrlite.create_array(store, shape=(70, 80), dtype="u2", chunks=(16, 16), codecs=chain, fill_value=7)
         for store in stores
     )
-    for values in (data, data[::-1], np.full_like(data, 7)):
-        together[:64] = values
+    for values in (data, data[::-1], np.full_like(data, 7), data[:, ::-1].astype("f8")):
+        together[:64, 16:] = values
         for i, j in np.ndindex(4, 4):
-            each[16 * i : 16 * i + 16, 16 * j : 16 * j + 16] = values[16 * i : 16 * i + 16, 16 * j : 16 * j + 16]
+            part = values[16 * i : 16 * i + 16, 16 * j : 16 * j + 16]
+            each[16 * i : 16 * i + 16, 16 * j + 16 : 16 * j + 32] = part
         assert list(stores[0].list()) == list(stores[1].list())
         assert all(stores[0].get(key) == stores[1].get(key) for key in stores[0].list())
-        np.testing.assert_array_equal(together[:64], values)
+        np.testing.assert_array_equal(together[:64, 16:], values)
+
+
+@pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])
+def test_part_of_a_chunk_is_not_taken_for_a_whole_one_of_another_shape(chain: Any) -> None:
+    starts = [0, 4, 12, 16, 24]
+
+    @zarrlite.register
+    @dataclass(frozen=True)
+    class Uneven(ChunkGrid):
+        """Chunks of 4, 8, 4 and 8 elements."""
+
+        name = "example.uneven"
+
+        def check(self, shape: Any) -> None:
+            pass
+
+        def grid_shape(self, shape: Any) -> Any:
+            return (4,)
+
+        def chunk_shape(self, coords: Any) -> Any:
+            return (starts[coords[0] + 1] - starts[coords[0]],)
+
+        def origin(self, coords: Any) -> Any:
+            return (starts[coords[0]],)
+
+        def locate(self, coords: Any) -> Any:
+            chunk = bisect.bisect_right(starts, coords[0]) - 1
+            return (chunk,), (coords[0] - starts[chunk],)
+
+        def project(self, selection: Selection) -> Any:
+            (first,), (length,) = selection.starts, selection.shape
+            for chunk, (start, stop) in enumerate(itertools.pairwise(starts)):
+                low, high = max(start, first), min(stop, first + length)
+                if low < high:
+                    place = Selection.box((low - first,), (high - low,))
+                    yield (chunk,), Selection.box((low - start,), (high - low,)), place
+
+    store = MemoryStore()
+    zarrlite.create_array(store, shape=24, dtype="u2", chunks=24, codecs=chain)
+    document = json.loads(bytes(store.get("zarr.json") or b""))
+    store.set("zarr.json", json.dumps(document | {"chunk_grid": {"name": "example.uneven"}}).encode())
+    array, expected = zarrlite.open_array(store), np.arange(1, 25)
+    array[:] = expected
+    array[:8] = expected[:8] = 99 + np.arange(8)  # all of a chunk, and as much of a longer one
+    np.testing.assert_array_equal(array[:], expected)
 
 
 @pytest.mark.parametrize("order", ["row-major", "morton"])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -31,6 +31,7 @@ from zarrlite.stores.base import Change, Update
 SMALL = 2**18  # bytes of a chunk below which a second thread is in the way, if there is nothing to do but copy
 RAW = 2**16  # bytes of a chunk of which all is read at once, whatever is needed, if it is stored as it is
 READ_BATCH = 2**21  # decoded bytes that are read together at most
+WRITE_BATCH = 2**22  # and written, if they are not compressed
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
 Only = tuple[Shape, Selection, None]  # of a single one: its place is all of the result
@@ -228,30 +229,39 @@ class Chunks:
             return
         pipeline = self.pipeline((0,) * selection.ndim)
         nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
-        batches = parallel.batches(self.grid.project(selection), max(1, BATCH // pipeline.nbytes))
+        count = BATCH // pipeline.nbytes
+        if pipeline.nbytes < SMALL and pipeline.together == 1:
+            count = max(count, min(WRITE_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8))
+        batches = parallel.batches(self.grid.project(selection), max(1, count))
         parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
 
     def _write_batch(self, jobs: list[Job], values: NDArray, fields: Any) -> None:
-        """Several small chunks, which the store gets together, one after the other as they are made."""
-        if len(jobs) > 1 and not self.pipeline(jobs[0][0]).patches:
+        """Several small chunks, which the store gets together."""
+        pipeline = self.pipeline(jobs[0][0])
+        if len(jobs) > 1 and not pipeline.patches:
+            memory = lent.take(len(jobs) * pipeline.nbytes)  # to pack them
             with contextlib.suppress(Exception):
-                self.store.update_many(self._changes(jobs, values, fields))
+                self.store.update_many(self._changes(jobs, values, fields, memory))
+                lent.give(memory)
                 return
         for job in jobs:  # at one of which it fails again, if it has failed
             self._write_chunk(job, values, fields)
 
-    def _changes(self, jobs: list[Job], values: NDArray, fields: Any) -> Iterator[tuple[str, Change]]:
-        """The same as `_change` of each; whole chunks are encoded together where that is best."""
-        pipeline = self.pipeline(jobs[0][0])
-        shape = pipeline.spec.shape
-        together = pipeline.together > 1 and not pipeline.needs_old and fields is None and values.ndim
-        if not together or not all(inside.covers(shape) for _, inside, _ in jobs):
-            return (self._change(job, values, fields) for job in jobs)
-        packed: NDArray = np.empty((len(jobs), *shape), pipeline.spec.dtype)
-        for array, (_, _, outside) in zip(packed, jobs, strict=True):
-            array[...] = outside.take(values)
-        made = pipeline.write_many(packed, [True] * len(jobs))
-        return zip([self._encode_key(coords) for coords, _, _ in jobs], made, strict=True)
+    def _changes(self, jobs: list[Job], values: NDArray, fields: Any, memory: memoryview) -> list[tuple[str, Change]]:
+        """The same as `_change` of each; whole chunks are packed and encoded together where that is best."""
+        pipeline = self._pipeline
+        plain = pipeline is not None and not pipeline.needs_old and fields is None and values.ndim
+        if pipeline is None or not plain or not all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs):
+            return [self._change(job, values, fields) for job in jobs]
+        keys = [self._encode_key(coords) for coords, _, _ in jobs]
+        made: Sequence[Pieces | None]
+        if pipeline.together > 1 or (pipeline.raw_dtype is not None and self.store.gathers):
+            packed = np.frombuffer(memory, pipeline.spec.dtype, len(jobs) * pipeline.spec.size)
+            packed = _pack(values, [outside for _, _, outside in jobs], packed.reshape(-1, *pipeline.spec.shape))
+            made = pipeline.write_many(packed, [True] * len(jobs))
+        else:
+            made = [self._whole(pipeline.write_pieces(outside.take(values))) for _, _, outside in jobs]
+        return list(zip(keys, made, strict=True))
 
     def _write_chunk(self, job: Job | Only, values: NDArray, fields: Any) -> None:
         key, change = self._change(job, values, fields)
@@ -338,6 +348,19 @@ class Chunks:
                     self.store.update(key, cut)
                 except Exception as error:
                     self._failed(error, key, "cut")
+
+
+def _pack(values: NDArray, places: list[Selection], packed: NDArray) -> NDArray:
+    """Parts of an array that have one shape, one after the other; a row of them is copied at once."""
+    count, *lengths, width = packed.shape
+    first, last = places[0].starts, places[-1].starts
+    if first[:-1] == last[:-1] and last[-1] - first[-1] == (count - 1) * width:
+        row = Selection.box(first, (*lengths, count * width)).take(values)
+        packed[...] = np.moveaxis(row.reshape(*lengths, count, width), -2, 0)
+    else:
+        for array, place in zip(packed, places, strict=True):
+            array[...] = place.take(values)
+    return packed
 
 
 def _folded(metadata: ArrayMetadata) -> ArrayMetadata:

@@ -165,6 +165,11 @@ def is_new(path: str) -> bool:
     return inodes.LOCKABLE and path not in _paths and not os.access(path, os.F_OK)
 
 
+def is_held(path: str) -> bool:
+    """Whether somebody here is about to write a path."""
+    return path in _paths
+
+
 @contextlib.contextmanager
 def hold_directory(directory: str) -> Iterator[None]:
     """Hold the right to write every path in a directory at which there is nothing. Nothing may be waited for inside."""

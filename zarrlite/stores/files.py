@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from zarrlite import lent
-from zarrlite.ranges import Buffer, Made, Pieces, in_pieces
+from zarrlite.ranges import Buffer, Made, Pieces
 from zarrlite.stores.base import flat
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -28,6 +28,9 @@ SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
 NO_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # what cannot be written but is there: a directory, a socket
 FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})  # no room for what is written
+_BY_DESCRIPTOR = "/proc/self/fd"
+# to make a file that has no name yet (Linux); 0: there is no such thing, or no way to give it one
+UNNAMED: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_BY_DESCRIPTOR) else 0
 TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
 
 
@@ -87,15 +90,30 @@ def write(path: str, value: Pieces, *, fsync: bool) -> None:
     """Write a new file."""
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC, 0o666)
     try:
-        for piece in in_pieces(value):
-            for bit in piece if isinstance(piece, Made) else (piece,):
-                view = flat(bit)
-                while view:
-                    view = view[os.write(fd, view) :]
-        if fsync:
-            os.fsync(fd)
+        write_to(fd, value, fsync=fsync)
     finally:
         os.close(fd)
+
+
+def write_to(fd: int, value: Pieces, *, fsync: bool) -> None:
+    """Write a value to an empty file."""
+    for piece in value if isinstance(value, list) else (value,):
+        for bit in piece if isinstance(piece, Made) else (piece,):
+            view = bit if type(bit) is bytes else flat(bit)
+            while view:
+                view = view[os.write(fd, view) :]
+    if fsync:
+        os.fsync(fd)
+
+
+def give_name(fd: int, path: str) -> bool:
+    """Put a file that has no name at a path; False: something is there."""
+    try:
+        # with `src_dir_fd`, which an absolute path has no use for, since Python follows the link only then
+        os.link(f"{_BY_DESCRIPTOR}/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
+    except FileExistsError:
+        return False
+    return True
 
 
 def size(fd: int) -> int | None:

@@ -21,7 +21,7 @@ from typing import Any
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, joined
 from zarrlite.source import ByteSource, Stored
-from zarrlite.stores import atomic, files
+from zarrlite.stores import atomic, files, unnamed
 from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_prefix, flat
 from zarrlite.stores.failures import failure, failures
 from zarrlite.stores.filelock import PathLock, hold, prune, remove_directory
@@ -186,7 +186,11 @@ class LocalStore(Store):
 
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         """Store several values, in order; a disk that is too small for all of them changes none."""
-        atomic.put(((self._named(key), value) for key, value in items), self._root, fsync=self.fsync)
+        values: Iterable[tuple[str, Buffer]] = ((self._named(key), value) for key, value in items)
+        if isinstance(items, list):
+            values = list(values)
+            values = values[unnamed.put(values, self._root, fsync=self.fsync) :]
+        atomic.put(values, self._root, fsync=self.fsync)
 
     def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
         if not items or type(self).set_many is not LocalStore.set_many:  # a subclass may write otherwise
@@ -199,7 +203,7 @@ class LocalStore(Store):
             if kind:
                 super().update_many(group)
             else:
-                self.set_many(group)  # type: ignore[arg-type]
+                self.set_many(list(group))  # type: ignore[arg-type]
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Overwrite parts of values where they lie, in order; what fails on the way is undone, a crash is not."""

@@ -15,6 +15,7 @@ import re
 import stat
 
 from zarrlite.errors import KeyRefusedError
+from zarrlite.stores import files
 from zarrlite.stores.base import check_key, check_prefix
 from zarrlite.stores.files import FORMAT, MISSING, TEMPORARY
 
@@ -29,6 +30,7 @@ class Root:
         self.directory = directory
         self._base = directory if directory.endswith("/") else directory + "/"
         self._checked = {""}  # directories below the root, each with a "/" at its end
+        self.unnamed = files.UNNAMED > 0  # whether new files can do without a name at first, as far as is known
 
     def __reduce__(self) -> tuple[type[Root], tuple[str]]:
         return type(self), (self.directory,)  # what was checked here and now need not be so elsewhere
