@@ -6,6 +6,7 @@ import bisect
 import itertools
 import json
 import struct
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import pipeline as pipelines
+from zarrlite.batches import BatchedChunks
 from zarrlite.chunk_grids import ChunkGrid
+from zarrlite.chunks import Chunks
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
@@ -131,7 +134,7 @@ def test_arrays_are_the_same_in_batches_of_any_size(
     place: Any, codecs: Any, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipelines, "BATCH", batch)
-    monkeypatch.setattr("zarrlite.chunks.BATCH", batch)
+    monkeypatch.setattr("zarrlite.batches.BATCH", batch)
     monkeypatch.setattr("zarrlite.shard_reading.BATCH", batch)
     monkeypatch.setattr("zarrlite.shard_reading.ROWS", batch)
     array = zarrlite.create_array(place, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs, fill_value=7)
@@ -286,8 +289,10 @@ def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> No
 def test_chunks_written_together_are_those_written_one_by_one(
     chain: Any, place: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zarrlite.chunks.BATCH", most)  # several rows, or a part of one, or the end of one and the next
-    monkeypatch.setattr("zarrlite.chunks.WRITE_BATCH", most)
+    monkeypatch.setattr(
+        "zarrlite.batches.BATCH", most
+    )  # several rows, or a part of one, or the end of one and the next
+    monkeypatch.setattr("zarrlite.batches.WRITE_BATCH", most)
     data = DATA + 1
     data[16:32, :16] = data[48:, 48:] = 7  # nothing but the fill value
     stores: Any = [MemoryStore(), MemoryStore()] if place == "memory" else [LocalStore(tmp_path / n) for n in "ab"]
@@ -303,6 +308,29 @@ def test_chunks_written_together_are_those_written_one_by_one(
         assert list(stores[0].list()) == list(stores[1].list())
         assert all(stores[0].get(key) == stores[1].get(key) for key in stores[0].list())
         np.testing.assert_array_equal(together[:64, 16:], values)
+
+
+SLICES = st.tuples(*[st.slices(40).filter(lambda s: (s.step or 1) > 0)] * 2)
+
+
+@pytest.mark.parametrize("chain", [SMALL, [Bytes()], [Bytes("big")]], ids=["zstd", "raw", "big endian"])
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@given(st.lists(SLICES, min_size=1, max_size=4), SLICES, st.sampled_from([2**20, 700]))
+def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any, read: Any, most: int) -> None:
+    data = np.arange(1, 1601, dtype="u2").reshape(40, 40)
+    with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("zarrlite.batches.BATCH", most)
+        patch.setattr("zarrlite.batches.WRITE_BATCH", most)
+        found = []
+        for name, kind in (("many", BatchedChunks), ("each", Chunks)):
+            patch.setattr("zarrlite.array.BatchedChunks", kind)
+            store = MemoryStore() if place == "memory" else LocalStore(f"{root}/{name}")
+            array = zarrlite.create_array(store, shape=(40, 40), dtype="u2", chunks=(7, 10), codecs=chain)
+            for n, selection in enumerate(writes):
+                array[selection] = data[selection] * (n % 3)  # now and then nothing but the fill value
+            assert type(array._chunks) is kind
+            found.append((array[read].tolist(), {key: bytes(store.get(key) or b"") for key in store.list()}))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zarrlite import indexing
+from zarrlite.batches import BatchedChunks
 from zarrlite.cached import cached_property
 from zarrlite.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
@@ -40,7 +41,7 @@ class Array(Node):
 
     @cached_property
     def _chunks(self) -> Chunks:
-        return Chunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
+        return BatchedChunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.store, self.path, self.metadata, self.options)

@@ -1,4 +1,4 @@
-"""The chunks of an array: reading and writing selections of it.
+"""The chunks of an array: reading and writing selections of it, one chunk after the other (batches.py: many at once).
 
 Rules
 - Everything that does not depend on a chunk is prepared once: the key encoding, the bound pipeline, the store stack.
@@ -10,28 +10,21 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from zarrlite import lent, parallel
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, ZarrliteError
 from zarrlite.extension import Ignored
 from zarrlite.metadata import ArrayMetadata
-from zarrlite.pipeline import BATCH, Pipeline
+from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.selection import Selection, Shape, Span
 from zarrlite.source import Held
 from zarrlite.stores import Store
 from zarrlite.stores.base import Change, Update
 
-SMALL = 2**18  # bytes of a chunk below which a second thread is in the way, if there is nothing to do but copy
-RAW = 2**16  # bytes of a chunk of which all is read at once, whatever is needed, if it is stored as it is
-READ_BATCH = 2**21  # decoded bytes that are read together at most
-WRITE_BATCH = 2**22  # and written, if they are not compressed
 NDArray = np.ndarray[Any, Any]
 Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
 Only = tuple[Shape, Selection, None]  # of a single one: its place is all of the result
@@ -87,80 +80,11 @@ class Chunks:
         if only is not None:
             self._read_chunk(*only, None, out)
             return
-        pipeline = self.pipeline((0,) * selection.ndim)
-        nbytes = out.nbytes
-        if pipeline.whole:
-            nbytes = pipeline.nbytes * selection.spread(pipeline.spec.shape)
-        elif self.store.quick_reads and pipeline.nbytes < SMALL:
-            nbytes = 0
-        jobs = self.grid.project(selection)
-        if pipeline.together > 1:
-            # as many as still leave something to do for every thread: they meet less often then
-            count = min(READ_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8)
-            batches = parallel.batches(jobs, max(pipeline.together, count))
-            parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, nbytes)
-        elif pipeline.raw_dtype is not None and self.store.quick_reads and pipeline.nbytes <= RAW:
-            self._read_raw(jobs, pipeline, out)
-        else:
-            parallel.run(lambda job: self._read_chunk(*job, out), jobs, nbytes)
+        self._read_many(selection, out)
 
-    def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
-        """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
-        room = (pipeline.max_size or 0) + 1
-        memory = lent.take(len(jobs) * room)
-        values: list[Buffer | None] = []
-        position = 0
-        for coords, _, _ in jobs:
-            value = self._fetch(coords, pipeline, memory[position : position + room])
-            position += 0 if value is None else len(value)
-            values.append(value)
-        try:
-            if None in values and self.options.missing_chunks == "error":
-                raise MissingChunkError("is missing")
-            arrays = iter(pipeline.decode_each([value for value in values if value is not None]))
-        except Exception:
-            for job in jobs:  # one of which says what is wrong, and with which chunk
-                self._read_chunk(*job, out)
-            return
-        for (_, inside, outside), value in zip(jobs, values, strict=True):
-            outside.put(out, pipeline.spec.fill if value is None else inside.take(next(arrays)))
-        lent.give(memory)
-
-    def _read_raw(self, jobs: Iterator[Job], pipeline: Pipeline, out: NDArray) -> None:
-        """Small chunks as they are stored: a little of one, or all of it, which costs less than to think about it."""
-        size, shape, dtype = pipeline.nbytes, pipeline.spec.shape, pipeline.raw_dtype
-        memory = lent.take(size + 1)
-        view = memory[: size + 1]
-        for coords, inside, outside in jobs:
-            key, whole = self._encode_key(coords), inside.covers(shape)
-            if not whole and inside.plain and inside.steps is None and 4 * inside.shape[0] <= shape[0]:
-                start, length = pipeline.extent(inside)
-                value = self.store.peek(key, start, length, size)
-                if value is not None and len(value) == length:
-                    outside.put(out, np.ndarray(inside.shape, dtype, value, strides=pipeline.strides))
-                    continue
-            value = self.store.fetch(key, view)
-            if value is None or len(value) != size:
-                self._read_chunk(coords, inside, outside, out)  # missing, or damaged, or read otherwise
-                continue
-            array: NDArray = np.ndarray(shape, dtype, value)
-            outside.put(out, array if whole else inside.take(array))
-        lent.give(memory)
-
-    def _fetch(self, coords: Shape, pipeline: Pipeline, memory: memoryview) -> Buffer | None:
-        """The stored form of a chunk, perhaps in this memory."""
-        key = self._encode_key(coords)
-        found = self.store.fetch(key, memory)
-        if found is not None:
-            return found
-        source = self.store.source(key)
-        source.max_size = pipeline.max_size
-        try:
-            return source.read_all()
-        except Exception as error:
-            self._failed(error, key, "decoded")
-        finally:
-            source.close()
+    def _read_many(self, selection: Selection, out: NDArray) -> None:
+        for job in self.grid.project(selection):
+            self._read_chunk(*job, out)
 
     def element(self, coords: Shape) -> Any:
         """A single element, as numpy has it."""
@@ -227,41 +151,11 @@ class Chunks:
         if only is not None:
             self._write_chunk((*only, None), values, fields)
             return
-        pipeline = self.pipeline((0,) * selection.ndim)
-        nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
-        count = BATCH // pipeline.nbytes
-        if pipeline.nbytes < SMALL and pipeline.together == 1:
-            count = max(count, min(WRITE_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8))
-        batches = parallel.batches(self.grid.project(selection), max(1, count))
-        parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
+        self._write_many(selection, values, fields)
 
-    def _write_batch(self, jobs: list[Job], values: NDArray, fields: Any) -> None:
-        """Several small chunks, which the store gets together."""
-        pipeline = self.pipeline(jobs[0][0])
-        if len(jobs) > 1 and not pipeline.patches:
-            memory = lent.take(len(jobs) * pipeline.nbytes)  # to pack them
-            with contextlib.suppress(Exception):
-                self.store.update_many(self._changes(jobs, values, fields, memory))
-                lent.give(memory)
-                return
-        for job in jobs:  # at one of which it fails again, if it has failed
+    def _write_many(self, selection: Selection, values: NDArray, fields: Any) -> None:
+        for job in self.grid.project(selection):
             self._write_chunk(job, values, fields)
-
-    def _changes(self, jobs: list[Job], values: NDArray, fields: Any, memory: memoryview) -> list[tuple[str, Change]]:
-        """The same as `_change` of each; whole chunks are packed and encoded together where that is best."""
-        pipeline = self._pipeline
-        plain = pipeline is not None and not pipeline.needs_old and fields is None and values.ndim
-        if pipeline is None or not plain or not all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs):
-            return [self._change(job, values, fields) for job in jobs]
-        keys = [self._encode_key(coords) for coords, _, _ in jobs]
-        made: Sequence[Pieces | None]
-        if pipeline.together > 1 or (pipeline.raw_dtype is not None and self.store.gathers):
-            packed = np.frombuffer(memory, pipeline.spec.dtype, len(jobs) * pipeline.spec.size)
-            packed = _pack(values, [outside for _, _, outside in jobs], packed.reshape(-1, *pipeline.spec.shape))
-            made = pipeline.write_many(packed, [True] * len(jobs))
-        else:
-            made = [self._whole(pipeline.write_pieces(outside.take(values))) for _, _, outside in jobs]
-        return list(zip(keys, made, strict=True))
 
     def _write_chunk(self, job: Job | Only, values: NDArray, fields: Any) -> None:
         key, change = self._change(job, values, fields)
@@ -348,19 +242,6 @@ class Chunks:
                     self.store.update(key, cut)
                 except Exception as error:
                     self._failed(error, key, "cut")
-
-
-def _pack(values: NDArray, places: list[Selection], packed: NDArray) -> NDArray:
-    """Parts of an array that have one shape, one after the other; a row of them is copied at once."""
-    count, *lengths, width = packed.shape
-    first, last = places[0].starts, places[-1].starts
-    if first[:-1] == last[:-1] and last[-1] - first[-1] == (count - 1) * width:
-        row = Selection.box(first, (*lengths, count * width)).take(values)
-        packed[...] = np.moveaxis(row.reshape(*lengths, count, width), -2, 0)
-    else:
-        for array, place in zip(packed, places, strict=True):
-            array[...] = place.take(values)
-    return packed
 
 
 def _folded(metadata: ArrayMetadata) -> ArrayMetadata:
