@@ -5,12 +5,15 @@ Rules
 - The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
 - Before every turn the disk has written what was left to write, and files are emptied between rounds, not between
   turns: both slow down whoever comes next.
+- What contestants have freed is given back to the system before every turn, where the C library can do that: new memory
+  costs more than the copy into it, and what one of them has left would be found by whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import math
 import os
@@ -59,7 +62,7 @@ def measure(
             entry.status = "absent"
     space.keep(workload.layouts)
     scale = space.scale
-    settle, most = (scale.settle, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
+    settle, most = (scale.settle * workload.patience, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
     rounds = rounds if workload.repeated else min(rounds, scale.processes)
     count = 0
     while count < rounds or (count < most and _fastest(result).spent < settle):
@@ -94,6 +97,7 @@ def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: st
             run = workload.prepare(space, contestant, name)
             os.sync()  # nobody waits for what others have written
             gc.collect()
+            _trim()
             begin = time.perf_counter()
             found = run()
             taken = time.perf_counter() - begin
@@ -110,6 +114,12 @@ def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: st
         entry.atomic = workload.writes and workload.is_atomic(contestant, name)
         amount = found[0] if workload.unit == "MiB" else taken / workload.operations(space, name)
         entry.times.append(amount)
+
+
+def _trim() -> None:
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def failures(results: dict[str, Result]) -> list[str]:

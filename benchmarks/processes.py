@@ -42,6 +42,8 @@ def python(space: Workspace, *arguments: str) -> str:
 class ColdImport(Workload):
     """`python -c` with nothing but an import; the reference imports numpy."""
 
+    patience = 3.0
+
     def code(self, space: Workspace, contestant: Contestant) -> str:
         return contestant.cold_import
 

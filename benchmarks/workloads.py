@@ -46,6 +46,7 @@ class Workload(ABC):
     unit = "s"
     writes = False
     repeated = True  # as often as time allows; else a few times only
+    patience = 1.0  # how much longer than others it is repeated, since it is disturbed more easily
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
