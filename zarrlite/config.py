@@ -10,8 +10,6 @@ What the members mean is known elsewhere: nothing here knows an extension.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import contextlib
 import json
 import math
@@ -210,9 +208,11 @@ def show(value: Json) -> str:
 
 def decode_base64(text: str) -> bytes:
     """RFC 4648 section 4: no white space, no url-safe alphabet, correct padding, no stray bits."""
+    import base64
+
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)
-    except (UnicodeEncodeError, binascii.Error):
+    except ValueError:
         data = None
     if data is None or base64.b64encode(data).decode() != text:
         raise ValueError(f"must be base64 (RFC 4648 section 4), not {show(text)}")

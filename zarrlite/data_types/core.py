@@ -11,7 +11,6 @@ A NaN never passes through a Python float on its way: scalars are made from bits
 
 from __future__ import annotations
 
-import cmath
 import math
 import numbers
 import re
@@ -205,7 +204,7 @@ class Complex(_NumpyNamed):
         number = cast_number(value, self.name, numbers.Complex)
         with np.errstate(over="ignore"):
             scalar = np.array(number, self.dtype)[()]
-        if np.isinf(scalar) and not cmath.isinf(number):
+        if np.isinf(scalar) and not (math.isinf(number.real) or math.isinf(number.imag)):
             raise OverflowError(f"{value!r} is too large for {self.name}")
         return scalar
 

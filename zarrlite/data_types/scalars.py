@@ -7,7 +7,6 @@ Rules
 
 from __future__ import annotations
 
-import base64
 import numbers
 from typing import Any
 
@@ -44,6 +43,8 @@ def parse_exact_bytes(value: Json, length: int) -> np.void:
 
 def write_base64(data: bytes) -> str:
     """Bytes as RFC 4648 section 4 has them."""
+    import base64
+
     return base64.b64encode(data).decode()
 
 
