@@ -27,7 +27,7 @@ import numpy as np
 from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
 from zarrlite.errors import ArgumentError, DataError
-from zarrlite.ranges import Buffer, Made, Pieces
+from zarrlite.ranges import Buffer, Made, Pieces, joined
 from zarrlite.shards import ABSENT, ShardFormat, ShardIndex, boxes
 from zarrlite.source import ByteSource
 
@@ -118,6 +118,10 @@ class ShardWriter:
 
     def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Buffer:
         """A shard of these chunks (None for absent ones) without gaps, in place of an old one."""
+        return joined(self.pieces(chunks, old))
+
+    def pieces(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Pieces:
+        """The same in pieces."""
         form = self.form
         table = np.full((form.count, 2), ABSENT, np.uint64)
         present = [i for i in self.sequence if chunks[i] is not None]
@@ -126,7 +130,7 @@ class ShardWriter:
         table[present, 0] = np.cumsum(lengths) - lengths + (form.index_size if form.at_start else self.writing.header)
         table[present, 1] = lengths
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
-        return b"".join((index, *pieces) if form.at_start else (self._header(old), *pieces, index))
+        return [index, *pieces] if form.at_start else [self._header(old), *pieces, index]
 
     def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Pieces | None:
         """The same in pieces, most of them runs of the old shard; None: it has gaps, another order, or gets empty."""

@@ -179,7 +179,7 @@ class Window(ByteSource):
         return self.source.read([self._shift(r) for r in ranges])
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        size = self.known_size() if self.partial else None
+        size = (self._size or self.known_size()) if self.partial else None
         if size is None or byte_range == ALL:
             return super().read_one(byte_range)
         low, high = byte_range.resolve(size)
@@ -209,7 +209,9 @@ class Window(ByteSource):
     def known_size(self) -> int | None:
         if self._size is None:
             size = self.source.known_size()
-            self._size = None if size is None else self._end(size) - self.head
+            if size is not None:
+                inner = size - self.head - self.tail
+                self._size = inner if inner >= 0 else self._end(size)  # which says what is wrong
         return self._size
 
     @property

@@ -83,6 +83,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "writev", full)
     with pytest.raises(StoreError, match=r"c/0.*No space left"):
         LocalStore(tmp_path / "s").set_new(ITEMS)
     assert names(tmp_path) in ([], ["s"])

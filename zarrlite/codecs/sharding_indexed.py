@@ -231,10 +231,10 @@ class ShardSerializer(Serializer):
         if self.inner.raw_dtype is not None and self.codec.order == "row-major":
             return self._encode_raw(blocks, self.inner.raw_dtype, old)
         if self.inner.together > 1 and not self.inner.needs_old:
-            return self.writer.join(list(self._encode_together(blocks)), old)
+            return self.writer.pieces(list(self._encode_together(blocks)), old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
-        return self.writer.join(chunks, old)
+        return self.writer.pieces(chunks, old)
 
     def _encode_together(self, blocks: Array) -> Iterator[bytes | None]:
         """Small inner chunks, as many together as is best, each in the order of the index."""

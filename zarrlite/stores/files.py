@@ -48,6 +48,7 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
 pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
 MOST_BORROWED: Final = lent.MOST if hasattr(os, "preadv") else 0  # bytes that are read into memory that is lent
+_MOST_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that are written at once
 _HUGE = 2**62  # the end of a directory on some file systems
 FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
@@ -97,13 +98,36 @@ def write(path: str, value: Pieces, *, fsync: bool) -> None:
 
 def write_to(fd: int, value: Pieces, *, fsync: bool) -> None:
     """Write a value to an empty file."""
-    for piece in value if isinstance(value, list) else (value,):
-        for bit in piece if isinstance(piece, Made) else (piece,):
-            view = bit if type(bit) is bytes else flat(bit)
-            while view:
-                view = view[os.write(fd, view) :]
+    if not isinstance(value, list):
+        _write(fd, value if type(value) is bytes else flat(value))
+    else:
+        ready: list[memoryview] = []
+        for piece in value:
+            if isinstance(piece, Made):
+                _gather(fd, ready)
+                ready = []
+                for bit in piece:
+                    _write(fd, flat(bit))
+            else:
+                ready.append(flat(piece))
+        _gather(fd, ready)
     if fsync:
         os.fsync(fd)
+
+
+def _write(fd: int, view: bytes | memoryview) -> None:
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _gather(fd: int, views: list[memoryview]) -> None:
+    """Write several pieces, many of them by one call."""
+    for first in range(0, len(views), _MOST_GATHERED):
+        some = views[first : first + _MOST_GATHERED]
+        done = os.writev(fd, some) if _MOST_GATHERED > 1 else 0
+        for view in some:
+            _write(fd, view[done:])  # nothing, most often
+            done = max(0, done - len(view))
 
 
 def give_name(fd: int, path: str) -> bool:
