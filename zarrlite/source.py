@@ -209,9 +209,7 @@ class Window(ByteSource):
     def known_size(self) -> int | None:
         if self._size is None:
             size = self.source.known_size()
-            if size is not None:
-                inner = size - self.head - self.tail
-                self._size = inner if inner >= 0 else self._end(size)  # which says what is wrong
+            self._size = None if size is None else self._end(size) - self.head
         return self._size
 
     @property
