@@ -5,8 +5,8 @@ Rules
 - The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
 - Before every turn the disk has written what was left to write, and files are emptied between rounds, not between
   turns: both slow down whoever comes next.
-- What contestants have freed is given back to the system before every turn, where the C library can do that: new memory
-  costs more than the copy into it, and what one of them has left would be found by whoever comes next.
+- What contestants have freed is given back to the system before full reads and writes, where the C library can do that:
+  new memory costs more than the copy into it, and what one has left would be found by whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
@@ -97,7 +97,8 @@ def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: st
             run = workload.prepare(space, contestant, name)
             os.sync()  # nobody waits for what others have written
             gc.collect()
-            _trim()
+            if workload.fresh:
+                _trim()
             begin = time.perf_counter()
             found = run()
             taken = time.perf_counter() - begin

@@ -20,11 +20,11 @@ from benchmarks.data import BYTES, CRC32C
 from zarrlite import indexing, node
 from zarrlite.selection import everything
 from zarrlite.source import Slice
-from zarrlite.stores import LocalStore
+from zarrlite.stores import LocalStore, files
 from zarrlite.stores.filelock import hold
 
 Step = tuple[str, Callable[[], Any]]
-LOOPS, REPEATS = 100, 60
+LOOPS, REPEATS, MANY = 100, 60, 32
 SHAPE, CHUNK, INNER = (2048, 2048), (128, 256), (64, 64)
 READ = os.O_RDONLY | os.O_CLOEXEC
 ELEMENT, BLOCK = (650, 1290), (slice(640, 704), slice(1280, 1344))
@@ -218,18 +218,38 @@ def small_files(path: str) -> None:
         write(f"{name}.new")
         os.replace(f"{name}.new", name)
 
+    def unnamed(name: str) -> None:
+        fd = os.open(os.path.dirname(name), os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        os.write(fd, data)
+        os.link(f"/proc/self/fd/{fd}", name, src_dir_fd=fd, follow_symlinks=True)
+        os.close(fd)
+
     ways: dict[str, Callable[[str], None]] = {"created, written, closed": write, "and renamed": renamed}
-    for n in range(10):
-        for way, do in ways.items():
-            directory = f"{path}/{n}/{way[:3]}"
-            os.makedirs(directory)
-            taken = timeit.timeit(lambda do=do, d=directory: [do(f"{d}/{i}") for i in range(count)], number=1)  # type: ignore[misc]
-            best[way] = min(best.get(way, taken), taken)
+    if files.UNNAMED:
+        ways["written without a name, then named, closed"] = unnamed
     store, number = LocalStore(f"{path}/store"), iter(range(10**6))
-    taken = min(timeit.repeat(lambda: store.set(f"c/{next(number)}", data), number=count, repeat=10))
-    print(f"\na new file of 64 KiB, under a lock: {taken / count * 1e6:.1f} µs")
+    for n in range(10):
+        for i, (way, do) in enumerate(ways.items()):
+            directory = f"{path}/{n}/{i}"
+            os.makedirs(directory)
+            _fastest(best, f"the kernel: {way}", lambda do=do, d=directory: [do(f"{d}/{i}") for i in range(count)])  # type: ignore[misc]
+        _fastest(best, "one", lambda: _each(store.set, [(f"one/{next(number)}", data) for _ in range(count)]))
+        items = [([(f"{n}/{i}/{j}", data) for j in range(MANY)],) for i in range(count // MANY)]
+        _fastest(best, "many", lambda items=items: _each(store.set_many, items))  # type: ignore[misc]
+    one, many = best.pop("one") / count, best.pop("many") / (count // MANY * MANY)
+    print(f"\na new file of 64 KiB, under a lock: {one * 1e6:.1f} µs alone, {many * 1e6:.1f} among {MANY}")
     for way, time in best.items():
-        print(f"    {time / count * 1e6:5.1f}  the kernel: {way}")
+        print(f"    {time / count * 1e6:5.1f}  {way}")
+
+
+def _each(do: Callable[..., Any], arguments: list[Any]) -> None:
+    for some in arguments:
+        do(*some)
+
+
+def _fastest(best: dict[str, float], name: str, do: Callable[[], Any]) -> None:
+    taken = timeit.timeit(do, number=1)
+    best[name] = min(best.get(name, taken), taken)
 
 
 def main() -> None:

@@ -46,6 +46,7 @@ class Workload(ABC):
     unit = "s"
     writes = False
     repeated = True  # as often as time allows; else a few times only
+    fresh = False  # whether what was freed before is given back to the system before each turn
     patience = 1.0  # how much longer than others it is repeated, since it is disturbed more easily
 
     @property
@@ -94,6 +95,8 @@ class ArrayWorkload(Workload):
 class FullRead(ArrayWorkload):
     """Read all of an array."""
 
+    fresh = True
+
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
         array = contestant.open(self.existing(space, contestant))
         space.warm(self.layout)
@@ -106,7 +109,7 @@ class FullRead(ArrayWorkload):
 class FullWrite(ArrayWorkload):
     """Write all of an array that has no chunks yet; its document is there."""
 
-    writes = True
+    writes = fresh = True
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
         place: Any

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from zarrlite import lent, parallel
 from zarrlite.chunks import Chunks, Job, NDArray
 from zarrlite.errors import MissingChunkError
 from zarrlite.pipeline import BATCH, Pipeline
-from zarrlite.ranges import Buffer, Pieces
+from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape
 from zarrlite.stores.base import Change
 
@@ -140,7 +140,7 @@ class BatchedChunks(Chunks):
         pipeline = self.pipeline((0,) * selection.ndim)
         nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
         count = BATCH // pipeline.nbytes
-        if pipeline.nbytes < SMALL and pipeline.together == 1:
+        if pipeline.nbytes < SMALL and pipeline.raw_dtype is not None:
             count = max(count, min(WRITE_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8))
         batches = parallel.batches(self.grid.project(selection), max(1, count))
         parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
@@ -157,14 +157,15 @@ class BatchedChunks(Chunks):
         for job in jobs:  # at one of which it fails again, if it has failed
             self._write_chunk(job, values, fields)
 
-    def _changes(self, jobs: list[Job], values: NDArray, fields: Any, memory: memoryview) -> list[tuple[str, Change]]:
+    def _changes(
+        self, jobs: list[Job], values: NDArray, fields: Any, memory: memoryview
+    ) -> Iterable[tuple[str, Change]]:
         """The same as `_change` of each; whole chunks are packed and encoded together where that is best."""
         pipeline = self._pipeline
         plain = pipeline is not None and not pipeline.needs_old and fields is None and values.ndim
         if pipeline is None or not plain or not all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs):
-            return [self._change(job, values, fields) for job in jobs]
+            return (self._change(job, values, fields) for job in jobs)
         keys = [self._encode_key(coords) for coords, _, _ in jobs]
-        made: Sequence[Pieces | None]
         if pipeline.together > 1 or (pipeline.raw_dtype is not None and self.store.gathers):
             packed: NDArray = np.ndarray((len(jobs), *pipeline.spec.shape), pipeline.spec.dtype, memory)
             row = _row(values, [outside for _, _, outside in jobs], pipeline.spec.shape)
@@ -173,10 +174,10 @@ class BatchedChunks(Chunks):
             else:
                 for array, (_, _, outside) in zip(packed, jobs, strict=True):
                     array[...] = outside.take(values)
-            made = pipeline.write_many(packed, [True] * len(jobs))
-        else:
-            made = [self._whole(pipeline.write_pieces(outside.take(values))) for _, _, outside in jobs]
-        return list(zip(keys, made, strict=True))
+            return list(zip(keys, pipeline.write_many(packed, [True] * len(jobs)), strict=True))
+        made = (self._whole(pipeline.write_pieces(outside.take(values))) for _, _, outside in jobs)
+        changes = zip(keys, made, strict=True)
+        return changes if pipeline.max_size is None else list(changes)  # or there is no telling how much that is
 
 
 def _row(array: NDArray, places: list[Selection], shape: Shape) -> NDArray | None:

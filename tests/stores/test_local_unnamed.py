@@ -147,8 +147,14 @@ def test_an_interrupted_writer_leaves_nothing(root: Path, tree: Tree, monkeypatc
     monkeypatch.setattr(files, "give_name", interrupted)
     with pytest.raises(KeyboardInterrupt):
         LocalStore(root).set_many(list(ITEMS))
-    assert not [name for name in tree(root) if not name.endswith("/")]
+    assert tree(root) == []
     assert open_files() == before
+
+
+def test_a_key_that_is_refused_leaves_nothing(way: str, root: Path, tree: Tree) -> None:
+    with pytest.raises(KeyRefusedError, match="is not a key"):
+        LocalStore(root).set_many([*ITEMS, ("c/../../x", b"")])
+    assert tree(root) == []
 
 
 @needed

@@ -1,8 +1,8 @@
 """A directory of the local file system as a store: the key is the path below the root.
 
 Rules
-- A value is written to a temporary file beside it and renamed: readers see the old value or the new one, whole. Only
-  `set_partial_values` writes in place.
+- A value is written to a temporary file beside it and renamed (atomic.py), or to one that has no name until it is whole
+  (unnamed.py): readers see the old value or the new one. Only `set_partial_values` writes in place.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
 - No key leads out of the root, also not through symlinks (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
@@ -203,7 +203,9 @@ class LocalStore(Store):
             if kind:
                 super().update_many(group)
             else:
-                self.set_many(list(group))  # type: ignore[arg-type]
+                # a list is stored at less cost; what is made on the way need not all be there at once
+                values: Any = [*group] if isinstance(changes, list) else group  # noqa: B031
+                self.set_many(values)
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Overwrite parts of values where they lie, in order; what fails on the way is undone, a crash is not."""

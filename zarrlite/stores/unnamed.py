@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from zarrlite.ranges import Pieces
 from zarrlite.stores import files
-from zarrlite.stores.filelock import hold_directory, is_held, is_new
+from zarrlite.stores.filelock import hold_directory, is_held, is_new, prune
 from zarrlite.stores.paths import Root
 
 FEW = 2  # values up to which nothing is gained
@@ -24,11 +24,13 @@ _TRANSIENT = files.MISSING | files.FULL  # what says nothing about files without
 
 def put(values: Sequence[tuple[str, Pieces]], root: Root, *, fsync: bool) -> int:
     """Store values under their keys, in order, as far as nothing is there; how many of the first are stored."""
-    if not FEW < len(values) <= MANY or not root.unnamed or not is_new(root.path(values[0][0])):
+    if not FEW < len(values) <= MANY or not root.unnamed:
         return 0
     places: list[tuple[str, str, int]] = []
     done = 0
     try:
+        if not is_new(root.path(values[0][0])):
+            return 0
         for key, value in values:
             path = root.path(key)
             directory = path[: path.rindex("/")] or "/"
@@ -43,8 +45,12 @@ def put(values: Sequence[tuple[str, Pieces]], root: Root, *, fsync: bool) -> int
                     done += 1
             if fsync:
                 files.sync_directory(directory)
-    except OSError as error:
-        root.unnamed = error.errno in _TRANSIENT
+    except Exception as error:  # renaming will meet it again, and leave nothing behind
+        root.unnamed = not isinstance(error, OSError) or error.errno in _TRANSIENT
+    except BaseException:
+        for directory in {directory for directory, _, _ in places}:
+            prune(directory, root.directory)
+        raise
     finally:
         for _, _, fd in places:
             os.close(fd)
