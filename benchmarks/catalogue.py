@@ -30,6 +30,10 @@ class Extended(Workload):
         return self.inner[0].writes
 
     @property
+    def fresh(self) -> bool:  # type: ignore[override]
+        return self.inner[0].fresh
+
+    @property
     def layouts(self) -> tuple[Layout, ...]:
         return tuple(layout for workload in self.inner for layout in workload.layouts)
 
