@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as npst
 
 import zarrlite
 from zarrlite import registry
+from zarrlite.chain import check_chain, parse_chain
 from zarrlite.codecs import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -37,7 +38,7 @@ from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, ChecksumError, DataError, MetadataError, MetadataWarning, TruncatedError
 from zarrlite.extension import Ignored
 from zarrlite.indexing import basic
-from zarrlite.pipeline import Pipeline, check_chain, parse_chain
+from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import ALL, Buffer, ByteRange, joined
 from zarrlite.selection import Selection, Span, everything
 from zarrlite.source import ByteSource, Held, Limit, Stored, Window

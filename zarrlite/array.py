@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from zarrlite.batches import BatchedChunks
 from zarrlite.cached import cached_property
 from zarrlite.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
+from zarrlite.info import ArrayInfo
 from zarrlite.metadata import ArrayMetadata
 from zarrlite.names import key_prefix
 from zarrlite.node import Node
 from zarrlite.selection import Shape
 from zarrlite.stores import Store
 from zarrlite.values import allocate, cast, normalize_shape, split_fields
-
-if TYPE_CHECKING:
-    from zarrlite.info import ArrayInfo
 
 NDArray = np.ndarray[Any, Any]
 
@@ -139,8 +137,6 @@ class Array(Node):
     @property
     def info(self) -> ArrayInfo:
         """A summary that prints well."""
-        from zarrlite.info import ArrayInfo
-
         return ArrayInfo(self)
 
     def __len__(self) -> int:

@@ -9,20 +9,18 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zarrlite.array import Array
 from zarrlite.chunks import ArrayOptions
 from zarrlite.config import Json, escape
 from zarrlite.creation import array_metadata, create_array_at
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
+from zarrlite.info import GroupInfo, Tree, tree
 from zarrlite.metadata import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
 from zarrlite.node import Node, load, not_found, write_new
 from zarrlite.stores import Store
-
-if TYPE_CHECKING:
-    from zarrlite.info import GroupInfo, Tree
 
 
 class Group(Node):
@@ -181,15 +179,11 @@ class Group(Node):
 
     def tree(self, level: int | None = None) -> Tree:
         """The hierarchy as text."""
-        from zarrlite.info import tree
-
         return tree(self, level)
 
     @property
     def info(self) -> GroupInfo:
         """A summary that prints well."""
-        from zarrlite.info import GroupInfo
-
         return GroupInfo(self)
 
     # changing

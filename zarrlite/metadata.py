@@ -10,11 +10,12 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from zarrlite import registry
+from zarrlite.chain import parse_chain
 from zarrlite.chunk_grids.base import ChunkGrid
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
 from zarrlite.codecs.base import ArraySpec, Codec, byte_order_of
@@ -23,18 +24,11 @@ from zarrlite.data_types.base import DataType
 from zarrlite.errors import MetadataError
 from zarrlite.extension import Ignored
 from zarrlite.names import name_fault
-from zarrlite.pipeline import Pipeline, parse_chain
+from zarrlite.pipeline import Pipeline, Prepared
 from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.values import MAX_NDIM
 
 Options = Mapping[str, Mapping[str, Any]]
-
-
-class Prepared(NamedTuple):
-    """What is worked out once for all arrays of the same metadata, attributes and shape aside."""
-
-    encode_key: Callable[[tuple[int, ...]], str]
-    pipeline: Pipeline | None  # the one of all chunks, if they have one shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,9 +247,8 @@ class _ArrayParser:
                 raise fault.under("/dimension_names", self.context.document)
         shape = self.found.get("shape", names)
         if len(names) != len(shape):
-            raise self.top.error(
-                f"must have {len(shape)} items, as shape has, not {len(names)}", "dimension_names", "conflict"
-            )
+            message = f"must have {len(shape)} items, as shape has, not {len(names)}"
+            raise self.top.error(message, "dimension_names", "conflict")
         return tuple(names)
 
     def _fill_value(self) -> Any:

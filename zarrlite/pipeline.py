@@ -1,20 +1,20 @@
 """A codec chain bound to a chunk: read, encode, update.
 
 Rules
-- "exactly one array -> bytes codec" (core spec, Codecs), array -> array codecs before, bytes -> bytes codecs after it.
+- Which lists of codecs are chains is said in chain.py.
 - Everything that does not depend on a chunk's bytes is worked out once, here.
 - There is no partial path beside a full path: a full read is the selection that covers the chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from zarrlite import registry
+from zarrlite.chain import check_chain
 from zarrlite.codecs.base import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -24,7 +24,6 @@ from zarrlite.codecs.base import (
     Piece,
     row_major_strides,
 )
-from zarrlite.config import Context, Json
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer, Pieces, joined, size_of
@@ -32,49 +31,16 @@ from zarrlite.selection import Selection, everything
 from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_failed
 
 Array = np.ndarray[Any, Any]
-_REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
 BATCH = 2**20  # decoded bytes of small chunks that are handled together
 SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
 LARGE = 2**18  # decoded bytes of a chunk from which on it pays to stop in the middle
-_STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
 
-def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
-    """Refuse a list that is not array -> array*, array -> bytes, bytes -> bytes*; pointers are relative to the list."""
-    stage = serializers = 0
-    for i, codec in enumerate(codecs):
-        if isinstance(codec, Ignored):
-            continue
-        kind = next((n for n, cls in enumerate(_STAGES) if isinstance(codec, cls)), -1)
-        serializers += kind == 1
-        if kind < stage or serializers > 1:
-            raise MetadataError(
-                f"{codec.name} cannot stand here: the order is array -> array codecs, exactly one array -> bytes "
-                "codec, bytes -> bytes codecs",
-                pointer=f"/{i}",
-                kind="conflict",
-            )
-        stage = kind
-    if not serializers:
-        raise MetadataError(
-            'has no array -> bytes codec; add one, such as {"name": "bytes", "configuration": {"endian": "little"}}, '
-            "before the bytes -> bytes codecs",
-            kind="missing",
-        )
+class Prepared(NamedTuple):
+    """What is worked out once for all arrays of the same metadata, attributes and shape aside."""
 
-
-def parse_chain(values: Sequence[Json], pointer: str, context: Context) -> tuple[Codec | Ignored, ...]:
-    """A chain of codecs from its JSON list; in lenient mode a forgotten array -> bytes codec is put in."""
-    codecs: tuple[Codec | Ignored, ...] = registry.codecs.parse_list(values, pointer, context)
-    try:
-        check_chain(codecs)
-    except MetadataError as error:
-        if context.strict or error.kind != "missing":
-            raise error.under(pointer, context.document) from None
-        context.warn("has no array -> bytes codec; bytes, little endian, is put in", pointer)
-        at = 1 + max((i for i, codec in enumerate(codecs) if isinstance(codec, ArrayArrayCodec)), default=-1)
-        codecs = (*codecs[:at], registry.codecs.coerce(_REPAIR), *codecs[at:])
-    return codecs
+    encode_key: Callable[[tuple[int, ...]], str]
+    pipeline: Pipeline | None  # the one of all chunks, if they have one shape
 
 
 class Pipeline:

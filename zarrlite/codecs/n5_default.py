@@ -17,13 +17,14 @@ from typing import Any, Final, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
+from zarrlite.chain import parse_chain
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
 from zarrlite.codecs.bytes import Bytes
 from zarrlite.codecs.transpose import Transpose
 from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, DataError, FaultKind, MetadataError, TruncatedError
 from zarrlite.extension import Ignored
-from zarrlite.pipeline import Pipeline, parse_chain
+from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer, joined
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import register

@@ -20,11 +20,12 @@ from typing import Any, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
+from zarrlite.chain import parse_chain
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Piece, Serializer, byte_order_of
 from zarrlite.config import Config, Faults, Json
 from zarrlite.errors import DataError, MetadataError
 from zarrlite.extension import Ignored, runtime
-from zarrlite.pipeline import Pipeline, parse_chain
+from zarrlite.pipeline import Pipeline
 from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
