@@ -7,6 +7,7 @@ import itertools
 import json
 import struct
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -164,8 +165,8 @@ def test_damage_in_a_batch_names_the_chunk_that_it_is_in(codecs: Any) -> None:
 class Apart(LocalStore):
     """By the plain way only."""
 
-    def fetch(self, key: str, memory: memoryview) -> None:
-        return None
+    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> list[None]:
+        return [None] * len(keys)
 
 
 @pytest.mark.parametrize("codecs", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])

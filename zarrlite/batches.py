@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,33 +33,33 @@ class BatchedChunks(Chunks):
     """The stored chunks of an array, read and written many at once."""
 
     def _read_many(self, selection: Selection, out: NDArray) -> None:
-        pipeline = self.pipeline((0,) * selection.ndim)
-        nbytes = out.nbytes
-        if pipeline.whole:
-            nbytes = pipeline.nbytes * selection.spread(pipeline.spec.shape)
-        elif self.store.quick_reads and pipeline.nbytes < SMALL:
-            nbytes = 0
-        jobs = self.grid.project(selection)
-        if pipeline.together > 1:
+        pipeline, jobs = self._pipeline, self.grid.project(selection)
+        if pipeline is None:  # a chain of its own for each chunk
+            parallel.run(lambda job: self._read_chunk(*job, out), jobs, out.nbytes)
+            return
+        small = pipeline.raw_dtype is not None and self.store.quick_reads and pipeline.nbytes <= RAW
+        count = selection.spread(pipeline.spec.shape)
+        whole = pipeline.nbytes * count
+        nbytes = whole if pipeline.whole else out.nbytes
+        if pipeline.together > 1 or (small and out.nbytes == whole):
             # as many as still leave something to do for every thread: they meet less often then
-            count = min(READ_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8)
-            batches = parallel.batches(jobs, max(pipeline.together, count))
+            most = max(BATCH // pipeline.nbytes, min(READ_BATCH // pipeline.nbytes, count // 8))
+            batches = parallel.batches(jobs, most)
             parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, nbytes)
-        elif pipeline.raw_dtype is not None and self.store.quick_reads and pipeline.nbytes <= RAW:
-            self._read_raw(jobs, pipeline, out)
+        elif small:
+            memory = lent.take(pipeline.nbytes + 1)
+            for job in jobs:
+                self._read_raw_chunk(job, pipeline, out, memory)
+            lent.give(memory)
         else:
-            parallel.run(lambda job: self._read_chunk(*job, out), jobs, nbytes)
+            alone = self.store.quick_reads and pipeline.nbytes < SMALL and not pipeline.whole
+            parallel.run(lambda job: self._read_chunk(*job, out), jobs, 0 if alone else nbytes)
 
     def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
         room = (pipeline.max_size or 0) + 1
         memory = lent.take(len(jobs) * room)
-        values: list[Buffer | None] = []
-        position = 0
-        for coords, _, _ in jobs:
-            value = self._fetch(coords, pipeline, memory[position : position + room])
-            position += 0 if value is None else len(value)
-            values.append(value)
+        values = self._fetch([self._encode_key(coords) for coords, _, _ in jobs], pipeline, memory, room)
         try:
             if None in values and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
@@ -68,73 +68,44 @@ class BatchedChunks(Chunks):
             for job in jobs:  # one of which says what is wrong, and with which chunk
                 self._read_chunk(*job, out)
             return
-        for (_, inside, outside), value in zip(jobs, values, strict=True):
-            outside.put(out, pipeline.spec.fill if value is None else inside.take(next(arrays)))
+        parts = []
+        for (_, inside, _), value in zip(jobs, values, strict=True):
+            missing = value is None
+            parts.append(np.broadcast_to(pipeline.spec.fill, inside.shape) if missing else inside.take(next(arrays)))
+        _put(out, [outside for _, _, outside in jobs], parts)
         lent.give(memory)
 
-    def _read_raw(self, jobs: Iterator[Job], pipeline: Pipeline, out: NDArray) -> None:
-        """Small chunks as they are stored."""
-        count = max(1, BATCH // pipeline.nbytes)
-        memory = lent.take(count * pipeline.nbytes + 1)
-        for batch in parallel.batches(jobs, count):
-            done = self._read_row(batch, pipeline, out, memory)
-            for job in batch[done:]:
-                self._read_raw_chunk(job, pipeline, out, memory)
-        lent.give(memory)
-
-    def _read_row(self, jobs: list[Job], pipeline: Pipeline, out: NDArray, memory: memoryview) -> int:
-        """Whole chunks: all are fetched, then all are copied; how many of the first that could be done with."""
-        size, shape = pipeline.nbytes, pipeline.spec.shape
-        done = 0
-        for coords, inside, _ in jobs:
-            view = memory[done * size : (done + 1) * size + 1]
-            value = self.store.fetch(self._encode_key(coords), view) if inside.covers(shape) else None
-            if type(value) is not memoryview or len(value) != size:  # elsewhere in memory, missing, or damaged
-                break
-            done += 1
-        if done:
-            packed: NDArray = np.ndarray((done, *shape), pipeline.raw_dtype, memory)
-            places = [outside for _, _, outside in jobs[:done]]
-            row = _row(out, places, shape)
-            if row is not None:
-                row[...] = packed
-            else:
-                for array, place in zip(packed, places, strict=True):
-                    place.put(out, array)
-        return done
+    def _fetch(self, keys: list[str], pipeline: Pipeline, memory: memoryview, room: int) -> list[Buffer | None]:
+        """The stored forms of several chunks, perhaps in this memory."""
+        values = self.store.fetch(keys, memory, room)
+        for i, key in enumerate(keys):
+            if values[i] is None:
+                source = self.store.source(key)
+                source.max_size = pipeline.max_size
+                try:
+                    values[i] = source.read_all()
+                except Exception as error:
+                    self._failed(error, key, "decoded")
+                finally:
+                    source.close()
+        return values
 
     def _read_raw_chunk(self, job: Job, pipeline: Pipeline, out: NDArray, memory: memoryview) -> None:
-        """A little of a chunk, or all of it, which costs less than to think about it."""
+        """A little of a chunk that is stored as it is, or all of it, which costs less than to think about it."""
         coords, inside, outside = job
         size, shape, dtype = pipeline.nbytes, pipeline.spec.shape, pipeline.raw_dtype
-        key, whole = self._encode_key(coords), inside.covers(shape)
-        if not whole and inside.plain and inside.steps is None and 4 * inside.shape[0] <= shape[0]:
+        key = self._encode_key(coords)
+        if inside.plain and inside.steps is None and 4 * inside.shape[0] <= shape[0]:
             start, length = pipeline.extent(inside)
             value = self.store.peek(key, start, length, size)
             if value is not None and len(value) == length:
                 outside.put(out, np.ndarray(inside.shape, dtype, value, strides=pipeline.strides))
                 return
-        value = self.store.fetch(key, memory[: size + 1])
+        (value,) = self.store.fetch([key], memory, size + 1)
         if value is None or len(value) != size:
             self._read_chunk(coords, inside, outside, out)  # missing, or damaged, or read otherwise
             return
-        array: NDArray = np.ndarray(shape, dtype, value)
-        outside.put(out, array if whole else inside.take(array))
-
-    def _fetch(self, coords: Shape, pipeline: Pipeline, memory: memoryview) -> Buffer | None:
-        """The stored form of a chunk, perhaps in this memory."""
-        key = self._encode_key(coords)
-        found = self.store.fetch(key, memory)
-        if found is not None:
-            return found
-        source = self.store.source(key)
-        source.max_size = pipeline.max_size
-        try:
-            return source.read_all()
-        except Exception as error:
-            self._failed(error, key, "decoded")
-        finally:
-            source.close()
+        outside.put(out, inside.take(np.ndarray(shape, dtype, value)))
 
     def _write_many(self, selection: Selection, values: NDArray, fields: Any) -> None:
         pipeline = self.pipeline((0,) * selection.ndim)
@@ -180,11 +151,37 @@ class BatchedChunks(Chunks):
         return changes if pipeline.max_size is None else list(changes)  # or there is no telling how much that is
 
 
-def _row(array: NDArray, places: list[Selection], shape: Shape) -> NDArray | None:
-    """Parts of an array, one after the other, as one view, if they lie in a row."""
-    count, (*lengths, width) = len(places), shape
-    first, last = places[0], places[-1].starts
-    if not first.plain or first.starts[:-1] != last[:-1] or last[-1] - first.starts[-1] != (count - 1) * width:
+def _put(out: NDArray, places: list[Selection], parts: list[NDArray]) -> None:
+    """Parts of an array to their places: by one operation, if they lie side by side."""
+    side = _side(places) if out.dtype.kind in "biufc" else None
+    if side is None:
+        for place, part in zip(places, parts, strict=True):
+            place.put(out, part)
+    else:
+        axis, box = side
+        np.concatenate(parts, axis, box.take(out))
+
+
+def _side(places: list[Selection]) -> tuple[int, Selection] | None:
+    """The axis along which places, in the order of a grid, lie side by side, and the box they make; None: they do not."""
+    if not all(place.plain for place in places):
         return None
-    row = Selection.box(first.starts, (*lengths, count * width)).take(array)
-    return np.moveaxis(row.reshape(*lengths, count, width), -2, 0)
+    first, last = places[0], places[-1]
+    axes = [axis for axis, (a, b) in enumerate(zip(first.starts, last.starts, strict=True)) if a != b]
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    lengths = list(first.shape)
+    lengths[axis] = last.starts[axis] + last.shape[axis] - first.starts[axis]
+    if sum([place.shape[axis] for place in places]) != lengths[axis]:
+        return None
+    return axis, Selection.box(first.starts, tuple(lengths))
+
+
+def _row(array: NDArray, places: list[Selection], shape: Shape) -> NDArray | None:
+    """Parts of an array that have one shape, as one view, if they lie in a row."""
+    side = _side(places)
+    if side is None or side[0] != len(shape) - 1:
+        return None
+    row = side[1].take(array)
+    return np.moveaxis(row.reshape(*shape[:-1], -1, shape[-1]), -2, 0)

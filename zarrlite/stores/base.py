@@ -28,7 +28,9 @@ _MOST = 2**40  # bytes of a value that is made in memory
 Update = Callable[[Buffer | None], Pieces | None]
 Patch = Callable[[ByteSource], Sequence[tuple[int, Buffer]] | None]
 Change = Pieces | Update | None  # a new value, what makes one of the old, or None for none
-Listing = tuple[list[str], list[str]]  # keys and prefixes; an alias, as inside the class `list` is the operation
+# keys and prefixes; an alias, as is the next, since inside the class `list` is the operation
+Listing = tuple[list[str], list[str]]
+Fetched = list[Buffer | None]
 
 
 class Store(ABC):
@@ -121,9 +123,12 @@ class Store(ABC):
         """So many bytes of a value that has just this size, if they are had in one step; None: read it by `source`."""
         return None
 
-    def fetch(self, key: str, memory: memoryview) -> Buffer | None:
-        """A whole value that is shorter than this memory, perhaps in it, if that is one step; None: use `source`."""
-        return None
+    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
+        """Whole values that are shorter than `room`, where each is had in one step; None: read it by `source`.
+
+        They may lie in this memory, which has room for all of them.
+        """
+        return [None] * len(keys)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""

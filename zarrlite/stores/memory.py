@@ -13,7 +13,7 @@ from typing import Any
 
 from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.source import ByteSource, Stored
-from zarrlite.stores.base import Store, check_key, check_prefix, flat
+from zarrlite.stores.base import Fetched, Store, check_key, check_prefix, flat
 from zarrlite.stores.locks import KeyLocks
 
 _WHOLE = ""  # the name under which the mapping as a whole is locked; it is no key
@@ -45,9 +45,9 @@ class MappingStore(Store):
             return value if value is None else byte_range.of(value)
         return bytes(byte_range.of(flat(value)))  # somebody else's buffer, which may change
 
-    def fetch(self, key: str, memory: memoryview) -> Buffer | None:
-        value = self._mapping.get(check_key(key)) if self._plain else None
-        return value if type(value) is bytes and len(value) < len(memory) else None
+    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
+        values = [self._mapping.get(check_key(key)) if self._plain else None for key in keys]
+        return [value if type(value) is bytes and len(value) < room else None for value in values]
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return id(self._mapping), prefix

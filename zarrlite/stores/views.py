@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from zarrlite.errors import ReadOnlyError
 from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces
 from zarrlite.source import ByteSource
-from zarrlite.stores.base import Change, Listing, Patch, Store, Update, check_key, check_prefix
+from zarrlite.stores.base import Change, Fetched, Listing, Patch, Store, Update, check_key, check_prefix
 
 
 class PrefixStore(Store):
@@ -92,8 +92,10 @@ class PrefixStore(Store):
     def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
         return self.store.peek(self.prefix + check_key(key), start, length, size) if type(self) is PrefixStore else None
 
-    def fetch(self, key: str, memory: memoryview) -> Buffer | None:
-        return self.store.fetch(self.prefix + check_key(key), memory) if type(self) is PrefixStore else None
+    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
+        if type(self) is PrefixStore:
+            return self.store.fetch([self.prefix + check_key(key) for key in keys], memory, room)
+        return super().fetch(keys, memory, room)  # a subclass may read otherwise
 
     def source(self, key: str) -> ByteSource:
         if type(self) is PrefixStore:

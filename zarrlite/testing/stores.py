@@ -98,10 +98,11 @@ class StoreLaws(ABC):
         for value in VALUES:
             store.set("a/b", value)
             for size in (0, len(value), len(value) + 1, 2**12):
-                found = store.fetch("a/b", memoryview(bytearray(size)))
+                (found,) = store.fetch(["a/b"], memoryview(bytearray(size)), size)
                 assert found is None or (_content(found) == value and len(value) < size), (value, size)
-        assert store.fetch("a", memoryview(bytearray(100))) is None
-        assert store.fetch("none", memoryview(bytearray(100))) is None
+        store.set_many([("a/c", b"0123456789"), ("b", b"abc")])
+        several = store.fetch(["b", "a", "a/c", "none", "b"], memoryview(bytearray(55)), 11)
+        assert [_content(found) for found in several] in ([b"abc", None, b"0123456789", None, b"abc"], [None] * 5)
 
     def test_partial_values_come_in_order(self) -> None:
         store = self.make_store()
