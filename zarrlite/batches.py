@@ -163,7 +163,7 @@ def _put(out: NDArray, places: list[Selection], parts: list[NDArray]) -> None:
 
 
 def _side(places: list[Selection]) -> tuple[int, Selection] | None:
-    """The axis along which places, in the order of a grid, lie side by side, and the box they make; None: they do not."""
+    """The axis along which places, in the order of a grid, lie side by side, and the box they make; None: not so."""
     if not all(place.plain for place in places):
         return None
     first, last = places[0], places[-1]
