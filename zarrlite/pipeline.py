@@ -223,7 +223,7 @@ class Pipeline:
 
     def _decompressed(self, source: ByteSource) -> ByteSource:
         """What the array -> bytes codec reads from."""
-        for codec, limit in reversed(self.compressors):
+        for codec, limit in self.decoders:
             source = codec.view(source, limit)
         return source
 
