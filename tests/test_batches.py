@@ -136,6 +136,7 @@ def test_arrays_are_the_same_in_batches_of_any_size(
 ) -> None:
     monkeypatch.setattr(pipelines, "BATCH", batch)
     monkeypatch.setattr("zarrlite.batches.BATCH", batch)
+    monkeypatch.setattr("zarrlite.batches.READ_BATCH", batch)
     monkeypatch.setattr("zarrlite.shard_reading.BATCH", batch)
     monkeypatch.setattr("zarrlite.shard_reading.ROWS", batch)
     array = zarrlite.create_array(place, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs, fill_value=7)
@@ -321,6 +322,7 @@ def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any
     data = np.arange(1, 1601, dtype="u2").reshape(40, 40)
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         patch.setattr("zarrlite.batches.BATCH", most)
+        patch.setattr("zarrlite.batches.READ_BATCH", most)
         patch.setattr("zarrlite.batches.WRITE_BATCH", most)
         found = []
         for name, kind in (("many", BatchedChunks), ("each", Chunks)):
@@ -332,6 +334,17 @@ def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any
             assert type(array._chunks) is kind
             found.append((array[read].tolist(), {key: bytes(store.get(key) or b"") for key in store.list()}))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("missing", [[(1, 0), (1, 1)], [(1, 0), (1, 1), (2, 1)], [(0, 1)], [(0, 0), (1, 1)]])
+def test_chunks_with_others_missing_between_them_keep_their_places(missing: Any, tmp_path: Path) -> None:
+    data = np.arange(1, 25, dtype="u2").reshape(6, 4)
+    array = zarrlite.create_array(tmp_path, data=data, chunks=(2, 2), codecs=[Bytes()])
+    for i, j in missing:
+        (tmp_path / f"c/{i}/{j}").unlink()
+        data[2 * i : 2 * i + 2, 2 * j : 2 * j + 2] = 0
+    np.testing.assert_array_equal(array[...], data)
+    np.testing.assert_array_equal(array[:, :3], data[:, :3])
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])

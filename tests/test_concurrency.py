@@ -37,7 +37,7 @@ TIMEOUT = 120
 @pytest.fixture(autouse=True)
 def _four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads also where the machine has one core."""
-    monkeypatch.setattr(parallel, "_workers", lambda: 4)
+    monkeypatch.setattr(parallel, "workers", lambda: 4)
 
 
 def take_part(array: Array, worker: int, workers: int, barrier: Any) -> None:

@@ -21,7 +21,7 @@ LARGE = parallel.WORTHWHILE
 @pytest.fixture(autouse=True)
 def _four_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads also where the machine has one core."""
-    monkeypatch.setattr(parallel, "_workers", lambda: 4)
+    monkeypatch.setattr(parallel, "workers", lambda: 4)
     monkeypatch.setattr(parallel, "_pool", None)
     monkeypatch.setattr(parallel, "_left", [])
     yield
@@ -242,7 +242,7 @@ import numpy as np
 import zarrlite
 from zarrlite import parallel
 
-parallel._workers = lambda: 4
+parallel.workers = lambda: 4
 a = zarrlite.create_array(None, data=np.arange(2**20), chunks=2**16)
 
 @atexit.register

@@ -24,7 +24,7 @@ from zarrlite.selection import Selection, Shape
 from zarrlite.stores.base import Change
 
 SMALL = 2**18  # bytes of a chunk below which a second thread is in the way, if there is nothing to do but copy
-RAW = 2**16  # bytes of a chunk of which all is read at once, whatever is needed, if it is stored as it is
+RAW = 2**16  # bytes of a chunk, stored as it is, of which all is read at once if more than a few rows are needed
 READ_BATCH = 2**21  # decoded bytes that are read together at most
 WRITE_BATCH = 2**22  # and written, if they are not compressed
 
@@ -37,29 +37,38 @@ class BatchedChunks(Chunks):
         if pipeline is None:  # a chain of its own for each chunk
             parallel.run(lambda job: self._read_chunk(*job, out), jobs, out.nbytes)
             return
-        small = pipeline.raw_dtype is not None and self.store.quick_reads and pipeline.nbytes <= RAW
-        count = selection.spread(pipeline.spec.shape)
-        whole = pipeline.nbytes * count
-        nbytes = whole if pipeline.whole else out.nbytes
-        if pipeline.together > 1 or (small and out.nbytes == whole):
-            # as many as still leave something to do for every thread: they meet less often then
-            most = max(BATCH // pipeline.nbytes, min(READ_BATCH // pipeline.nbytes, count // 8))
-            batches = parallel.batches(jobs, most)
-            parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, nbytes)
-        elif small:
-            memory = lent.take(pipeline.nbytes + 1)
+        shape, nbytes = pipeline.spec.shape, pipeline.nbytes
+        small = pipeline.raw_dtype is not None and self.store.quick_reads and nbytes <= RAW
+        little = small and selection.plain and selection.steps is None and 4 * selection.shape[0] <= shape[0]
+        together = pipeline.together > 1 or (small and not little)
+        count = selection.spread(shape)
+        work = nbytes * count if pipeline.whole or together else out.nbytes
+        if together:
+            # as many as still leave two steps for every thread: they meet less often then
+            most = READ_BATCH // nbytes
+            batches = parallel.batches(jobs, max(1, most // 4, min(most, count // (2 * parallel.workers()))))
+            parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, work)
+        elif little:
             for job in jobs:
-                self._read_raw_chunk(job, pipeline, out, memory)
-            lent.give(memory)
+                self._read_little(job, pipeline, out)
         else:
-            alone = self.store.quick_reads and pipeline.nbytes < SMALL and not pipeline.whole
-            parallel.run(lambda job: self._read_chunk(*job, out), jobs, 0 if alone else nbytes)
+            alone = self.store.quick_reads and nbytes < SMALL and not pipeline.whole
+            parallel.run(lambda job: self._read_chunk(*job, out), jobs, 0 if alone else work)
 
     def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
         room = (pipeline.max_size or 0) + 1
         memory = lent.take(len(jobs) * room)
-        values = self._fetch([self._encode_key(coords) for coords, _, _ in jobs], pipeline, memory, room)
+        keys = [self._encode_key(coords) for coords, _, _ in jobs]
+        values = self.store.fetch(keys, memory, room)
+        if None in values:
+            if not pipeline.whole:  # a part of a chunk may be had at less cost
+                for job in [job for job, value in zip(jobs, values, strict=True) if value is None]:
+                    self._read_chunk(*job, out)
+                jobs = [job for job, value in zip(jobs, values, strict=True) if value is not None]
+                values = [value for value in values if value is not None]
+            else:
+                values = [self._value(key, pipeline) if v is None else v for key, v in zip(keys, values, strict=True)]
         try:
             if None in values and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
@@ -68,44 +77,32 @@ class BatchedChunks(Chunks):
             for job in jobs:  # one of which says what is wrong, and with which chunk
                 self._read_chunk(*job, out)
             return
-        parts = []
+        fill, parts = pipeline.spec.fill, []
         for (_, inside, _), value in zip(jobs, values, strict=True):
-            missing = value is None
-            parts.append(np.broadcast_to(pipeline.spec.fill, inside.shape) if missing else inside.take(next(arrays)))
+            parts.append(np.broadcast_to(fill, inside.shape) if value is None else inside.take(next(arrays)))
         _put(out, [outside for _, _, outside in jobs], parts)
         lent.give(memory)
 
-    def _fetch(self, keys: list[str], pipeline: Pipeline, memory: memoryview, room: int) -> list[Buffer | None]:
-        """The stored forms of several chunks, perhaps in this memory."""
-        values = self.store.fetch(keys, memory, room)
-        for i, key in enumerate(keys):
-            if values[i] is None:
-                source = self.store.source(key)
-                source.max_size = pipeline.max_size
-                try:
-                    values[i] = source.read_all()
-                except Exception as error:
-                    self._failed(error, key, "decoded")
-                finally:
-                    source.close()
-        return values
+    def _value(self, key: str, pipeline: Pipeline) -> Buffer | None:
+        """The stored form of a chunk."""
+        source = self.store.source(key)
+        source.max_size = pipeline.max_size
+        try:
+            return source.read_all()
+        except Exception as error:
+            self._failed(error, key, "decoded")
+        finally:
+            source.close()
 
-    def _read_raw_chunk(self, job: Job, pipeline: Pipeline, out: NDArray, memory: memoryview) -> None:
-        """A little of a chunk that is stored as it is, or all of it, which costs less than to think about it."""
+    def _read_little(self, job: Job, pipeline: Pipeline, out: NDArray) -> None:
+        """A few rows of a chunk that is stored as it is."""
         coords, inside, outside = job
-        size, shape, dtype = pipeline.nbytes, pipeline.spec.shape, pipeline.raw_dtype
-        key = self._encode_key(coords)
-        if inside.plain and inside.steps is None and 4 * inside.shape[0] <= shape[0]:
-            start, length = pipeline.extent(inside)
-            value = self.store.peek(key, start, length, size)
-            if value is not None and len(value) == length:
-                outside.put(out, np.ndarray(inside.shape, dtype, value, strides=pipeline.strides))
-                return
-        (value,) = self.store.fetch([key], memory, size + 1)
-        if value is None or len(value) != size:
-            self._read_chunk(coords, inside, outside, out)  # missing, or damaged, or read otherwise
-            return
-        outside.put(out, inside.take(np.ndarray(shape, dtype, value)))
+        start, length = pipeline.extent(inside)
+        value = self.store.peek(self._encode_key(coords), start, length, pipeline.nbytes)
+        if value is None or len(value) != length:
+            self._read_chunk(*job, out)  # missing, or damaged, or read otherwise
+        else:
+            outside.put(out, np.ndarray(inside.shape, pipeline.raw_dtype, value, strides=pipeline.strides))
 
     def _write_many(self, selection: Selection, values: NDArray, fields: Any) -> None:
         pipeline = self.pipeline((0,) * selection.ndim)
@@ -163,19 +160,22 @@ def _put(out: NDArray, places: list[Selection], parts: list[NDArray]) -> None:
 
 
 def _side(places: list[Selection]) -> tuple[int, Selection] | None:
-    """The axis along which places, in the order of a grid, lie side by side, and the box they make; None: not so."""
-    if not all(place.plain for place in places):
+    """The axis along which places of a grid lie side by side, and the box that they make; None: they do not."""
+    if len(places) < 2:
         return None
-    first, last = places[0], places[-1]
-    axes = [axis for axis, (a, b) in enumerate(zip(first.starts, last.starts, strict=True)) if a != b]
+    first = places[0]
+    ends = zip(first.starts, places[-1].starts, strict=False)  # none, if one of them is not plain
+    axes = [axis for axis, (start, last) in enumerate(ends) if start != last]
     if len(axes) != 1:
         return None
     (axis,) = axes
-    lengths = list(first.shape)
-    lengths[axis] = last.starts[axis] + last.shape[axis] - first.starts[axis]
-    if sum([place.shape[axis] for place in places]) != lengths[axis]:
-        return None
-    return axis, Selection.box(first.starts, tuple(lengths))
+    before, position, behind = first.starts[:axis], first.starts[axis], first.starts[axis + 1 :]
+    for place in places:
+        if place.starts != (*before, position, *behind):
+            return None
+        position += place.shape[axis]
+    lengths = (*first.shape[:axis], position - first.starts[axis], *first.shape[axis + 1 :])
+    return axis, Selection.box(first.starts, lengths)
 
 
 def _row(array: NDArray, places: list[Selection], shape: Shape) -> NDArray | None:

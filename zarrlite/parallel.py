@@ -28,7 +28,8 @@ _inside = threading.local()
 WORTHWHILE = 2**19  # bytes of work below which waking threads costs more than it gains
 
 
-def _workers() -> int:
+def workers() -> int:
+    """How many threads may be at work at once."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -37,7 +38,7 @@ def _get_pool() -> ThreadPoolExecutor:
     if _pool is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        _pool = ThreadPoolExecutor(_workers(), thread_name_prefix="zarrlite")
+        _pool = ThreadPoolExecutor(workers(), thread_name_prefix="zarrlite")
     return _pool
 
 
@@ -53,7 +54,7 @@ if hasattr(os, "register_at_fork"):
 
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
     """Do every job; with several threads if `nbytes` of work make that worthwhile."""
-    if nbytes < WORTHWHILE or getattr(_inside, "yes", False) or (workers := _workers()) == 1:
+    if nbytes < WORTHWHILE or getattr(_inside, "yes", False) or (count := workers()) == 1:
         for job in jobs:
             do(job)
         return
@@ -66,7 +67,7 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
     queue = _Queue(itertools.chain(first, jobs))
     others: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # while the interpreter shuts down there are no new threads
-        others += (_get_pool().submit(_work, do, queue) for _ in range(workers - 1))
+        others += (_get_pool().submit(_work, do, queue) for _ in range(count - 1))
     try:
         _work(do, queue)
     finally:

@@ -45,6 +45,10 @@ class MappingStore(Store):
             return value if value is None else byte_range.of(value)
         return bytes(byte_range.of(flat(value)))  # somebody else's buffer, which may change
 
+    def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
+        value = self._mapping.get(check_key(key)) if self._plain else None
+        return value[start : start + length] if type(value) is bytes and len(value) == size else None
+
     def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
         values = [self._mapping.get(check_key(key)) if self._plain else None for key in keys]
         return [value if type(value) is bytes and len(value) < room else None for value in values]
