@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrlite
+from zarrlite import lent
 from zarrlite import pipeline as pipelines
 from zarrlite.batches import BatchedChunks
 from zarrlite.chunk_grids import ChunkGrid
@@ -334,6 +335,17 @@ def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any
             assert type(array._chunks) is kind
             found.append((array[read].tolist(), {key: bytes(store.get(key) or b"") for key in store.list()}))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])
+def test_chunks_of_one_byte_take_little_memory(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    take = lent.take
+    monkeypatch.setattr(lent, "take", lambda size: taken.append(size) or take(size))
+    data = np.arange(3000, dtype="u2").astype("u1")
+    array = zarrlite.create_array("memory://", data=data, chunks=1, codecs=chain)
+    np.testing.assert_array_equal(array[...], data)
+    assert 0 < max(taken) <= lent.MOST
 
 
 @pytest.mark.parametrize("missing", [[(1, 0), (1, 1)], [(1, 0), (1, 1), (2, 1)], [(0, 1)], [(0, 0), (1, 1)]])

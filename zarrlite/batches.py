@@ -27,6 +27,7 @@ SMALL = 2**18  # bytes of a chunk below which a second thread is in the way, if 
 RAW = 2**16  # bytes of a chunk, stored as it is, of which all is read at once if more than a few rows are needed
 READ_BATCH = 2**21  # decoded bytes that are read together at most
 WRITE_BATCH = 2**22  # and written, if they are not compressed
+MANY = 2**10  # chunks that are handled together at most, however small they are
 
 
 class BatchedChunks(Chunks):
@@ -38,14 +39,14 @@ class BatchedChunks(Chunks):
             parallel.run(lambda job: self._read_chunk(*job, out), jobs, out.nbytes)
             return
         shape, nbytes = pipeline.spec.shape, pipeline.nbytes
-        small = pipeline.raw_dtype is not None and self.store.quick_reads and nbytes <= RAW
+        small = len(shape) > 0 and pipeline.raw_dtype is not None and self.store.quick_reads and nbytes <= RAW
         little = small and selection.plain and selection.steps is None and 4 * selection.shape[0] <= shape[0]
         together = pipeline.together > 1 or (small and not little)
         count = selection.spread(shape)
         work = nbytes * count if pipeline.whole or together else out.nbytes
         if together:
             # as many as still leave two steps for every thread: they meet less often then
-            most = READ_BATCH // nbytes
+            most = min(READ_BATCH // nbytes, lent.MOST // _room(pipeline), MANY)
             batches = parallel.batches(jobs, max(1, most // 4, min(most, count // (2 * parallel.workers()))))
             parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, work)
         elif little:
@@ -57,7 +58,7 @@ class BatchedChunks(Chunks):
 
     def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
-        room = (pipeline.max_size or 0) + 1
+        room = _room(pipeline)
         memory = lent.take(len(jobs) * room)
         keys = [self._encode_key(coords) for coords, _, _ in jobs]
         values = self.store.fetch(keys, memory, room)
@@ -77,10 +78,13 @@ class BatchedChunks(Chunks):
             for job in jobs:  # one of which says what is wrong, and with which chunk
                 self._read_chunk(*job, out)
             return
-        fill, parts = pipeline.spec.fill, []
-        for (_, inside, _), value in zip(jobs, values, strict=True):
-            parts.append(np.broadcast_to(fill, inside.shape) if value is None else inside.take(next(arrays)))
-        _put(out, [outside for _, _, outside in jobs], parts)
+        fill = pipeline.spec.fill
+        parts = (
+            np.broadcast_to(fill, inside.shape) if value is None else inside.take(next(arrays))
+            for (_, inside, _), value in zip(jobs, values, strict=True)
+        )
+        views = all(inside.plain for _, inside, _ in jobs)  # not so if points are picked, perhaps again and again
+        _put(out, [outside for _, _, outside in jobs], parts, together=views)
         lent.give(memory)
 
     def _value(self, key: str, pipeline: Pipeline) -> Buffer | None:
@@ -110,7 +114,7 @@ class BatchedChunks(Chunks):
         count = BATCH // pipeline.nbytes
         if pipeline.nbytes < SMALL and pipeline.raw_dtype is not None:
             count = max(count, min(WRITE_BATCH // pipeline.nbytes, selection.spread(pipeline.spec.shape) // 8))
-        batches = parallel.batches(self.grid.project(selection), max(1, count))
+        batches = parallel.batches(self.grid.project(selection), max(1, min(count, MANY)))
         parallel.run(lambda batch: self._write_batch(batch, values, fields), batches, nbytes)
 
     def _write_batch(self, jobs: list[Job], values: NDArray, fields: Any) -> None:
@@ -148,15 +152,20 @@ class BatchedChunks(Chunks):
         return changes if pipeline.max_size is None else list(changes)  # or there is no telling how much that is
 
 
-def _put(out: NDArray, places: list[Selection], parts: list[NDArray]) -> None:
+def _room(pipeline: Pipeline) -> int:
+    """Bytes for a stored chunk: one more than it can have, so that a longer one is noticed."""
+    return (pipeline.max_size or 0) + 1
+
+
+def _put(out: NDArray, places: list[Selection], parts: Iterable[NDArray], *, together: bool) -> None:
     """Parts of an array to their places: by one operation, if they lie side by side."""
-    side = _side(places) if out.dtype.kind in "biufc" else None
+    side = _side(places) if together and out.dtype.kind in "biufc" else None
     if side is None:
         for place, part in zip(places, parts, strict=True):
             place.put(out, part)
     else:
         axis, box = side
-        np.concatenate(parts, axis, box.take(out))
+        np.concatenate(list(parts), axis, box.take(out), casting="unsafe")  # as an assignment does
 
 
 def _side(places: list[Selection]) -> tuple[int, Selection] | None:

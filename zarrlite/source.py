@@ -180,7 +180,7 @@ class Window(ByteSource):
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
         size = (self._size or self.known_size()) if self.partial else None
-        if size is None:
+        if size is None or byte_range == ALL:
             return super().read_one(byte_range)
         low, high = byte_range.resolve(size)
         return self.source.read_at(self.head + low, self.head + high)

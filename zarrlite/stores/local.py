@@ -159,7 +159,7 @@ class LocalStore(Store):
                 continue
             finally:
                 os.close(fd)
-            if 0 < size < room and files.TEMPORARY not in path:
+            if 0 < size < room and files.TEMPORARY not in keys[i]:
                 found[i] = memory[position : position + size]
                 position += size
         return found

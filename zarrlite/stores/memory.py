@@ -34,6 +34,7 @@ class MappingStore(Store):
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping
         self._plain = type(self).get is MappingStore.get  # else a subclass has to be asked by it
+        self._quick = self._plain and type(mapping) is dict  # whose `get` does nothing that can go wrong
 
     def __repr__(self) -> str:
         count = len(self._mapping)
@@ -46,11 +47,11 @@ class MappingStore(Store):
         return bytes(byte_range.of(flat(value)))  # somebody else's buffer, which may change
 
     def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
-        value = self._mapping.get(check_key(key)) if self._plain else None
+        value = self._mapping.get(check_key(key)) if self._quick else None
         return value[start : start + length] if type(value) is bytes and len(value) == size else None
 
     def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
-        values = [self._mapping.get(check_key(key)) if self._plain else None for key in keys]
+        values = [self._mapping.get(check_key(key)) if self._quick else None for key in keys]
         return [value if type(value) is bytes and len(value) < room else None for value in values]
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
