@@ -281,9 +281,9 @@ def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> No
     inner = pipelines.Pipeline(chain, pipelines.ArraySpec((3,), zarrlite.registry.data_types.coerce("uint16"), 7))
     arrays = np.array(values, "u2")
     each = [inner.write(array) for array in arrays]
-    assert [chunk and bytes(chunk) for chunk in inner.write_many(arrays, [True] * len(values))] == each
+    assert [joined(chunk) for chunk in inner.write_many(arrays, [True] * len(values))] == each
     likely = [value[0] == 7 for value in values]
-    assert [chunk and bytes(chunk) for chunk in inner.write_many(arrays, likely)] == each
+    assert [joined(chunk) for chunk in inner.write_many(arrays, likely)] == each
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Zstd()], [Bytes()], [Bytes("big")]])

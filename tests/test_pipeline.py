@@ -242,7 +242,7 @@ def test_arrays_of_any_chain_are_the_same_after_the_same_writes(data: Any) -> No
 def test_a_missing_chunk_is_none_and_an_update_begins_with_the_fill_value() -> None:
     bound = Pipeline((Transpose((1, 0)), Bytes(), Crc32c()), ArraySpec((2, 3), from_dtype("u1"), 9))
     assert bound.read(Held(None), everything((2, 3))) is None
-    updated = bound.update(None, basic((0, 1), (2, 3)).selection, np.full((1, 1), 5, "u1"))
+    updated = joined(bound.update(None, basic((0, 1), (2, 3)).selection, np.full((1, 1), 5, "u1")))
     assert bound.read(Held(updated), everything((2, 3))).tolist() == [[9, 5, 9], [9, 9, 9]]
     assert bound.update(updated, everything((2, 3)), np.array(9, "u1")) is None
 

@@ -300,6 +300,22 @@ class Unrolled(Broken):
         return Window(Held(data), head=min(1, len(data)))
 
 
+class Hasty(Broken):
+    """Decodes to memory as much as there is, whatever fits."""
+
+    def decode_into(self, data: Buffer, memory: memoryview) -> bool:
+        length = min(len(data), len(memory))
+        memory[:length] = data[:length]
+        return True
+
+
+class Stale(Broken):
+    fresh = True
+
+    def encode(self, data: Buffer) -> Buffer:
+        return data
+
+
 @dataclass(frozen=True)
 class Unwritten(Broken):
     level: int = 1
@@ -318,6 +334,8 @@ BROKEN_BYTES = [
     (TooSmall(), "test_the_largest_encoded_size_holds"),
     (LastPiece(), "test_pieces_are_encoded_as_the_whole"),
     (Reversed(), "test_many_are_encoded_and_decoded_as_each"),
+    (Hasty(), "test_what_is_decoded_into_memory_is_what_is_decoded"),
+    (Stale(), "test_what_is_fresh_does_not_change_with_what_it_was_made_of"),
     (Unrolled(), "test_what_is_unrolled_is_what_is_decoded"),
     (BadView(), "test_a_view_reads_ranges_as_slices"),
     (Inventive(), "test_a_missing_value_stays_missing"),
@@ -682,6 +700,18 @@ def plain_with(**methods: Any) -> Callable[[], Store]:
     return type("BrokenStore", (Plain,), {"get": Plain.get, **methods})
 
 
+def apart(store: Store, keys: Sequence[str], memory: memoryview, room: int) -> list[Buffer | None]:
+    """Values in the memory of the reader, but with gaps between them."""
+    found: list[Buffer | None] = []
+    for i, value in enumerate(map(store.get, keys)):
+        if value is not None and len(value) < room:
+            memory[i * room : i * room + len(value)] = value
+            found.append(memory[i * room : i * room + len(value)])
+        else:
+            found.append(None)
+    return found
+
+
 BROKEN_STORES = [
     (plain_with(get=lambda self, key, r=ALL: self.memory.get(key, r) or b""), "test_a_missing_key_is_none"),
     (plain_with(list=lambda self: iter(["ghost"])), "test_a_new_store_is_empty"),
@@ -707,6 +737,10 @@ BROKEN_STORES = [
     ),
     (
         plain_with(fetch=lambda self, keys, memory, room: [None, *map(self.memory.get, keys)][: len(keys)]),
+        "test_what_is_fetched_is_the_value_or_nothing",
+    ),
+    (
+        plain_with(fetch=lambda self, *wanted: apart(self.memory, *wanted)),
         "test_what_is_fetched_is_the_value_or_nothing",
     ),
     (

@@ -46,7 +46,7 @@ class BatchedChunks(Chunks):
         work = nbytes * count if pipeline.whole or together else out.nbytes
         if together:
             # as many as still leave two steps for every thread: they meet less often then
-            most = min(READ_BATCH // nbytes, lent.MOST // _room(pipeline), MANY)
+            most = min(READ_BATCH // nbytes, lent.MOST // sum(_rooms(pipeline)), MANY)
             batches = parallel.batches(jobs, max(1, most // 4, min(most, count // (2 * parallel.workers()))))
             parallel.run(lambda batch: self._read_batch(batch, pipeline, out), batches, work)
         elif little:
@@ -58,8 +58,8 @@ class BatchedChunks(Chunks):
 
     def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
-        room = _room(pipeline)
-        memory = lent.take(len(jobs) * room)
+        room, decoded = _rooms(pipeline)
+        memory = lent.take(len(jobs) * (room + decoded))
         keys = [self._encode_key(coords) for coords, _, _ in jobs]
         values = self.store.fetch(keys, memory, room)
         if None in values:
@@ -73,18 +73,14 @@ class BatchedChunks(Chunks):
         try:
             if None in values and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
-            arrays = iter(pipeline.decode_each([value for value in values if value is not None]))
+            arrays = pipeline.decode_each(
+                [value for value in values if value is not None], memory[len(jobs) * room :] if decoded else memory
+            )
         except Exception:
             for job in jobs:  # one of which says what is wrong, and with which chunk
                 self._read_chunk(*job, out)
             return
-        fill = pipeline.spec.fill
-        parts = (
-            np.broadcast_to(fill, inside.shape) if value is None else inside.take(next(arrays))
-            for (_, inside, _), value in zip(jobs, values, strict=True)
-        )
-        views = all(inside.plain for _, inside, _ in jobs)  # not so if points are picked, perhaps again and again
-        _put(out, [outside for _, _, outside in jobs], parts, together=views)
+        _put(out, jobs, values, arrays, pipeline)
         lent.give(memory)
 
     def _value(self, key: str, pipeline: Pipeline) -> Buffer | None:
@@ -146,20 +142,33 @@ class BatchedChunks(Chunks):
             else:
                 for array, (_, _, outside) in zip(packed, jobs, strict=True):
                     array[...] = outside.take(values)
-            return list(zip(keys, pipeline.write_many(packed, [True] * len(jobs)), strict=True))
-        made = (self._whole(pipeline.write_pieces(outside.take(values))) for _, _, outside in jobs)
-        changes = zip(keys, made, strict=True)
+            made = map(self._whole, pipeline.write_many(packed, [True] * len(jobs)))
+            return list(zip(keys, made, strict=True))
+        each = (self._whole(pipeline.write_pieces(outside.take(values))) for _, _, outside in jobs)
+        changes = zip(keys, each, strict=True)
         return changes if pipeline.max_size is None else list(changes)  # or there is no telling how much that is
 
 
-def _room(pipeline: Pipeline) -> int:
-    """Bytes for a stored chunk: one more than it can have, so that a longer one is noticed."""
-    return (pipeline.max_size or 0) + 1
+def _rooms(pipeline: Pipeline) -> tuple[int, int]:
+    """Bytes for a stored chunk, one more than it can have, so that a longer one is noticed; and for a decoded one."""
+    return (pipeline.max_size or 0) + 1, pipeline.nbytes if pipeline.decoders else 0
 
 
-def _put(out: NDArray, places: list[Selection], parts: Iterable[NDArray], *, together: bool) -> None:
-    """Parts of an array to their places: by one operation, if they lie side by side."""
-    side = _side(places) if together and out.dtype.kind in "biufc" else None
+def _put(out: NDArray, jobs: list[Job], values: list[Any], arrays: Iterable[NDArray], pipeline: Pipeline) -> None:
+    """What is read of several chunks to its places, by one operation if they lie side by side; None: it is missing."""
+    places = [outside for _, _, outside in jobs]
+    if isinstance(arrays, np.ndarray) and len(arrays) == len(jobs):
+        row = _row(out, places, pipeline.spec.shape)
+        if row is not None and all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs):
+            row[...] = arrays
+            return
+    there, fill = iter(arrays), pipeline.spec.fill
+    parts = (
+        np.broadcast_to(fill, inside.shape) if value is None else inside.take(next(there))
+        for (_, inside, _), value in zip(jobs, values, strict=True)
+    )
+    views = all(inside.plain for _, inside, _ in jobs)  # not so if points are picked, perhaps again and again
+    side = _side(places) if views and out.dtype.kind in "biufc" else None
     if side is None:
         for place, part in zip(places, parts, strict=True):
             place.put(out, part)
@@ -190,7 +199,7 @@ def _side(places: list[Selection]) -> tuple[int, Selection] | None:
 def _row(array: NDArray, places: list[Selection], shape: Shape) -> NDArray | None:
     """Parts of an array that have one shape, as one view, if they lie in a row."""
     side = _side(places)
-    if side is None or side[0] != len(shape) - 1:
+    if side is None or any(place.shape != shape for place in places):
         return None
-    row = side[1].take(array)
-    return np.moveaxis(row.reshape(*shape[:-1], -1, shape[-1]), -2, 0)
+    axis, box = side
+    return np.moveaxis(box.take(array).reshape(*shape[:axis], -1, *shape[axis:]), axis, 0)

@@ -2,6 +2,7 @@
 
 Rules
 - Whoever takes some has it alone until it is given back; who forgets to give it back has cost some time, nothing else.
+- A thread keeps two pieces: one for a value as it is stored, one for what that decodes to.
 """
 
 from __future__ import annotations
@@ -9,21 +10,24 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-MOST: Final = 2**23  # bytes that a thread keeps
+MOST: Final = 2**23  # bytes of a piece that a thread keeps
+KEPT: Final = 2  # pieces that it keeps
 _local = threading.local()
 
 
 def take(size: int) -> memoryview:
     """Memory of at least this size, most often what this thread gave back before."""
-    memory: memoryview | None = getattr(_local, "memory", None)
-    if memory is None or len(memory) < size:
-        return memoryview(bytearray(size))
-    _local.memory = None  # whoever needs some before it is given back gets other memory
-    return memory
+    kept: list[memoryview] = _local.__dict__.setdefault("kept", [])
+    for i, memory in enumerate(kept):
+        if len(memory) >= size:
+            return kept.pop(i)
+    return memoryview(bytearray(size))
 
 
 def give(memory: memoryview) -> None:
     """Give memory back, to be used again."""
-    kept: memoryview | None = getattr(_local, "memory", None)
-    if len(memory) <= MOST and (kept is None or len(kept) < len(memory)):
-        _local.memory = memory
+    kept: list[memoryview] = _local.__dict__.setdefault("kept", [])
+    if len(memory) <= MOST:
+        kept.append(memory)
+        kept.sort(key=len)  # the smallest that is large enough is taken first
+        del kept[:-KEPT]

@@ -8,12 +8,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zarrlite import lent
 from zarrlite.chain import check_chain
 from zarrlite.codecs.base import (
     ArrayArrayCodec,
@@ -33,6 +34,7 @@ from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_f
 Array = np.ndarray[Any, Any]
 BATCH = 2**20  # decoded bytes of small chunks that are handled together
 SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
+TINY = 2**15  # decoded bytes of a chunk up to which one call for many is best, though it makes new memory
 LARGE = 2**18  # decoded bytes of a chunk from which on it pays to stop in the middle
 
 
@@ -58,6 +60,9 @@ class Pipeline:
             except MetadataError as error:
                 raise error.under(f"/{i}") from None
         self.decoders = self.compressors[::-1]
+        # the last of them, if what it makes has one size, and can be made in memory that is there already
+        sized = self.serializer.encoded_size and self.decoders
+        self._last = self.decoders[-1][0] if sized and _decodes_into(self.decoders[-1][0]) else None
         # of elements that are stored as they are and nothing else; None: there is more to it
         self.raw_dtype = None if self.filters or self.compressors else self.serializer.raw_dtype
         self.strides = row_major_strides(self.spec.shape, self.spec.dtype.itemsize)  # of these
@@ -68,6 +73,8 @@ class Pipeline:
         self.together = self._together()
         # whether a part of a chunk is had without decoding it to the end: it is large, and known to be sound
         self.unrolls = (self.serializer.encoded_size or 0) >= LARGE and any(c.verifies for c, _ in self.decoders[:-1])
+        # whether nothing of what is encoded is in the memory of the array that it was
+        self.fresh = any(codec.fresh for codec, _ in self.compressors)
         # whether what is written depends on what is overwritten
         self.needs_old = self.serializer.needs_old or any(codec.needs_old for codec, _ in self.compressors)
 
@@ -108,7 +115,7 @@ class Pipeline:
             data = source.borrow()
             if data is None:
                 return None
-            out[...] = self.serializer.decode(self._decode(data))
+            self.decode_to(out, data)
             return out
         if self.whole:
             data = source.read_all()
@@ -136,13 +143,16 @@ class Pipeline:
             found = self.read(source, Selection.box(coords, (1,) * len(coords)))
             return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
         if self.whole:
-            data = source.read_all()
+            data = source.borrow()
             if data is None:
                 return None
             if not self.unrolls:
                 return self.serializer.pick(self._decode(data), coords)
-            source = self._opened(data)
-        elif self.compressors:
+            opened = self._opened(data)
+            found = self.serializer.element(opened, coords)
+            opened.close()
+            return found
+        if self.compressors:
             source = self._decompressed(source)
         return self.serializer.element(source, coords)
 
@@ -157,6 +167,22 @@ class Pipeline:
             found = self.read(Held(data), everything(self.spec.shape))
             return self.spec.filled() if found is None else found
         return self.serializer.decode(self._decode(data))
+
+    def decode_to(self, out: Array, data: Buffer) -> None:
+        """A whole chunk to its place."""
+        size = self.serializer.encoded_size
+        if self.filters or self._last is None or size is None or size <= SMALL:
+            out[...] = self.decode(data)
+            return
+        data = self._decode(data, self.decoders[:-1])
+        if out.flags.c_contiguous and out.dtype == self.serializer.raw_dtype:
+            if not self._last.decode_into(data, out.reshape(-1).view("u1").data):
+                out[...] = self.serializer.decode(self._decode(data, self.decoders[-1:]))
+            return
+        memory = lent.take(size)
+        made = self._last.decode_into(data, memory[:size])
+        out[...] = self.serializer.decode(memory[:size] if made else self._decode(data, self.decoders[-1:]))
+        lent.give(memory)
 
     def _opened(self, data: Buffer) -> ByteSource:
         """What the array -> bytes codec reads a part of, of a whole value."""
@@ -193,19 +219,42 @@ class Pipeline:
         array = self.decode(data)
         return array.tobytes(), array.dtype
 
-    def decode_each(self, values: Sequence[Buffer]) -> list[Array]:
-        """Several whole chunks, each as by `decode`; an error does not say which."""
-        return [self.serializer.decode(value) for value in self._decode_many(values)]
+    def decode_each(self, values: Sequence[Buffer], memory: memoryview) -> Iterable[Array]:
+        """Several whole chunks, each as by `decode`, perhaps in memory that is lent; an error does not say which."""
+        found = self._decode_side_by_side(values, memory)
+        if found is None:
+            return [self.serializer.decode(value) for value in self._decode_many(values, self.decoders)]
+        return found
 
     def decode_together(self, values: Sequence[Buffer], memory: memoryview) -> Array:
-        """The same as one array of all of them, perhaps in memory that is lent."""
+        """The same as one array of all of them."""
         if not values:
             return np.empty((0, *self.spec.shape), self.spec.dtype)
-        return self.serializer.decode_many(self._decode_many(values), memory)
+        found = self._decode_side_by_side(values, memory)
+        if found is None:
+            return self.serializer.decode_many(self._decode_many(values, self.decoders), memory)
+        return found
 
-    def _decode_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
-        """What the array -> bytes codec gets of several whole values."""
-        for codec, limit in self.decoders if values else ():
+    def _decode_side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> Array | None:
+        """The same, each decoded to its place in that memory; None: it is to be done, or said, otherwise."""
+        size, dtype = self.serializer.encoded_size, self.serializer.raw_dtype
+        if dtype is None or size is None:
+            return None
+        if not self.decoders:
+            if any(len(value) != size or getattr(value, "obj", None) is not memory.obj for value in values):
+                return None  # else they lie there already, as a store has fetched them
+        elif self._last is None or size <= TINY:
+            return None
+        else:
+            values = self._decode_many(values, self.decoders[:-1])
+            for i, value in enumerate(values):
+                if not self._last.decode_into(value, memory[i * size : (i + 1) * size]):
+                    return None
+        return np.frombuffer(memory[: len(values) * size], dtype).reshape(-1, *self.spec.shape)
+
+    def _decode_many(self, values: Sequence[Buffer], decoders: Sequence[tuple[BytesBytesCodec, Limit]]) -> Any:
+        """What several whole values are behind these decoders."""
+        for codec, limit in decoders if values else ():
             values = codec.decode_many(values, limit.fixed)
             if max(map(len, values)) > limit.fixed:
                 raise TruncatedError(f"at most {limit.fixed} bytes fit here", codec=codec.name)
@@ -218,6 +267,13 @@ class Pipeline:
     def _encode(self, array: Array, old: Buffer | None) -> Pieces:
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
+        if self.fresh and self.serializer.raw_dtype is not None and not array.flags.c_contiguous:
+            memory = lent.take(array.nbytes)
+            packed: Array = np.ndarray(array.shape, array.dtype, memory)
+            packed[...] = array
+            made = self._compress(self.serializer.encode_pieces(packed), old)
+            lent.give(memory)
+            return made
         replaced = self._decompressed(Held(old)).read_all() if self.serializer.needs_old else None
         return self._compress(self.serializer.encode_pieces(array, replaced), old)
 
@@ -265,16 +321,17 @@ class Pipeline:
             return None
         return self._encode(array, old)
 
-    def write_many(self, arrays: Array, maybe: Sequence[bool]) -> list[Buffer | None]:
-        """Several whole chunks along the first axis of an array, each as by `write`, without filters and old values.
+    def write_many(self, arrays: Array, maybe: Sequence[bool]) -> list[Pieces | None]:
+        """Several whole chunks along the first axis of an array, each as by `write_pieces`.
 
-        `maybe`: which of them may hold nothing but the fill value.
+        Without filters and old values. `maybe`: which of them may hold nothing but the fill value.
         """
         keep, is_fill = self.spec.write_empty, self.spec.is_fill
         wanted = [keep or not may or not is_fill(array) for array, may in zip(arrays, maybe, strict=True)]
-        values = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
+        values: Sequence[Pieces] = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
         for codec, _ in self.compressors if values else ():
-            values = codec.encode_many(values)
+            whole: Any = [*map(joined, values)] if list in map(type, values) else values
+            values = codec.encode_many(whole)
         made = iter(values)
         return [next(made) if stored else None for stored in wanted]
 
@@ -319,3 +376,7 @@ class Pipeline:
             array[...] = self.read(Held(old), everything(self.spec.shape))
         selection.put(array, values)
         return self.write(array, old)
+
+
+def _decodes_into(codec: BytesBytesCodec) -> bool:
+    return type(codec).decode_into is not BytesBytesCodec.decode_into

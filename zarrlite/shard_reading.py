@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zarrlite import lent
 from zarrlite.errors import DataError
 from zarrlite.pipeline import BATCH
 from zarrlite.ranges import Buffer, ByteRange
@@ -98,9 +99,10 @@ class ShardSource(ArraySource):
             return out
         parts = list(boxes(bound.grid, max(bound.inner.together, BATCH // max(1, bound.inner.nbytes))))
         most = parts[0][1].stop * (bound.inner.serializer.encoded_size or 0) if bound.inner.together > 1 else 0
-        memory = np.empty(most, np.uint8).data  # of one batch, for all of them
+        memory = lent.take(most)  # of one batch, for all of them
         for (box, _), chunks in zip(parts, _windows(source, index, [numbers for _, numbers in parts]), strict=True):
             self._decode(chunks, box, blocks[(*box, ...)], memory)
+        lent.give(memory)
         return out
 
     def _copy_rows(self, source: ByteSource, index: ShardIndex, blocks: Array) -> bool:
@@ -131,7 +133,10 @@ class ShardSource(ArraySource):
         places: Any = itertools.product(*map(range, blocks.shape[: len(box)]))
         for coords, chunk in zip(places, chunks, strict=True):
             try:
-                blocks[(*coords, ...)] = fill if chunk is None else inner.decode(chunk)
+                if chunk is None:
+                    blocks[(*coords, ...)] = fill
+                else:
+                    inner.decode_to(blocks[(*coords, ...)], chunk)
             except DataError as error:
                 place = tuple(along.start + c for along, c in zip(box, coords, strict=True))
                 raise named(place, error) from error.__cause__

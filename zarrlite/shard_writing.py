@@ -27,7 +27,7 @@ import numpy as np
 from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
 from zarrlite.errors import ArgumentError, DataError
-from zarrlite.ranges import Buffer, Made, Pieces, joined
+from zarrlite.ranges import Buffer, Made, Pieces, in_pieces, joined, size_of
 from zarrlite.shards import ABSENT, ShardFormat, ShardIndex, boxes
 from zarrlite.source import ByteSource
 
@@ -116,17 +116,19 @@ class ShardWriter:
         self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 
-    def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Buffer:
+    def join(self, chunks: Sequence[Pieces | None], old: Buffer | None = None) -> Buffer:
         """A shard of these chunks (None for absent ones) without gaps, in place of an old one."""
         return joined(self.pieces(chunks, old))
 
-    def pieces(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Pieces:
+    def pieces(self, chunks: Sequence[Pieces | None], old: Buffer | None = None) -> Pieces:
         """The same in pieces."""
         form = self.form
         table = np.full((form.count, 2), ABSENT, np.uint64)
         present = [i for i in self.sequence if chunks[i] is not None]
-        pieces: list[Any] = [chunks[i] for i in present]
-        lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
+        stored: list[Any] = [chunks[i] for i in present]
+        several = list in map(type, stored)
+        lengths = np.fromiter(map(size_of if several else len, stored), np.uint64, len(stored))
+        pieces = [piece for chunk in stored for piece in in_pieces(chunk)] if several else stored
         table[present, 0] = np.cumsum(lengths) - lengths + (form.index_size if form.at_start else self.writing.header)
         table[present, 1] = lengths
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))

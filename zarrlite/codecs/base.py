@@ -87,8 +87,17 @@ class BytesBytesCodec(Codec):
         """Several values, each as by `decode`; override where a library does many at once at less cost."""
         return [self.decode(value, limit) for value in values]
 
-    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Several values, each as by `encode`; override as `decode_many`."""
+    def decode_into(self, data: Buffer, memory: memoryview) -> bool:
+        """Decode to memory that has just the size of the decoded form; False: that could not be done, `decode` tells.
+
+        Override where a library can: memory that is used again costs less than new memory.
+        """
+        return False
+
+    fresh: bool = False  # whether nothing that `encode` returns is in the memory that it got
+
+    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
+        """Several values, each as by `encode`, perhaps in pieces; override as `decode_many`."""
         return [self.encode(value) for value in values]
 
     verifies: bool = False  # whether `decode` refuses a damaged value, so that what is inside can be trusted

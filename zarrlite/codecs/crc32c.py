@@ -15,10 +15,11 @@ import numpy as np
 
 from zarrlite.codecs.base import BytesBytesCodec
 from zarrlite.errors import ChecksumError, TruncatedError
-from zarrlite.ranges import Buffer
+from zarrlite.ranges import Buffer, Made, Pieces, in_pieces
 from zarrlite.registry import register
 
 _WITH_ITSELF = 0x48674BC7  # the checksum of anything that is followed by its own
+SMALL = 2**13  # bytes of a value below which a copy costs less than another piece
 _BYTE = np.dtype("u1")
 
 
@@ -32,6 +33,20 @@ class Crc32c(BytesBytesCodec):
 
     def encode(self, data: Buffer) -> bytes:
         return b"".join((data, checksum(data).to_bytes(4, "little")))
+
+    def encode_pieces(self, data: Pieces, old: Buffer | None) -> Pieces:
+        pieces = in_pieces(data)
+        if any(isinstance(piece, Made) for piece in pieces):
+            return super().encode_pieces(data, old)  # made once for the checksum and once more to be stored, else
+        value = 0
+        for piece in pieces:
+            value = google_crc32c.extend(value, piece if type(piece) is bytes else np.frombuffer(piece, _BYTE))  # type: ignore[arg-type]
+        return [*pieces, value.to_bytes(4, "little")]
+
+    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
+        if max(map(len, values)) < SMALL:
+            return super().encode_many(values)
+        return [[value, checksum(value).to_bytes(4, "little")] for value in values]
 
     def decode(self, data: Buffer, limit: int) -> memoryview:
         if len(data) < 4:

@@ -237,7 +237,7 @@ class ShardSerializer(Serializer):
             chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
         return self.writer.pieces(chunks, old)
 
-    def _encode_together(self, blocks: Array) -> Iterator[bytes | None]:
+    def _encode_together(self, blocks: Array) -> Iterator[Pieces | None]:
         """Small inner chunks, as many together as is best, each in the order of the index."""
         maybe = np.ones(self.format.count, bool)
         if self.spec.dtype.kind in "biufc":  # most chunks that are not empty have another element in front
@@ -250,8 +250,8 @@ class ShardSerializer(Serializer):
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part
             for chunk in self.inner.write_many(arrays, maybe[numbers].tolist()):
-                # a codec may hand on what it got, which the next box overwrites
-                yield None if chunk is None else bytes(chunk)
+                # what a codec hands on of that it got, the next box overwrites
+                yield chunk if chunk is None or self.inner.fresh else bytes(joined(chunk))
 
     def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Pieces:
         """A shard of inner chunks that are stored as they are."""

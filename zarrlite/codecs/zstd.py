@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
-import numpy as np
 import zstandard
 
+from zarrlite import lent
 from zarrlite.codecs.base import BytesBytesCodec
 from zarrlite.config import Config, Json
 from zarrlite.errors import TruncatedError
-from zarrlite.ranges import Buffer, ByteRange
+from zarrlite.ranges import Buffer, ByteRange, Pieces
 from zarrlite.registry import register
 from zarrlite.source import ByteSource, decoding_failed
 
@@ -39,6 +39,7 @@ class Zstd(BytesBytesCodec):
     """Zstandard compression."""
 
     name = "zstd"
+    fresh = True
     level: int = 3
     checksum: bool = False
 
@@ -61,7 +62,7 @@ class Zstd(BytesBytesCodec):
     def encode(self, data: Buffer) -> bytes:
         return self._compressor().compress(data)
 
-    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
+    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
         if not all(0 < len(value) <= _SMALL for value in values):
             return super().encode_many(values)
         made = self._compressor().multi_compress_to_buffer(list(values), threads=1)
@@ -80,6 +81,14 @@ class Zstd(BytesBytesCodec):
                     raise
         return _decode_frames(decompressor, memoryview(data), limit)
 
+    def decode_into(self, data: Buffer, memory: memoryview) -> bool:
+        try:
+            if zstandard.frame_content_size(data) != len(memory) or not _is_one_frame(data):
+                return False
+            return _decompressor().stream_reader(data).readinto(memory) == len(memory)
+        except zstandard.ZstdError:
+            return False
+
     def unroll(self, data: Buffer, size: int) -> ByteSource | None:
         return _Unrolled(data, size) if zstandard.frame_content_size(data) == size else None
 
@@ -94,34 +103,42 @@ class Zstd(BytesBytesCodec):
 
 
 class _Unrolled(ByteSource):
-    """A frame that is decoded as far as it is read."""
+    """A frame that is decoded as far as it is read, in memory that is the reader's until it closes this."""
 
     def __init__(self, data: Buffer, size: int) -> None:
-        self._reader = zstandard.ZstdDecompressor().stream_reader(data)  # one of its own: it is read in several steps
-        self._memory = np.empty(size, np.uint8)
+        self._data = data
+        self._size = size
+        self._memory = lent.take(size)
         self._done = 0
 
     def known_size(self) -> int:
-        return len(self._memory)
+        return self._size
 
     size = known_size
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer]:
-        bounds = [byte_range.resolve(len(self._memory)) for byte_range in ranges]
-        self._decode(max((stop for _, stop in bounds), default=0))
-        return [self._memory[start:stop].data for start, stop in bounds]
+        bounds = [byte_range.resolve(self._size) for byte_range in ranges]
+        stop = max((stop for _, stop in bounds), default=0)
+        if stop > self._done:  # from the start: it is seldom read in several steps
+            self._decode(stop)
+        return [self._memory[start:stop] for start, stop in bounds]
 
     def _decode(self, stop: int) -> None:
-        while self._done < stop:
+        reader, done = _decompressor().stream_reader(self._data), 0
+        while done < stop:
             try:
-                made = self._reader.readinto(self._memory[self._done : stop])
-                more = self._reader.read(1) if self._done + made == len(self._memory) else b""
+                made = reader.readinto(self._memory[done:stop])
+                more = reader.read(1) if done + made == self._size else b""
             except zstandard.ZstdError as error:
                 decoding_failed(error, Zstd.name)
             if more or not made:
                 wrong = "decodes to more than fits here" if more else "the zstd frame ends too early"
                 raise TruncatedError(wrong, codec=Zstd.name)
-            self._done += made
+            done += made
+        self._done = done
+
+    def close(self) -> None:
+        lent.give(self._memory)
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:

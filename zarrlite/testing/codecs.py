@@ -137,8 +137,25 @@ class BytesBytesLaws(CodecLaws):
     def test_many_are_encoded_and_decoded_as_each(self) -> None:
         for values in (list(self.values), list(self.values[:1]) * 3):
             longest = max(map(len, values))
-            encoded = [bytes(data) for data in self.codec.encode_many(values)]
+            encoded = [bytes(joined(data)) for data in self.codec.encode_many(values)]
             assert [bytes(value) for value in self.codec.decode_many(encoded, longest)] == values
+
+    def test_what_is_decoded_into_memory_is_what_is_decoded(self) -> None:
+        for value in self.values:
+            encoded = bytes(self.codec.encode(value))
+            for stored in (encoded, *damaged(encoded)):
+                for size in (len(value), len(value) + 1, len(value) - 1):
+                    memory = memoryview(bytearray(size))
+                    if self.codec.decode_into(stored, memory):
+                        assert bytes(self.codec.decode(stored, size)) == memory
+
+    def test_what_is_fresh_does_not_change_with_what_it_was_made_of(self) -> None:
+        for value in self.values if self.codec.fresh else ():
+            memory = bytearray(value)
+            made = self.codec.encode(memory), joined(self.codec.encode_many([memory])[0])
+            before = [bytes(each) for each in made]
+            memory[:] = bytes(byte ^ 255 for byte in value)
+            assert [bytes(each) for each in made] == before
 
     def test_what_is_unrolled_is_what_is_decoded(self) -> None:
         for value in self.values:
