@@ -8,7 +8,6 @@ Rules
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -20,7 +19,9 @@ T = TypeVar("T")
 
 def runtime(default: T) -> T:
     """A dataclass field that is set in code or by `options=` and never reaches zarr.json."""
-    option: T = dataclasses.field(default=default, metadata={"runtime": True})
+    from dataclasses import field  # which comes with the first extension that is used
+
+    option: T = field(default=default, metadata={"runtime": True})
     return option
 
 
@@ -48,10 +49,7 @@ class Extension(ABC):
 
     def to_config(self) -> dict[str, Json]:
         """The configuration as JSON: by default every field that is not a runtime option and not None."""
-        if not dataclasses.is_dataclass(self):
-            return {}
-        fields = (f for f in dataclasses.fields(self) if not f.metadata.get("runtime"))
-        values = {f.name: getattr(self, f.name) for f in fields}
+        values = {name: getattr(self, name) for name in self._fields(runtime=False)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
 
     def to_json(self) -> Json:
@@ -68,13 +66,21 @@ class Extension(ABC):
         """The same extension with runtime options set."""
         if not options:
             return self
-        fields: tuple[Any, ...] = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
-        known = {f.name for f in fields if f.metadata.get("runtime")}
+        known = self._fields(runtime=True)
         for key in options:
             if key not in known:
                 has = f"has {', '.join(sorted(known))}" if known else "has none"
                 raise ArgumentError(f"options[{place!r}]: {self.name} {has}, not {key!r}")
-        return dataclasses.replace(self, **options)  # type: ignore[type-var]
+        from dataclasses import replace
+
+        return replace(self, **options)  # type: ignore[type-var]
+
+    def _fields(self, *, runtime: bool) -> list[str]:
+        """The names of the runtime options, or of what stands in the document; none, if it is no data class."""
+        from dataclasses import fields, is_dataclass
+
+        found: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
+        return [field.name for field in found if field.metadata.get("runtime", False) is runtime]
 
 
 class Ignored(Extension):

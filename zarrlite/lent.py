@@ -7,12 +7,12 @@ Rules
 
 from __future__ import annotations
 
-import threading
+from _thread import _local as local  # as `threading` has it, which takes a millisecond to import
 from typing import Final
 
 MOST: Final = 2**23  # bytes of a piece that a thread keeps
 KEPT: Final = 2  # pieces that it keeps
-_local = threading.local()
+_local = local()
 
 
 def take(size: int) -> memoryview:

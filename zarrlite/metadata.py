@@ -11,7 +11,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from zarrlite import registry
@@ -23,6 +22,7 @@ from zarrlite.config import Config, Context, Faults, Json, dump_json, is_integer
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import MetadataError
 from zarrlite.extension import Ignored
+from zarrlite.members import Members
 from zarrlite.names import name_fault
 from zarrlite.pipeline import Pipeline, Prepared
 from zarrlite.storage_transformers.base import StorageTransformer
@@ -31,34 +31,39 @@ from zarrlite.values import MAX_NDIM
 Options = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class ArrayMetadata:
+class ArrayMetadata(Members):
     """The metadata of an array."""
-
-    shape: tuple[int, ...]
-    data_type: DataType
-    chunk_grid: ChunkGrid
-    chunk_key_encoding: ChunkKeyEncoding
-    fill_value: Any
-    codecs: tuple[Codec | Ignored, ...]
-    attributes: dict[str, Json] | None = None
-    storage_transformers: tuple[StorageTransformer | Ignored, ...] | None = None
-    dimension_names: tuple[str | None, ...] | None = None
-    extra: Mapping[str, Json] = field(default_factory=dict)  # members that are kept without being understood
 
     node_type = "array"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_pipelines", {})
-        object.__setattr__(self, "_prepared", {})
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        data_type: DataType,
+        chunk_grid: ChunkGrid,
+        chunk_key_encoding: ChunkKeyEncoding,
+        fill_value: Any,
+        codecs: tuple[Codec | Ignored, ...],
+        attributes: dict[str, Json] | None = None,
+        storage_transformers: tuple[StorageTransformer | Ignored, ...] | None = None,
+        dimension_names: tuple[str | None, ...] | None = None,
+        extra: Mapping[str, Json] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.data_type = data_type
+        self.chunk_grid = chunk_grid
+        self.chunk_key_encoding = chunk_key_encoding
+        self.fill_value = fill_value
+        self.codecs = codecs
+        self.attributes = attributes
+        self.storage_transformers = storage_transformers
+        self.dimension_names = dimension_names
+        self._pipelines: dict[Any, Pipeline] = {}  # those that are bound, by the shape of chunks
+        self._prepared: dict[bool, Prepared] = {}
+        self.extra = extra or {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_pipelines": {}, "_prepared": {}}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArrayMetadata) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def byte_order(self) -> str:
@@ -67,8 +72,7 @@ class ArrayMetadata:
 
     def pipeline(self, chunk_shape: tuple[int, ...], *, write_empty: bool = False) -> Pipeline:
         """The codec chain bound to chunks of this shape."""
-        pipelines: dict[Any, Pipeline] = self._pipelines  # type: ignore[attr-defined]
-        key = (chunk_shape, write_empty)
+        pipelines, key = self._pipelines, (chunk_shape, write_empty)
         if key not in pipelines:
             spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, write_empty=write_empty)
             pipelines[key] = Pipeline(self.codecs, spec)
@@ -76,7 +80,7 @@ class ArrayMetadata:
 
     def prepared(self, *, write_empty: bool) -> Prepared:
         """What reading and writing chunks needs of the metadata, whatever the store."""
-        known: dict[bool, Prepared] = self._prepared  # type: ignore[attr-defined]
+        known = self._prepared
         if write_empty not in known:
             grid, ndim = self.chunk_grid, len(self.shape)
             shape = grid.chunk_shape((0,) * ndim) if grid.uniform else None
@@ -106,10 +110,8 @@ class ArrayMetadata:
         return metadata
 
     def to_json(self) -> dict[str, Json]:
-        """The document, in canonical spelling."""
         document: dict[str, Json] = {
-            "zarr_format": 3,
-            "node_type": "array",
+            **super().to_json(),
             "shape": list(self.shape),
             "data_type": self.data_type.to_json(),
             "chunk_grid": self.chunk_grid.to_json(),
@@ -125,22 +127,28 @@ class ArrayMetadata:
             document["dimension_names"] = list(self.dimension_names)
         return {**document, **self.extra}
 
-    def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
-        return _changed(self, attributes=attributes)
-
     def with_shape(self, shape: tuple[int, ...]) -> Self:
-        return _changed(self, shape=shape)
+        return self._with(shape=shape)
+
+    def replace(self, **members: Any) -> Self:
+        """The same with other members."""
+        return self._with(**members, _pipelines={}, _prepared={})
 
 
-@dataclass(frozen=True)
-class GroupMetadata:
+class GroupMetadata(Members):
     """The metadata of a group."""
 
-    attributes: dict[str, Json] | None = None
-    consolidated: Mapping[str, Json] | None = None  # path -> document, as it stands in consolidated_metadata
-    extra: Mapping[str, Json] = field(default_factory=dict)
-
     node_type = "group"
+
+    def __init__(
+        self,
+        attributes: dict[str, Json] | None = None,
+        consolidated: Mapping[str, Json] | None = None,
+        extra: Mapping[str, Json] | None = None,
+    ) -> None:
+        self.attributes = attributes
+        self.consolidated = consolidated  # path -> document, as it stands in consolidated_metadata
+        self.extra = extra or {}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Json], context: Context | None = None) -> Self:
@@ -158,8 +166,7 @@ class GroupMetadata:
         return cls(**members)
 
     def to_json(self) -> dict[str, Json]:
-        """The document, in canonical spelling."""
-        document: dict[str, Json] = {"zarr_format": 3, "node_type": "group"}
+        document = super().to_json()
         if self.attributes is not None:
             document["attributes"] = self.attributes
         if self.consolidated is not None:
@@ -167,22 +174,12 @@ class GroupMetadata:
             document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": metadata}
         return {**document, **self.extra}
 
-    def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
-        return _changed(self, attributes=attributes)
-
     def without_consolidated(self) -> Self:
-        return _changed(self, consolidated=None)
+        return self._with(consolidated=None)
 
 
 Metadata = ArrayMetadata | GroupMetadata
 M = TypeVar("M", bound=Metadata)
-
-
-def _changed(metadata: M, **changes: Any) -> M:
-    """The same metadata otherwise, with the codec chains that are bound already."""
-    new = object.__new__(type(metadata))
-    new.__dict__.update(metadata.__dict__, **changes)
-    return new
 
 
 class _ArrayParser:

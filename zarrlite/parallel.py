@@ -13,7 +13,8 @@ import contextlib
 import functools
 import itertools
 import os
-import threading
+from _thread import _local as local
+from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,7 +25,7 @@ J = TypeVar("J")
 
 _pool: ThreadPoolExecutor | None = None
 _left: list[tuple[Future[object], Callable[[], object]]] = []  # for later
-_inside = threading.local()
+_inside = local()
 WORTHWHILE = 2**19  # bytes of work below which waking threads costs more than it gains
 
 
@@ -109,7 +110,7 @@ class _Queue(Iterator[J]):
 
     def __init__(self, jobs: Iterator[J]) -> None:
         self._jobs = jobs
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._stopped = False
 
     def __next__(self) -> J:

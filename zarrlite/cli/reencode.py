@@ -102,7 +102,7 @@ def new_metadata(source: Array, args: argparse.Namespace) -> ArrayMetadata:
         if any(fault.kind == "unknown-extension" for fault in error.problems):
             raise
         raise ArgumentError(str(error)) from None
-    return dataclasses.replace(made, fill_value=old.fill_value, attributes=old.attributes, extra=old.extra)
+    return made.replace(fill_value=old.fill_value, attributes=old.attributes, extra=old.extra)
 
 
 def _chunking(source: Array, args: argparse.Namespace) -> tuple[tuple[int, ...], list[Any]]:

@@ -9,7 +9,7 @@ Rules
 from __future__ import annotations
 
 import struct
-import threading
+from _thread import _local as local
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
@@ -24,7 +24,7 @@ from zarrlite.ranges import Buffer, ByteRange, Pieces
 from zarrlite.registry import register
 from zarrlite.source import ByteSource, decoding_failed
 
-_local = threading.local()
+_local = local()
 # A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
 _STEP = 256
 _GROWTH = 2**15

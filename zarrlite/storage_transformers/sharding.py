@@ -10,7 +10,7 @@ How shards are read and written is in shards_store.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from zarrlite.chunk_grids import Regular
@@ -92,7 +92,7 @@ class Sharding(StorageTransformer):
         shard = tuple(c * n for c, n in zip(grid.shape, self.chunks_per_shard, strict=True))
         codec = ShardingIndexed(grid.shape, metadata.codecs, INDEX_CODECS, "end", *self.writing)
         rest = (metadata.storage_transformers or ())[1:]
-        return replace(metadata, chunk_grid=Regular(shard), codecs=(codec,), storage_transformers=rest)
+        return metadata.replace(chunk_grid=Regular(shard), codecs=(codec,), storage_transformers=rest)
 
     def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
         return ShardsStore(store, self.chunks_per_shard, self.writing, metadata)

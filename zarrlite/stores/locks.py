@@ -9,8 +9,8 @@ Rules
 from __future__ import annotations
 
 import os
-import threading
 import weakref
+from _thread import RLock
 from collections.abc import Hashable
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ class Held:
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self.users = 0  # holders and waiters
         self.depth = 0  # how often the holder has taken it
         self.resource: Any = None  # what the holder keeps with it
@@ -45,7 +45,7 @@ class KeyLocks:
 
     def reset(self) -> None:
         """Forget every lock."""
-        self.guard = threading.RLock()  # re-entrant: a finalizer or a signal handler may run while it is held
+        self.guard = RLock()  # re-entrant: a finalizer or a signal handler may run while it is held
         self._held: dict[Hashable, Held] = {}
 
     def acquire(self, key: Hashable, wait: bool = True) -> Held | None:
