@@ -21,15 +21,15 @@ class Made(ABC):
         """Bytes of all of it."""
 
     @abstractmethod
-    def __iter__(self) -> Iterator[Buffer]:
-        """The bits, in order."""
+    def __iter__(self) -> Iterator[Buffer | list[Buffer]]:
+        """The bits, in order, each perhaps in pieces again."""
 
-    def whole(self) -> bytearray:
+    def whole(self) -> Buffer:
         """All of it."""
-        made, position = bytearray(len(self)), 0
+        made = bytearray()
         for bit in self:
-            made[position : position + len(bit)] = bit
-            position += len(bit)
+            for piece in bit if isinstance(bit, list) else (bit,):
+                made += piece
         return made
 
 

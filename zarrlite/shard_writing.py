@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy as np
 from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
 from zarrlite.errors import ArgumentError, DataError
-from zarrlite.ranges import Buffer, Made, Pieces, in_pieces, joined, size_of
+from zarrlite.ranges import Buffer, Made, Pieces, joined, size_of
 from zarrlite.shards import ABSENT, ShardFormat, ShardIndex, boxes
 from zarrlite.source import ByteSource
 
@@ -82,6 +82,52 @@ class Packed(Made):
             yield part.view(np.uint8).data
 
 
+class Encoded(Made):
+    """Chunks in the order of the index, one after the other, encoded some at a time as they are written."""
+
+    def __init__(self, runs: Callable[[], Iterator[list[Any]]]) -> None:
+        self._runs = runs  # the chunks, None for absent ones
+        self._kept: list[Buffer | list[Buffer]] | None = None  # once their length was asked for
+        self.lengths: list[int] = []  # once they have been encoded
+
+    def __len__(self) -> int:
+        if self._kept is None:
+            self._kept = [joined([*bit]) for bit in self._make()]
+        return sum(map(len, self._kept))
+
+    def __iter__(self) -> Iterator[Buffer | list[Buffer]]:
+        return iter(self._make() if self._kept is None else self._kept)
+
+    def _make(self) -> Iterator[list[Buffer]]:
+        lengths = []
+        for run in self._runs():
+            lengths += [ABSENT if chunk is None else size_of(chunk) for chunk in run]
+            stored: Any = (chunk for chunk in run if chunk is not None)
+            yield [piece for chunk in stored for piece in (chunk if type(chunk) is list else (chunk,))]
+        self.lengths = lengths
+
+
+class IndexOf(Made):
+    """The index of chunks that are encoded as they are written, behind them."""
+
+    def __init__(self, chunks: Encoded, writer: ShardWriter) -> None:
+        self._chunks = chunks
+        self._writer = writer
+
+    def __len__(self) -> int:
+        return self._writer.form.index_size
+
+    def __iter__(self) -> Iterator[Buffer]:
+        if not self._chunks.lengths:
+            len(self._chunks)  # which encodes them
+        table = np.full((self._writer.form.count, 2), ABSENT, np.uint64)
+        table[:, 1] = self._chunks.lengths
+        present = table[:, 1] != ABSENT
+        lengths = table[present, 1]
+        table[present, 0] = np.cumsum(lengths) - lengths
+        yield self._writer.index(table)
+
+
 class ShardWriter:
     """Makes and changes shards of a format."""
 
@@ -91,6 +137,8 @@ class ShardWriter:
         self.patches = writing.strategy != "rewrite"  # whether a shard can be changed where it lies
         # whether a new shard depends on the one that it replaces
         self.needs_old = writing.header > 0 or form.index_pipeline.needs_old
+        # whether the chunks come first in a shard, in the order of the index, and depend on nothing old
+        self.streams = not (form.at_start or self.needs_old) and writing.order == "row-major"
         self._known: tuple[bytes, int, ShardIndex] | None = None
 
     @cached_property
@@ -116,19 +164,17 @@ class ShardWriter:
         self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 
-    def join(self, chunks: Sequence[Pieces | None], old: Buffer | None = None) -> Buffer:
+    def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Buffer:
         """A shard of these chunks (None for absent ones) without gaps, in place of an old one."""
         return joined(self.pieces(chunks, old))
 
-    def pieces(self, chunks: Sequence[Pieces | None], old: Buffer | None = None) -> Pieces:
+    def pieces(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Pieces:
         """The same in pieces."""
         form = self.form
         table = np.full((form.count, 2), ABSENT, np.uint64)
         present = [i for i in self.sequence if chunks[i] is not None]
-        stored: list[Any] = [chunks[i] for i in present]
-        several = list in map(type, stored)
-        lengths = np.fromiter(map(size_of if several else len, stored), np.uint64, len(stored))
-        pieces = [piece for chunk in stored for piece in in_pieces(chunk)] if several else stored
+        pieces: list[Any] = [chunks[i] for i in present]
+        lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
         table[present, 0] = np.cumsum(lengths) - lengths + (form.index_size if form.at_start else self.writing.header)
         table[present, 1] = lengths
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from zarrlite import lent
 from zarrlite.cached import cached_property
 from zarrlite.chain import parse_chain
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Piece, Serializer, byte_order_of
@@ -31,7 +32,7 @@ from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
 from zarrlite.shard_reading import ShardSource, gone, named
-from zarrlite.shard_writing import ShardWriter, Writing
+from zarrlite.shard_writing import Encoded, IndexOf, ShardWriter, Writing
 from zarrlite.shards import ABSENT, ShardFormat, boxes
 from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
@@ -232,26 +233,31 @@ class ShardSerializer(Serializer):
         if self.inner.raw_dtype is not None and self.codec.order == "row-major":
             return self._encode_raw(blocks, self.inner.raw_dtype, old)
         if self.inner.together > 1 and not self.inner.needs_old:
-            return self.writer.pieces(list(self._encode_together(blocks)), old)
+            if self.writer.streams:
+                encoded = Encoded(lambda: self._encode_together(blocks))
+                return [encoded, IndexOf(encoded, self.writer)]
+            runs = self._encode_together(blocks)
+            return self.writer.pieces([c if c is None else bytes(joined(c)) for run in runs for c in run], old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = self.inner.write(blocks[(*coords, ...)], chunks[n])
         return self.writer.pieces(chunks, old)
 
-    def _encode_together(self, blocks: Array) -> Iterator[Pieces | None]:
-        """Small inner chunks, as many together as is best, each in the order of the index."""
+    def _encode_together(self, blocks: Array) -> Iterator[list[Pieces | None]]:
+        """Small inner chunks in the order of the index, as many together as is best, in memory that is lent."""
         maybe = np.ones(self.format.count, bool)
         if self.spec.dtype.kind in "biufc":  # most chunks that are not empty have another element in front
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe = (first == self.spec.fill) | (first != first)
-        packed = np.empty((min(self.inner.together, self.format.count), *self.codec.chunk_shape), self.spec.dtype)
+        shape = (min(self.inner.together, self.format.count), *self.codec.chunk_shape)
+        memory = lent.take(math.prod(shape) * self.spec.dtype.itemsize)
+        packed: Array = np.ndarray(shape, self.spec.dtype, memory)
         for box, numbers in boxes(self.grid, self.inner.together):
             part = blocks[(*box, ...)]
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part
-            for chunk in self.inner.write_many(arrays, maybe[numbers].tolist()):
-                # what a codec hands on of that it got, the next box overwrites
-                yield chunk if chunk is None or self.inner.fresh else bytes(joined(chunk))
+            yield self.inner.write_many(arrays, maybe[numbers].tolist())
+        lent.give(memory)
 
     def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Pieces:
         """A shard of inner chunks that are stored as they are."""

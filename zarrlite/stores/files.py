@@ -107,7 +107,7 @@ def write_to(fd: int, value: Pieces, *, fsync: bool) -> None:
                 _gather(fd, ready)
                 ready = []
                 for bit in piece:
-                    _write(fd, flat(bit))
+                    _gather(fd, [flat(each) for each in bit] if isinstance(bit, list) else [flat(bit)])
             else:
                 ready.append(flat(piece))
         _gather(fd, ready)
@@ -125,9 +125,10 @@ def _gather(fd: int, views: list[memoryview]) -> None:
     for first in range(0, len(views), _MOST_GATHERED):
         some = views[first : first + _MOST_GATHERED]
         done = os.writev(fd, some) if _MOST_GATHERED > 1 else 0
-        for view in some:
-            _write(fd, view[done:])  # nothing, most often
-            done = max(0, done - len(view))
+        if done < sum(map(len, some)):
+            for view in some:
+                _write(fd, view[done:])
+                done = max(0, done - len(view))
 
 
 def give_name(fd: int, path: str) -> bool:
