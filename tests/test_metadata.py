@@ -556,3 +556,21 @@ def test_parsed_metadata_has_the_members_of_the_specification() -> None:
     assert metadata.attributes == {"a": 1}
     assert metadata.dimension_names == ("y", "x")
     assert metadata.node_type == "array"
+
+
+def test_metadata_does_not_change() -> None:
+    array = zarrlite.create_array(shape=(2,), dtype="u1", attributes={"a": 1}).metadata
+    group = GroupMetadata({"a": 1})
+    for metadata in (array, group):
+        with pytest.raises(AttributeError, match="metadata does not change, so 'attributes' cannot be set"):
+            metadata.attributes = {}
+        with pytest.raises(AttributeError, match="metadata does not change, so 'other' cannot be set"):
+            metadata.other = 1  # type: ignore[union-attr]
+        with pytest.raises(AttributeError, match="metadata does not change, so 'extra' cannot be removed"):
+            del metadata.extra
+        assert metadata.with_attributes({"a": 1}) == metadata != metadata.with_attributes({})
+    assert array != group
+    assert array.replace(fill_value=7).fill_value == 7
+    assert repr(group) == "GroupMetadata(attributes={'a': 1}, consolidated=None, extra={})"
+    assert repr(array).startswith("ArrayMetadata(shape=(2,), data_type=")
+    assert "_pipelines" not in repr(array)

@@ -14,8 +14,12 @@ import pytest
 
 import zarrlite
 from zarrlite.chunks import Chunks
-from zarrlite.codecs import Bytes, Crc32c, Gzip, Offset, Pad, ShardingIndexed, Transpose, Zstd
+from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Gzip, Offset, Pad, ShardingIndexed, Transpose, Zstd
+from zarrlite.codecs.base import ArraySpec
+from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, StoreError
+from zarrlite.pipeline import Pipeline
+from zarrlite.ranges import joined
 from zarrlite.shard_writing import ORDERS, STRATEGIES, _shared
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores import files
@@ -632,3 +636,97 @@ def test_shards_of_shards_are_written_once() -> None:
     array[...] = 7
     assert [what for what, *_ in store.writes] == ["set"]
     assert array.shards == (8, 8)
+
+
+# shards that are encoded as they are written
+
+
+class Handing(BytesBytesCodec):
+    """Hands on what it got, in the memory of whoever gave it."""
+
+    name = "test.handing"
+
+    def encode(self, data: Any) -> Any:
+        return data
+
+    def decode(self, data: Any, limit: int) -> Any:
+        return data
+
+
+STREAMED = {
+    "zstd": [LITTLE, Zstd(), Crc32c()],
+    "checksum": [LITTLE, Crc32c()],
+    "handed on": [LITTLE, Handing(), Crc32c()],
+    "gzip": [LITTLE, Gzip(1), Crc32c()],
+}
+
+
+@pytest.mark.parametrize("chain", STREAMED.values(), ids=STREAMED)
+@pytest.mark.parametrize("write_empty", [False, True])
+def test_a_shard_is_the_same_whether_it_is_encoded_before_or_while_it_is_written(
+    chain: Any, write_empty: bool, tmp_path: Path
+) -> None:
+    data = np.random.default_rng(5).integers(0, 1000, (256, 256)).astype("u2")
+    data[:64, 64:128] = data[128:] = 0  # nothing but the fill value
+    zarrlite.register(Handing)
+    codec = ShardingIndexed((64, 64), chain)
+    options: Any = {"shape": data.shape, "dtype": "u2", "chunks": data.shape, "write_empty_chunks": write_empty}
+    found = []
+    for name, many in {"in pieces": [codec], "behind": [codec, Pad("end", 4)], "parts": [codec]}.items():
+        parts = [ConcatParts([Part(""), Part(".index", 16 * 16 + 4)])] if name == "parts" else []
+        array = zarrlite.create_array(tmp_path / name, codecs=many, storage_transformers=parts, **options)
+        array[...] = data
+        np.testing.assert_array_equal(array[...], data)
+        stored = [(tmp_path / name / "c/0" / key).read_bytes() for key in sorted(os.listdir(tmp_path / name / "c/0"))]
+        found.append(b"".join(stored)[: -4 if name == "behind" else None])
+    pipeline = array.metadata.pipeline(data.shape, write_empty=write_empty)
+    chunks = [pipeline.serializer.inner.write(block) for block in pipeline.serializer.blocks(data).reshape(16, 64, 64)]
+    assert (None in chunks) is not write_empty
+    assert found == [pipeline.serializer.writer.join(chunks)] * 3
+
+
+def test_chunks_that_are_encoded_as_they_are_written_are_encoded_as_often_as_they_are_asked_for() -> None:
+    pipeline = Pipeline((indexed(codecs=STREAMED["zstd"]),), ArraySpec(SHARD, from_dtype("u1"), 0))
+    data = np.arange(64, dtype="u1").reshape(SHARD)
+
+    def made() -> tuple[Any, Any]:
+        chunks, index = pipeline.serializer.encode_pieces(data)
+        return chunks, index
+
+    expected = joined(list(made()))
+    chunks, index = made()
+    assert joined([index]) == expected[-INDEX:]  # which makes the chunks
+    assert (len(chunks), len(index)) == (len(expected) - INDEX, INDEX)
+    assert joined([chunks]) == expected[:-INDEX]
+    chunks, index = made()
+    for _ in range(2):
+        assert joined([chunks, index]) == expected
+    assert len(chunks) == len(expected) - INDEX
+    assert joined([chunks, index]) == expected
+
+
+class Failing(Handing):
+    """Encodes some values, and then no more."""
+
+    name = "test.failing"
+    left = 10**9
+
+    def encode(self, data: Any) -> Any:
+        Failing.left -= 1
+        if Failing.left < 0:
+            raise ValueError("no more")
+        return data
+
+
+def test_what_fails_while_a_shard_is_written_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = np.random.default_rng(5).integers(1, 1000, (1024, 1024)).astype("u2")
+    zarrlite.register(Failing)
+    codec = ShardingIndexed((64, 64), [LITTLE, Failing(), Crc32c()])
+    array = zarrlite.create_array(tmp_path, data=data, chunks=data.shape, codecs=[codec])
+    monkeypatch.setattr(Failing, "left", 200)  # more than are encoded before the first is written
+    with pytest.raises(ArgumentError, match="chunk c/0/0 cannot be encoded: no more"):
+        array[...] = data + 1
+    np.testing.assert_array_equal(array[...], data)
+    assert sorted(os.listdir(tmp_path / "c/0")) == ["0"]
