@@ -171,6 +171,29 @@ class Apart(LocalStore):
         return [None] * len(keys)
 
 
+class Scattered(LocalStore):
+    """In the memory of the reader, but with gaps, or from the last to the first, or equal ones in one place."""
+
+    way = "gaps"
+
+    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> list[Any]:
+        found: list[Any] = []
+        for i, key in enumerate(keys):
+            value = self.get(key) or b""
+            start = {"gaps": i * room, "backwards": (len(keys) - 1 - i) * len(value), "equal": 0}[self.way]
+            memory[start : start + len(value)] = value
+            found.append(memory[start : start + len(value)])
+        return found
+
+
+@pytest.mark.parametrize("way", ["gaps", "backwards", "equal"])
+def test_what_is_fetched_may_lie_anywhere(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = np.tile(DATA[:16, :16], (4, 4)) if way == "equal" else DATA
+    zarrlite.create_array(tmp_path, data=data, chunks=(16, 16), codecs=[Bytes()])
+    monkeypatch.setattr(Scattered, "way", way)
+    np.testing.assert_array_equal(zarrlite.open_array(Scattered(tmp_path), mode="r")[...], data)
+
+
 @pytest.mark.parametrize("codecs", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])
 def test_small_chunks_that_are_fetched_are_read_as_any_other(codecs: Any, tmp_path: Path) -> None:
     order = np.arange(64)

@@ -574,3 +574,5 @@ def test_metadata_does_not_change() -> None:
     assert repr(group) == "GroupMetadata(attributes={'a': 1}, consolidated=None, extra={})"
     assert repr(array).startswith("ArrayMetadata(shape=(2,), data_type=")
     assert "_pipelines" not in repr(array)
+    with pytest.raises(TypeError, match="metadata of an array has no shpae"):
+        array.replace(shpae=(3,))

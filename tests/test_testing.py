@@ -700,18 +700,6 @@ def plain_with(**methods: Any) -> Callable[[], Store]:
     return type("BrokenStore", (Plain,), {"get": Plain.get, **methods})
 
 
-def apart(store: Store, keys: Sequence[str], memory: memoryview, room: int) -> list[Buffer | None]:
-    """Values in the memory of the reader, but with gaps between them."""
-    found: list[Buffer | None] = []
-    for i, value in enumerate(map(store.get, keys)):
-        if value is not None and len(value) < room:
-            memory[i * room : i * room + len(value)] = value
-            found.append(memory[i * room : i * room + len(value)])
-        else:
-            found.append(None)
-    return found
-
-
 BROKEN_STORES = [
     (plain_with(get=lambda self, key, r=ALL: self.memory.get(key, r) or b""), "test_a_missing_key_is_none"),
     (plain_with(list=lambda self: iter(["ghost"])), "test_a_new_store_is_empty"),
@@ -737,10 +725,6 @@ BROKEN_STORES = [
     ),
     (
         plain_with(fetch=lambda self, keys, memory, room: [None, *map(self.memory.get, keys)][: len(keys)]),
-        "test_what_is_fetched_is_the_value_or_nothing",
-    ),
-    (
-        plain_with(fetch=lambda self, *wanted: apart(self.memory, *wanted)),
         "test_what_is_fetched_is_the_value_or_nothing",
     ),
     (

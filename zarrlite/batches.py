@@ -60,6 +60,7 @@ class BatchedChunks(Chunks):
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
         room, decoded = _rooms(pipeline)
         memory = lent.take(len(jobs) * (room + decoded))
+        place = memory[len(jobs) * room :] if decoded else memory  # of what is decoded
         keys = [self._encode_key(coords) for coords, _, _ in jobs]
         values = self.store.fetch(keys, memory, room)
         if None in values:
@@ -73,9 +74,7 @@ class BatchedChunks(Chunks):
         try:
             if None in values and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
-            arrays = pipeline.decode_each(
-                [value for value in values if value is not None], memory[len(jobs) * room :] if decoded else memory
-            )
+            arrays = pipeline.decode_each([value for value in values if value is not None], place)
         except Exception:
             for job in jobs:  # one of which says what is wrong, and with which chunk
                 self._read_chunk(*job, out)

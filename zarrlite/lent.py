@@ -17,17 +17,25 @@ _local = local()
 
 def take(size: int) -> memoryview:
     """Memory of at least this size, most often what this thread gave back before."""
-    kept: list[memoryview] = _local.__dict__.setdefault("kept", [])
+    kept = _all_kept()
     for i, memory in enumerate(kept):
         if len(memory) >= size:
-            return kept.pop(i)
-    return memoryview(bytearray(size))
+            del kept[i]
+            break
+    else:
+        memory = memoryview(bytearray(size))
+    _local.kept = kept
+    return memory
 
 
 def give(memory: memoryview) -> None:
     """Give memory back, to be used again."""
-    kept: list[memoryview] = _local.__dict__.setdefault("kept", [])
     if len(memory) <= MOST:
-        kept.append(memory)
-        kept.sort(key=len)  # the smallest that is large enough is taken first
-        del kept[:-KEPT]
+        # the smallest that is large enough is taken first
+        _local.kept = sorted([*_all_kept(), memory], key=len)[-KEPT:]
+
+
+def _all_kept() -> list[memoryview]:
+    """What this thread keeps, which it has no more: a signal handler that comes now must not take the same."""
+    kept: list[memoryview] = _local.__dict__.pop("kept", None) or []
+    return kept

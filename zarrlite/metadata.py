@@ -132,6 +132,9 @@ class ArrayMetadata(Members):
 
     def replace(self, **members: Any) -> Self:
         """The same with other members."""
+        unknown = members.keys() - self.__dict__.keys()
+        if unknown:
+            raise TypeError(f"metadata of an array has no {', '.join(sorted(unknown))}")
         return self._with(**members, _pipelines={}, _prepared={})
 
 

@@ -9,6 +9,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from ctypes import addressof, c_char
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -150,7 +151,8 @@ class Pipeline:
                 return self.serializer.pick(self._decode(data), coords)
             opened = self._opened(data)
             found = self.serializer.element(opened, coords)
-            opened.close()
+            if self.serializer.raw_dtype is not None:
+                opened.close()  # a number is a copy; anything else may still be in that memory
             return found
         if self.compressors:
             source = self._decompressed(source)
@@ -241,7 +243,7 @@ class Pipeline:
         if dtype is None or size is None:
             return None
         if not self.decoders:
-            if any(len(value) != size or getattr(value, "obj", None) is not memory.obj for value in values):
+            if not _side_by_side(values, memory, size):
                 return None  # else they lie there already, as a store has fetched them
         elif self._last is None or size <= TINY:
             return None
@@ -376,6 +378,18 @@ class Pipeline:
             array[...] = self.read(Held(old), everything(self.spec.shape))
         selection.put(array, values)
         return self.write(array, old)
+
+
+def _side_by_side(values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
+    """Whether values of one size lie one behind the other at the start of some memory."""
+    position = addressof(c_char.from_buffer(memory))
+    for value in values:
+        if len(value) != size or type(value) is not memoryview or value.readonly:
+            return False
+        if addressof(c_char.from_buffer(value)) != position:
+            return False
+        position += size
+    return True
 
 
 def _decodes_into(codec: BytesBytesCodec) -> bool:

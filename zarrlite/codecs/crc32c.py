@@ -44,7 +44,7 @@ class Crc32c(BytesBytesCodec):
         return [*pieces, value.to_bytes(4, "little")]
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
-        if max(map(len, values)) < SMALL:
+        if max(map(len, values), default=0) < SMALL:
             return super().encode_many(values)
         return [[value, checksum(value).to_bytes(4, "little")] for value in values]
 

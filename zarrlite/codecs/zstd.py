@@ -138,7 +138,8 @@ class _Unrolled(ByteSource):
         self._done = done
 
     def close(self) -> None:
-        lent.give(self._memory)
+        memory, self._memory, self._done = self._memory, memoryview(b""), 0
+        lent.give(memory)
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:

@@ -126,7 +126,7 @@ class Store(ABC):
     def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
         """Whole values that are shorter than `room`, where each is had in one step; None: read it by `source`.
 
-        They may lie in this memory, which has room for all of them, then one behind the other from its start.
+        They may lie in this memory, which has room for all of them; one behind the other from its start is best.
         """
         return [None] * len(keys)
 
