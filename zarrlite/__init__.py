@@ -22,11 +22,23 @@ else:
             except ModuleNotFoundError as error:
                 if error.name != f"zarrlite.{name}":
                     raise
-            public = importlib.import_module("zarrlite.public")
+            public = _without_collections(lambda: importlib.import_module("zarrlite.public"))
             globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
             if name in globals():
                 return globals()[name]
         raise AttributeError(f"module 'zarrlite' has no attribute {name!r}")
+
+    def _without_collections(load):
+        """Nothing becomes garbage meanwhile, and to look for it among all that numpy has made takes its time."""
+        import gc
+
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return load()
+        finally:
+            if enabled:
+                gc.enable()
 
     def __dir__():
         return sorted({*globals(), *__getattr__("__all__")})
