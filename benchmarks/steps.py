@@ -13,10 +13,12 @@ import timeit
 from collections.abc import Callable
 from typing import Any
 
+import google_crc32c
 import numpy as np
+import zstandard
 
 import zarrlite
-from benchmarks.data import BYTES, CRC32C
+from benchmarks.data import BYTES, CHAINS, CHUNKS, CRC32C, image
 from zarrlite import indexing, node
 from zarrlite.selection import everything
 from zarrlite.source import Slice
@@ -31,6 +33,7 @@ ELEMENT, BLOCK = (650, 1290), (slice(640, 704), slice(1280, 1344))
 NUMBER = 10 * 32 + 20  # of that block in its shard
 SHARDING = {"chunk_shape": list(INNER), "codecs": [BYTES], "index_codecs": [BYTES, CRC32C]}
 SHARDS = [{"name": "sharding_indexed", "configuration": SHARDING}]
+PACKED = [{"name": "sharding_indexed", "configuration": {**SHARDING, "codecs": CHAINS["zstd"]}}]
 PARTS = [{"key_suffix": ""}, {"key_suffix": ".index", "size": 16 * 1024 + 4}]
 
 
@@ -122,14 +125,59 @@ def inner_chunk(path: str) -> None:
     source.close()
 
 
-def parts(path: str, plain: str) -> None:
+def parts(path: str, plain: str, codec: str) -> None:
     """An element of a shard whose index is a file of its own."""
     array, other = (zarrlite.open_array(p, mode="r") for p in (path, plain))
     steps: list[Step] = [
         ("the same element of a plain shard", lambda: other[ELEMENT]),
         ("the kernel: another file opened, closed", lambda: touch(f"{path}/c/0/0.index")),
     ]
-    show("an element of a raw shard in parts", lambda: array[ELEMENT], steps)
+    show(f"an element of a {codec} shard in parts", lambda: array[ELEMENT], steps)
+
+
+def rewritten_parts(path: str, plain: str) -> None:
+    """An inner chunk of such a shard, replaced by a new shard."""
+    array, other = (zarrlite.open_array(p, mode="r+") for p in (path, plain))
+    values = np.arange(64 * 64, dtype="<u2").reshape(INNER)
+    index = bytes(16 * 1024 + 4)
+
+    def replace(target: Any) -> None:
+        target[BLOCK] = values
+
+    def renamed(data: bytes) -> None:
+        fd = os.open(f"{path}/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+        os.write(fd, data)
+        os.close(fd)
+        os.replace(f"{path}/new", f"{path}/old")
+
+    steps: list[Step] = [
+        ("the same in a plain shard", lambda: replace(other)),
+        ("the kernel: an empty file renamed over another", lambda: renamed(b"")),
+        ("the kernel: an index renamed over that", lambda: renamed(index)),
+    ]
+    show("an inner chunk of a zstd shard in parts, replaced by a new shard", lambda: replace(array), steps)
+
+
+def zstd_element(path: str, size: str) -> None:
+    """One element in the middle of a compressed chunk."""
+    array: Any = zarrlite.open_array(path, mode="r")
+    (h, w), chunk = CHUNKS[size], f"{path}/c/0/0"
+    place, nbytes, memory = (h // 2, w // 2), h * w * 2, memoryview(bytearray(h * w * 2))
+    stored = read(chunk, nbytes, 0)
+    frame, decompressor = stored[:-4], zstandard.ZstdDecompressor()
+    needed = nbytes if nbytes < 2**18 else nbytes // 2 + w + 2  # smaller ones are decompressed whole
+
+    def fetch() -> None:
+        fd = os.open(chunk, READ)
+        os.preadv(fd, (memory,), 0)
+        os.close(fd)
+
+    steps: list[Step] = [
+        (f"the kernel: open, {len(stored) >> 10} KiB, close", fetch),
+        ("the checksum", lambda: google_crc32c.value(stored)),
+        (f"{needed >> 10} KiB decompressed", lambda: decompressor.stream_reader(frame).readinto(memory[:needed])),
+    ]
+    show(f"an element of a zstd chunk of {nbytes >> 10} KiB", lambda: array[place], steps)
 
 
 def in_place(path: str) -> None:
@@ -253,17 +301,25 @@ def _fastest(best: dict[str, float], name: str, do: Callable[[], Any]) -> None:
 
 def main() -> None:
     """The command."""
-    data = np.arange(SHAPE[0] * SHAPE[1], dtype="<u4").astype("<u2").reshape(SHAPE)
+    data = image(SHAPE)
     transformers = [{"name": "concat-parts", "configuration": {"parts": PARTS}}]
     with tempfile.TemporaryDirectory() as root:
-        raw, shards, parted = (os.path.join(root, name) for name in ("raw", "shards", "parts"))
+        names = ("raw", "shards", "parts", "packed", "packed-parts", "64K", "1M")
+        raw, shards, parted, packed, packed_parts, small, large = (os.path.join(root, name) for name in names)
         zarrlite.create_array(raw, data=data, chunks=CHUNK, codecs=[BYTES])
         zarrlite.create_array(shards, data=data, chunks=SHAPE, codecs=SHARDS)
         zarrlite.create_array(parted, data=data, chunks=SHAPE, codecs=SHARDS, storage_transformers=transformers)
+        zarrlite.create_array(packed, data=data, chunks=SHAPE, codecs=PACKED)
+        zarrlite.create_array(packed_parts, data=data, chunks=SHAPE, codecs=PACKED, storage_transformers=transformers)
+        for path, size in ((small, "64K"), (large, "1M")):
+            zarrlite.create_array(path, data=data, chunks=CHUNKS[size], codecs=CHAINS["zstd"])
+            zstd_element(path, size)
         element(raw)
         opening(raw)
         inner_chunk(shards)
-        parts(parted, shards)
+        parts(parted, shards, "raw")
+        parts(packed_parts, packed, "zstd")
+        rewritten_parts(packed_parts, packed)
         in_place(shards)
         small_chunks(raw)
         small_files(os.path.join(root, "files"))

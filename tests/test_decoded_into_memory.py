@@ -12,8 +12,9 @@ import zstandard
 
 import zarrlite
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Transpose, Zstd
+from zarrlite.decoders import TINY
 from zarrlite.errors import DataError
-from zarrlite.pipeline import SMALL, TINY
+from zarrlite.pipeline import SMALL
 
 CHAINS: dict[str, list[Any]] = {
     "zstd": [Bytes(), Zstd(1)],

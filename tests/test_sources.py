@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import shard_writing
+from zarrlite import shard_pieces
 from zarrlite.codecs import Bytes, ShardingIndexed
 from zarrlite.creation import array_metadata
 from zarrlite.errors import DataError, KeyRefusedError, MissingChunkError, TruncatedError
@@ -375,9 +375,9 @@ def test_a_shard_is_the_same_in_pieces_and_whole(tmp_path: Path, location: str, 
 
 
 def test_a_large_shard_is_packed_some_chunks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_writing, "PACKED", 100)
+    monkeypatch.setattr(shard_pieces, "PACKED", 100)
     data = np.arange(1, 24 * 35 * 4 + 1, dtype="<u2").reshape(4, 24, 35)
     codecs = [ShardingIndexed((2, 4, 5), (Bytes(),))]
     array = zarrlite.create_array(tmp_path / "a", data=data, chunks=(4, 24, 35), codecs=codecs)
     assert np.array_equal(array[...], data)
-    assert max(len(bit) for bit in shard_writing.Packed(np.ones((3, 3, 5, 5), "u1"))) <= 100
+    assert max(len(bit) for bit in shard_pieces.Packed(np.ones((3, 3, 5, 5), "u1"))) <= 100

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite.codecs.zstd import Zstd
+from zarrlite.decoders import LARGE
 from zarrlite.errors import DataError, TruncatedError
-from zarrlite.pipeline import LARGE
 from zarrlite.ranges import ByteRange
 from zarrlite.stores import MemoryStore
 

@@ -43,7 +43,7 @@ class BatchedChunks(Chunks):
         little = small and selection.plain and selection.steps is None and 4 * selection.shape[0] <= shape[0]
         together = pipeline.together > 1 or (small and not little)
         count = selection.spread(shape)
-        work = nbytes * count if pipeline.whole or together else out.nbytes
+        work = nbytes * count if pipeline.decoders.whole or together else out.nbytes
         if together:
             # as many as still leave two steps for every thread: they meet less often then
             most = min(READ_BATCH // nbytes, lent.MOST // sum(_rooms(pipeline)), MANY)
@@ -53,7 +53,7 @@ class BatchedChunks(Chunks):
             for job in jobs:
                 self._read_little(job, pipeline, out)
         else:
-            alone = self.store.quick_reads and nbytes < SMALL and not pipeline.whole
+            alone = self.store.quick_reads and nbytes < SMALL and not pipeline.decoders.whole
             parallel.run(lambda job: self._read_chunk(*job, out), jobs, 0 if alone else work)
 
     def _read_batch(self, jobs: list[Job], pipeline: Pipeline, out: NDArray) -> None:
@@ -64,7 +64,7 @@ class BatchedChunks(Chunks):
         keys = [self._encode_key(coords) for coords, _, _ in jobs]
         values = self.store.fetch(keys, memory, room)
         if None in values:
-            if not pipeline.whole:  # a part of a chunk may be had at less cost
+            if not pipeline.decoders.whole:  # a part of a chunk may be had at less cost
                 for job in [job for job, value in zip(jobs, values, strict=True) if value is None]:
                     self._read_chunk(*job, out)
                 jobs = [job for job, value in zip(jobs, values, strict=True) if value is not None]
@@ -150,7 +150,7 @@ class BatchedChunks(Chunks):
 
 def _rooms(pipeline: Pipeline) -> tuple[int, int]:
     """Bytes for a stored chunk, one more than it can have, so that a longer one is noticed; and for a decoded one."""
-    return (pipeline.max_size or 0) + 1, pipeline.nbytes if pipeline.decoders else 0
+    return (pipeline.max_size or 0) + 1, pipeline.nbytes if pipeline.compressors else 0
 
 
 def _put(out: NDArray, jobs: list[Job], values: list[Any], arrays: Iterable[NDArray], pipeline: Pipeline) -> None:

@@ -9,7 +9,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from ctypes import addressof, c_char
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -26,17 +25,16 @@ from zarrlite.codecs.base import (
     Piece,
     row_major_strides,
 )
-from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
+from zarrlite.decoders import Decoders
+from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer, Pieces, joined, size_of
 from zarrlite.selection import Selection, everything
-from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit, decoding_failed
+from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit
 
 Array = np.ndarray[Any, Any]
 BATCH = 2**20  # decoded bytes of small chunks that are handled together
 SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
-TINY = 2**15  # decoded bytes of a chunk up to which one call for many is best, though it makes new memory
-LARGE = 2**18  # decoded bytes of a chunk from which on it pays to stop in the middle
 
 
 class Prepared(NamedTuple):
@@ -60,20 +58,13 @@ class Pipeline:
                 spec = self._add(codec, spec)
             except MetadataError as error:
                 raise error.under(f"/{i}") from None
-        self.decoders = self.compressors[::-1]
-        # the last of them, if what it makes has one size, and can be made in memory that is there already
-        sized = self.serializer.encoded_size and self.decoders
-        self._last = self.decoders[-1][0] if sized and _decodes_into(self.decoders[-1][0]) else None
+        self.decoders = Decoders(self.compressors, self.serializer)
         # of elements that are stored as they are and nothing else; None: there is more to it
         self.raw_dtype = None if self.filters or self.compressors else self.serializer.raw_dtype
         self.strides = row_major_strides(self.spec.shape, self.spec.dtype.itemsize)  # of these
-        # whether a codec knows nothing but whole values, so that there is no use in reading parts
-        self.whole = any(type(codec).view is BytesBytesCodec.view for codec, _ in self.compressors)
         # whether a whole chunk is best read at once and decoded from one end to the other
         self.eager = not self.filters and self.serializer.eager
         self.together = self._together()
-        # whether a part of a chunk is had without decoding it to the end: it is large, and known to be sound
-        self.unrolls = (self.serializer.encoded_size or 0) >= LARGE and any(c.verifies for c, _ in self.decoders[:-1])
         # whether nothing of what is encoded is in the memory of the array that it was
         self.fresh = any(codec.fresh for codec, _ in self.compressors)
         # whether what is written depends on what is overwritten
@@ -83,7 +74,7 @@ class Pipeline:
         """How many chunks are best decoded in one step."""
         size = self.serializer.encoded_size
         many = any(type(codec).decode_many is not BytesBytesCodec.decode_many for codec, _ in self.compressors)
-        if not size or size > SMALL or not (many and self.eager and self.whole):
+        if not size or size > SMALL or not (many and self.eager and self.decoders.whole):
             return 1
         return max(1, BATCH // size)
 
@@ -118,13 +109,13 @@ class Pipeline:
                 return None
             self.decode_to(out, data)
             return out
-        if self.whole:
+        if self.decoders.whole:
             data = source.read_all()
             if data is None:
                 return None
-            source = self._opened(data)
+            source = self.decoders.opened(data)
         elif self.compressors:
-            source = self._decompressed(source)
+            source = self.decoders.view(source)
         if budget is not None:
             budget.spend(source.size() or 0)
         if not self.filters:
@@ -143,19 +134,19 @@ class Pipeline:
         if self.filters:
             found = self.read(source, Selection.box(coords, (1,) * len(coords)))
             return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
-        if self.whole:
+        if self.decoders.whole:
             data = source.borrow()
             if data is None:
                 return None
-            if not self.unrolls:
-                return self.serializer.pick(self._decode(data), coords)
-            opened = self._opened(data)
+            if not self.decoders.unrolls:
+                return self.serializer.pick(self.decoders.decode(data), coords)
+            opened = self.decoders.opened(data)
             found = self.serializer.element(opened, coords)
             if self.serializer.raw_dtype is not None:
                 opened.close()  # a number is a copy; anything else may still be in that memory
             return found
         if self.compressors:
-            source = self._decompressed(source)
+            source = self.decoders.view(source)
         return self.serializer.element(source, coords)
 
     def extent(self, inside: Selection) -> tuple[int, int]:
@@ -168,99 +159,47 @@ class Pipeline:
         if self.filters:
             found = self.read(Held(data), everything(self.spec.shape))
             return self.spec.filled() if found is None else found
-        return self.serializer.decode(self._decode(data))
+        return self.serializer.decode(self.decoders.decode(data))
 
     def decode_to(self, out: Array, data: Buffer) -> None:
         """A whole chunk to its place."""
-        size = self.serializer.encoded_size
-        if self.filters or self._last is None or size is None or size <= SMALL:
+        if self.filters or not self.decoders.fills(SMALL):
             out[...] = self.decode(data)
             return
-        data = self._decode(data, self.decoders[:-1])
         if out.flags.c_contiguous and out.dtype == self.serializer.raw_dtype:
-            if not self._last.decode_into(data, out.reshape(-1).view("u1").data):
-                out[...] = self.serializer.decode(self._decode(data, self.decoders[-1:]))
+            place = out.reshape(-1).view("u1").data
+            found = self.decoders.decode_into(data, place)
+            if found is not place:
+                out[...] = self.serializer.decode(found)
             return
+        size = self.serializer.encoded_size or 0
         memory = lent.take(size)
-        made = self._last.decode_into(data, memory[:size])
-        out[...] = self.serializer.decode(memory[:size] if made else self._decode(data, self.decoders[-1:]))
+        out[...] = self.serializer.decode(self.decoders.decode_into(data, memory[:size]))
         lent.give(memory)
-
-    def _opened(self, data: Buffer) -> ByteSource:
-        """What the array -> bytes codec reads a part of, of a whole value."""
-        if self.unrolls:
-            codec, limit = self.decoders[-1]
-            data = self._decode(data, self.decoders[:-1])
-            try:
-                found = codec.unroll(data, limit.fixed)
-            except Exception as error:
-                decoding_failed(error, codec.name)
-            return Held(self._decode(data, self.decoders[-1:])) if found is None else found
-        return Held(self._decode(data))
-
-    def _decode(self, data: Buffer, decoders: Sequence[tuple[BytesBytesCodec, Limit]] | None = None) -> Buffer:
-        """What the array -> bytes codec gets of a whole value, as a chain of `Decoded` would give it."""
-        stored = len(data)  # limits must not multiply from codec to codec
-        for codec, limit in self.decoders if decoders is None else decoders:
-            most, per_byte = limit
-            if per_byte:
-                most = limit.of(stored)
-            try:
-                data = codec.decode(data, most)
-            except Exception as error:
-                decoding_failed(error, codec.name)
-            if len(data) > most:
-                raise TruncatedError(f"decodes to {len(data)} bytes, at most {most} fit here", codec=codec.name)
-        return data
 
     def raw(self, data: Buffer) -> tuple[Buffer, np.dtype[Any]]:
         """The elements of a whole chunk of numbers, one after the other, and of which dtype they are."""
         dtype = self.serializer.raw_dtype
         if dtype is not None and not self.filters:
-            return self._decode(data), dtype
+            return self.decoders.decode(data), dtype
         array = self.decode(data)
         return array.tobytes(), array.dtype
 
     def decode_each(self, values: Sequence[Buffer], memory: memoryview) -> Iterable[Array]:
         """Several whole chunks, each as by `decode`, perhaps in memory that is lent; an error does not say which."""
-        found = self._decode_side_by_side(values, memory)
+        found = self.decoders.side_by_side(values, memory)
         if found is None:
-            return [self.serializer.decode(value) for value in self._decode_many(values, self.decoders)]
+            return [self.serializer.decode(value) for value in self.decoders.decode_many(values)]
         return found
 
     def decode_together(self, values: Sequence[Buffer], memory: memoryview) -> Array:
         """The same as one array of all of them."""
         if not values:
             return np.empty((0, *self.spec.shape), self.spec.dtype)
-        found = self._decode_side_by_side(values, memory)
+        found = self.decoders.side_by_side(values, memory)
         if found is None:
-            return self.serializer.decode_many(self._decode_many(values, self.decoders), memory)
+            return self.serializer.decode_many(self.decoders.decode_many(values), memory)
         return found
-
-    def _decode_side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> Array | None:
-        """The same, each decoded to its place in that memory; None: it is to be done, or said, otherwise."""
-        size, dtype = self.serializer.encoded_size, self.serializer.raw_dtype
-        if dtype is None or size is None:
-            return None
-        if not self.decoders:
-            if not _side_by_side(values, memory, size):
-                return None  # else they lie there already, as a store has fetched them
-        elif self._last is None or size <= TINY:
-            return None
-        else:
-            values = self._decode_many(values, self.decoders[:-1])
-            for i, value in enumerate(values):
-                if not self._last.decode_into(value, memory[i * size : (i + 1) * size]):
-                    return None
-        return np.frombuffer(memory[: len(values) * size], dtype).reshape(-1, *self.spec.shape)
-
-    def _decode_many(self, values: Sequence[Buffer], decoders: Sequence[tuple[BytesBytesCodec, Limit]]) -> Any:
-        """What several whole values are behind these decoders."""
-        for codec, limit in decoders if values else ():
-            values = codec.decode_many(values, limit.fixed)
-            if max(map(len, values)) > limit.fixed:
-                raise TruncatedError(f"at most {limit.fixed} bytes fit here", codec=codec.name)
-        return values
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""
@@ -276,14 +215,8 @@ class Pipeline:
             made = self._compress(self.serializer.encode_pieces(packed), old)
             lent.give(memory)
             return made
-        replaced = self._decompressed(Held(old)).read_all() if self.serializer.needs_old else None
+        replaced = self.decoders.view(Held(old)).read_all() if self.serializer.needs_old else None
         return self._compress(self.serializer.encode_pieces(array, replaced), old)
-
-    def _decompressed(self, source: ByteSource) -> ByteSource:
-        """What the array -> bytes codec reads from."""
-        for codec, limit in self.decoders:
-            source = codec.view(source, limit)
-        return source
 
     def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
         """For each bytes -> bytes codec what it made of the old value, as far as any of them asks for it."""
@@ -345,7 +278,7 @@ class Pipeline:
         if inner is None:
             return self._rewrite(old, selection, values)
         whole = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
-        new = self.serializer.update(None if whole else self._decompressed(Held(old)).read_all(), *inner)
+        new = self.serializer.update(None if whole else self.decoders.view(Held(old)).read_all(), *inner)
         if new is None or not self.compressors:
             return new
         return self._compress(new, old)
@@ -378,19 +311,3 @@ class Pipeline:
             array[...] = self.read(Held(old), everything(self.spec.shape))
         selection.put(array, values)
         return self.write(array, old)
-
-
-def _side_by_side(values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
-    """Whether values of one size lie one behind the other at the start of some memory."""
-    position = addressof(c_char.from_buffer(memory))
-    for value in values:
-        if len(value) != size or type(value) is not memoryview or value.readonly:
-            return False
-        if addressof(c_char.from_buffer(value)) != position:
-            return False
-        position += size
-    return True
-
-
-def _decodes_into(codec: BytesBytesCodec) -> bool:
-    return type(codec).decode_into is not BytesBytesCodec.decode_into

@@ -18,8 +18,7 @@ Rules
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,14 +26,14 @@ import numpy as np
 from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
 from zarrlite.errors import ArgumentError, DataError
-from zarrlite.ranges import Buffer, Made, Pieces, joined, size_of
-from zarrlite.shards import ABSENT, ShardFormat, ShardIndex, boxes
+from zarrlite.ranges import Buffer, Pieces, joined
+from zarrlite.shard_pieces import Packed
+from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
 from zarrlite.source import ByteSource
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
 MAX_CHUNKS: Final = 2**20  # of a shard that is written
 MAX_HEADER: Final = 2**31
-PACKED: Final = 2**21  # bytes of chunks that are packed at once
 MOST_KNOWN: Final = 2**16  # bytes of an index that is kept
 FEW: Final = 8  # chunks that are looked at one by one
 ORDERS: Final = ("row-major", "column-major", "morton")
@@ -59,73 +58,6 @@ class Writing(NamedTuple):
             raise ArgumentError(f"header must be a number of bytes, not {self.header!r}")
         if self.header and location == "start":
             raise ArgumentError("a header has no room at the start of a shard that begins with its index")
-
-
-class Packed(Made):
-    """Chunks that are stored as they are, one after the other, packed some at a time in memory that is used again."""
-
-    def __init__(self, blocks: Table) -> None:
-        self.blocks = blocks  # indexed by chunk first
-
-    def __len__(self) -> int:
-        return self.blocks.nbytes
-
-    def __iter__(self) -> Iterator[Buffer]:
-        ndim = self.blocks.ndim // 2
-        grid, size = self.blocks.shape[:ndim], math.prod(self.blocks.shape[ndim:])
-        most = max(1, PACKED // (size * self.blocks.itemsize))
-        packed = np.empty(min(most, math.prod(grid)) * size, self.blocks.dtype)
-        for box, numbers in boxes(grid, most):
-            part = packed[: size * (numbers.stop - numbers.start)]
-            source = self.blocks[(*box, ...)]
-            part.reshape(source.shape)[...] = source
-            yield part.view(np.uint8).data
-
-
-class Encoded(Made):
-    """Chunks in the order of the index, one after the other, encoded some at a time as they are written."""
-
-    def __init__(self, runs: Callable[[], Iterator[list[Any]]]) -> None:
-        self._runs = runs  # the chunks, None for absent ones
-        self._kept: list[Buffer | list[Buffer]] | None = None  # once their length was asked for
-        self.lengths: list[int] = []  # once they have been encoded
-
-    def __len__(self) -> int:
-        if self._kept is None:
-            self._kept = [joined([*bit]) for bit in self._make()]
-        return sum(map(len, self._kept))
-
-    def __iter__(self) -> Iterator[Buffer | list[Buffer]]:
-        return iter(self._make() if self._kept is None else self._kept)
-
-    def _make(self) -> Iterator[list[Buffer]]:
-        lengths = []
-        for run in self._runs():
-            lengths += [ABSENT if chunk is None else size_of(chunk) for chunk in run]
-            stored: Any = (chunk for chunk in run if chunk is not None)
-            yield [piece for chunk in stored for piece in (chunk if type(chunk) is list else (chunk,))]
-        self.lengths = lengths
-
-
-class IndexOf(Made):
-    """The index of chunks that are encoded as they are written, behind them."""
-
-    def __init__(self, chunks: Encoded, writer: ShardWriter) -> None:
-        self._chunks = chunks
-        self._writer = writer
-
-    def __len__(self) -> int:
-        return self._writer.form.index_size
-
-    def __iter__(self) -> Iterator[Buffer]:
-        if not self._chunks.lengths:
-            len(self._chunks)  # which encodes them
-        table = np.full((self._writer.form.count, 2), ABSENT, np.uint64)
-        table[:, 1] = self._chunks.lengths
-        present = table[:, 1] != ABSENT
-        lengths = table[present, 1]
-        table[present, 0] = np.cumsum(lengths) - lengths
-        yield self._writer.index(table)
 
 
 class ShardWriter:

@@ -31,8 +31,9 @@ from zarrlite.ranges import Buffer, Pieces, joined
 from zarrlite.registry import codecs as registry
 from zarrlite.registry import data_types, register
 from zarrlite.selection import Selection, Shape, everything
+from zarrlite.shard_pieces import Encoded, IndexOf
 from zarrlite.shard_reading import ShardSource, gone, named
-from zarrlite.shard_writing import Encoded, IndexOf, ShardWriter, Writing
+from zarrlite.shard_writing import ShardWriter, Writing
 from zarrlite.shards import ABSENT, ShardFormat, boxes
 from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
 from zarrlite.values import MAX_NDIM
