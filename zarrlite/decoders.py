@@ -66,7 +66,7 @@ class Decoders:
         return _decode_many(values, self.steps)
 
     def side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> Array | None:
-        """Several chunks of numbers, one behind the other in that memory; None: do it, or say what is wrong, otherwise."""
+        """Several chunks of numbers, one behind the other in that memory; None: do it otherwise."""
         size, dtype = self.serializer.encoded_size, self.serializer.raw_dtype
         if dtype is None or size is None:
             return None
