@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from zarrlite import registry
 from zarrlite.chain import parse_chain
@@ -182,7 +182,6 @@ class GroupMetadata(Members):
 
 
 Metadata = ArrayMetadata | GroupMetadata
-M = TypeVar("M", bound=Metadata)
 
 
 class _ArrayParser:
