@@ -20,13 +20,13 @@ from zarrlite.codecs.crc32c import Crc32c
 from zarrlite.codecs.n5_default import BlockSerializer
 from zarrlite.codecs.pad import Padding
 from zarrlite.codecs.sharding_indexed import ShardSerializer
-from zarrlite.errors import TruncatedError, ZarrliteError
+from zarrlite.errors import ZarrliteError
 from zarrlite.layout import shards
 from zarrlite.layout.extent import Extent
 from zarrlite.layout.tree import Fault, Range, guarded
 from zarrlite.pipeline import Pipeline
 from zarrlite.selection import Shape
-from zarrlite.source import Limit, decoding_failed
+from zarrlite.source import Decoded, Held, Limit, decoding_failed
 
 Leaf = Callable[[Pipeline, Extent, int], Iterator[Range]]
 
@@ -123,14 +123,7 @@ def _frame(
 
 def decode(codec: BytesBytesCodec, extent: Extent, most: int) -> Any:
     """What a codec makes of some bytes, or a ZarrliteError."""
-    data = extent.read()
-    try:
-        value = codec.decode(data, most)
-    except Exception as error:
-        decoding_failed(error, codec.name)
-    if len(value) > most:
-        raise TruncatedError(f"decodes to {len(value)} bytes, at most {most} fit here", codec=codec.name)
-    return value
+    return Decoded(codec, Held(extent.read()), Limit(most)).read_all()
 
 
 def elements(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
