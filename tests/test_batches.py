@@ -24,10 +24,11 @@ from zarrlite import pipeline as pipelines
 from zarrlite.batches import BatchedChunks
 from zarrlite.chunk_grids import ChunkGrid
 from zarrlite.chunks import Chunks
-from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd
+from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd, zstd
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
 from zarrlite.ranges import ALL, joined
+from zarrlite.runs import Run, lengths
 from zarrlite.selection import Selection, Span
 from zarrlite.shard_reading import ShardSource
 from zarrlite.shard_writing import ShardWriter, Writing
@@ -82,16 +83,87 @@ def test_decoding_many_is_decoding_each(codec: BytesBytesCodec, values: list[byt
     assert outcome(lambda: codec.decode_many(views, 100)) == each
 
 
+@st.composite
+def frames_in_a_row(draw: st.DrawFn) -> tuple[int, list[bytes]]:
+    """Frames, most of which decode to one size, some damaged."""
+    size = draw(st.sampled_from([1, 8, 255, 256, 300, 5000]))
+    plain = np.random.default_rng(size).bytes(size)
+    whole = [frame(bytes(size)), frame(plain), frame((b"ab" * size)[:size])]
+    usual = st.sampled_from(whole)
+    unusual = st.sampled_from(
+        [
+            frame(plain, write_checksum=True),
+            frame(plain, write_content_size=False),
+            frame(plain) + b"\0",
+            frame(plain)[:-1],
+            frame(plain) + frame(b""),
+            frame(plain + b"\0"),
+            frame(plain[:-1]),
+            frame(b""),
+            b"",
+            bytes(30),
+            frame(bytes(2**20)),
+            b"\x50\x2a\x4d\x18\4\0\0\0skip" + frame(plain),
+        ]
+    )
+    return size, draw(st.lists(st.one_of(usual, usual, usual, unusual), min_size=1, max_size=40))
+
+
+@given(frames_in_a_row(), st.sampled_from([1, 600, 2**17]))
+def test_decoding_side_by_side_is_decoding_each(frames: tuple[int, list[bytes]], together: int) -> None:
+    size, values = frames
+    each = outcome(lambda: [zstandard.ZstdDecompressor().decompress(value) for value in values])
+    whole = isinstance(each, list) and all(len(value) == size for value in each) and all(map(_is_one_frame, values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zstd, "_TOGETHER", together)
+        for some in (values, in_a_run(values)):
+            memory = memoryview(bytearray(size * len(values)))
+            done = Zstd().decode_side_by_side(some, memory)
+            assert done is whole
+            assert not done or bytes(memory) == b"".join(each)
+
+
+def in_a_run(values: list[bytes], gap: int = 3) -> Run:
+    """The same values in one piece of memory, with gaps between them."""
+    memory, starts = bytearray(b"?" * gap), []
+    for value in values:
+        starts.append(len(memory))
+        memory += value + b"?" * gap
+    return Run(memory, np.array(starts), np.array(starts) + [len(value) for value in values])
+
+
+@given(st.lists(st.binary(max_size=9), max_size=5))
+def test_a_run_is_the_values_in_it(values: list[bytes]) -> None:
+    run = in_a_run(values)
+    assert [bytes(value) for value in run] == [bytes(run[i]) for i in range(len(run))] == values
+    assert [bytes(value) for value in run[1:3]] == values[1:3]
+    assert [*lengths(run)] == [*lengths(values)] == [*map(len, values)]
+    assert not values or [bytes(value) for value in Run.even(b"".join(v.ljust(9) for v in values), 9)] == [
+        value.ljust(9) for value in values
+    ]
+
+
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=5), st.integers(0, 3), st.booleans())
+def test_a_checksum_of_a_run_is_that_of_each(values: list[bytes], damage: int, long: bool) -> None:
+    values = [value * 300 for value in values] if long else values
+    encoded = [Crc32c().encode(value) for value in values]
+    assert [joined(value) for value in Crc32c().encode_many(in_a_run(values))] == encoded
+    encoded[0] = (encoded[0], encoded[0][:-1], encoded[0] + b"\0", b"abc")[damage]
+    each = outcome(lambda: [Crc32c().decode(value, 2**20) for value in encoded])
+    assert outcome(lambda: Crc32c().decode_many(in_a_run(encoded), 2**20)) == each
+    assert (each == values) is (damage == 0)
+
+
 @pytest.mark.parametrize("codec", [Bytes("big"), Packbits()], ids=["bytes", "packbits"])
-@given(st.lists(st.sampled_from([bytes(8), b"\0\1" * 4, b"\1" * 8, b"\2" * 8, bytes(7), bytes(16)]), min_size=1))
+@given(st.lists(st.sampled_from([bytes(8), b"\0\1" * 4, b"\1" * 8, b"\2" * 8]), min_size=1))
 def test_arrays_of_many_are_the_arrays_of_each(codec: Any, values: list[bytes]) -> None:
     for dtype, shape in (("uint16", (2, 2)), ("bool", (2, 4)), ("bool", (64,))):
         bound = codec.prepare(pipelines.ArraySpec(shape, zarrlite.registry.data_types.coerce(dtype), 0))
-        each = outcome(lambda bound=bound: [bound.decode(value).astype(bound.spec.dtype) for value in values])
-        many = outcome(
-            lambda bound=bound: bound.decode_many(values, memoryview(bytearray(2**14))).astype(bound.spec.dtype)
-        )
-        assert many == each
+        some = [value[: bound.encoded_size] for value in values]
+        each = outcome(lambda bound=bound, some=some: [bound.decode(v).astype(bound.spec.dtype) for v in some])
+        joint = memoryview(b"".join(some))
+        if not any(len(value) != bound.encoded_size for value in some):
+            assert outcome(lambda bound=bound, joint=joint: bound.decode_many(joint).astype(bound.spec.dtype)) == each
 
 
 @given(st.lists(st.integers(1, 5), max_size=4), st.integers(1, 200))

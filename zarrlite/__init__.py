@@ -1,6 +1,7 @@
 """zarrlite: a small, complete Zarr v3 library in pure Python.
 
 The library is loaded when the first of its names is used: the help of the command does without it, and without numpy.
+Modules that are not always needed (`zarrlite.creation`, `zarrlite.info`) load in the same way.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """A module of the library, or one of its public names; then all of them are here."""
+        """A module of the library, or one of its public names, which is here then."""
         import importlib
 
         if name == "__all__" or not name.startswith("__"):
@@ -23,9 +24,9 @@ else:
                 if error.name != f"zarrlite.{name}":
                     raise
             public = _without_collections(lambda: importlib.import_module("zarrlite.public"))
-            globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
-            if name in globals():
-                return globals()[name]
+            globals().update({each: vars(public)[each] for each in public.__all__ if each in vars(public)})
+            if name in public.__all__ or name == "__all__":
+                return globals().setdefault(name, getattr(public, name))
         raise AttributeError(f"module 'zarrlite' has no attribute {name!r}")
 
     def _without_collections(load):

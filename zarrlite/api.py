@@ -7,19 +7,23 @@ Modes: "r" reads what is there, "r+" also writes it, "a" creates what is missing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import zarrlite
 from zarrlite.array import Array
 from zarrlite.chunks import ArrayOptions
 from zarrlite.config import Json
-from zarrlite.creation import check_format, check_keywords, create_array_at
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
-from zarrlite.group import Group, create_group_at
 from zarrlite.metadata import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
 from zarrlite.node import find_draft, is_version_2, load, make_room, not_found
 from zarrlite.stores import ReadOnlyStore, Store, open_store
 from zarrlite.stores.open import check_directory
+
+if TYPE_CHECKING:
+    import zarrlite.creation
+    import zarrlite.group
+    from zarrlite.group import Group
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
 _MODES = ("r", "r+", "a", "w", "w-")
@@ -48,19 +52,21 @@ def open(  # noqa: A001
     array([7, 7], dtype=int16)
     """
     if create:
-        check_keywords(create)
-        check_format(create.get("zarr_format"))
+        zarrlite.creation.check_keywords(create)
+        zarrlite.creation.check_format(create.get("zarr_format"))
     place, where, existing = _locate(store, path, mode, strict, options)
     behaviour = ArrayOptions(missing_chunks, write_empty_chunks)
     if existing is not None:
         return _node(place, where, existing, behaviour, strict, use_consolidated)
     if create.get("shape") is not None or create.get("data") is not None:
-        return create_array_at(place, where, overwrite=mode == "w", behaviour=behaviour, options=options, **create)
+        return zarrlite.creation.create_array_at(
+            place, where, overwrite=mode == "w", behaviour=behaviour, options=options, **create
+        )
     attributes = create.pop("attributes", None)
     create.pop("zarr_format", None)
     if create:
         raise ArgumentError(f"a group takes no {', '.join(create)}; an array needs shape= or data=")
-    return create_group_at(place, where, attributes, overwrite=mode == "w", options=behaviour)
+    return zarrlite.group.create_group_at(place, where, attributes, overwrite=mode == "w", options=behaviour)
 
 
 def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Array:
@@ -91,7 +97,7 @@ def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, 
             raise ArgumentError(f"a group takes no {name}")
     place = open_store(store, check=False)
     node = open(place, mode=mode, path=path, **kwargs)
-    if not isinstance(node, Group):
+    if not isinstance(node, zarrlite.group.Group):
         raise NodeExistsError(f"{node.path!r} in {place!r} is an array, not a group", path=node.path)
     return node
 
@@ -141,7 +147,9 @@ def _node(
         raise ArgumentError(f"the group at {path!r} has no consolidated metadata")
     if use_consolidated and not store.read_only:
         raise ArgumentError("consolidated metadata is used with mode='r' only: it would go stale under a writer")
-    return Group(store, path, metadata, options=options, strict=strict, use_consolidated=use_consolidated is not False)
+    return zarrlite.group.Group(
+        store, path, metadata, options=options, strict=strict, use_consolidated=use_consolidated is not False
+    )
 
 
 def create_array(
@@ -166,7 +174,7 @@ def create_array(
     (2, 2)
     """
     place = open_store(store)
-    return create_array_at(
+    return zarrlite.creation.create_array_at(
         place, normalize_path(name), shape=shape, dtype=dtype, data=data, overwrite=overwrite, **kwargs
     )
 
@@ -180,8 +188,8 @@ def create_group(
     zarr_format: int | None = 3,
 ) -> Group:
     """Create a group."""
-    check_format(zarr_format)
-    return create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
+    zarrlite.creation.check_format(zarr_format)
+    return zarrlite.group.create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
 
 
 def consolidate_metadata(store: Any, path: str | None = None) -> Group:
@@ -197,7 +205,7 @@ def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrit
     if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):
         raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
     make_room(target, where, overwrite=overwrite)
-    nodes = [("", source), *(source.members(None) if isinstance(source, Group) else ())]
+    nodes = [("", source), *(source.members(None) if isinstance(source, zarrlite.group.Group) else ())]
     for below, node in nodes:
         if isinstance(node, Array):
             Array(target, prefix + below if below else where, node.metadata)._chunks.erase_leftovers()

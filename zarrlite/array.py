@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import zarrlite
 from zarrlite import indexing
 from zarrlite.batches import BatchedChunks
 from zarrlite.cached import cached_property
 from zarrlite.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
-from zarrlite.info import ArrayInfo
 from zarrlite.metadata import ArrayMetadata
 from zarrlite.names import key_prefix
 from zarrlite.node import Node
 from zarrlite.selection import Shape
 from zarrlite.stores import Store
 from zarrlite.values import allocate, cast, normalize_shape, split_fields
+
+if TYPE_CHECKING:
+    import zarrlite.info
 
 NDArray = np.ndarray[Any, Any]
 
@@ -135,9 +138,9 @@ class Array(Node):
         return sum(self._base.size(key) or 0 for key in self._base.list_prefix(""))
 
     @property
-    def info(self) -> ArrayInfo:
+    def info(self) -> zarrlite.info.ArrayInfo:
         """A summary that prints well."""
-        return ArrayInfo(self)
+        return zarrlite.info.ArrayInfo(self)
 
     def __len__(self) -> int:
         if not self.ndim:

@@ -9,15 +9,16 @@ Rules
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from zarrlite import lent, parallel
 from zarrlite.chunks import Chunks, Job, NDArray
-from zarrlite.errors import MissingChunkError
+from zarrlite.errors import DataError, MissingChunkError
 from zarrlite.pipeline import BATCH, Pipeline
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape
@@ -27,6 +28,7 @@ SMALL = 2**18  # bytes of a chunk below which a second thread is in the way, if 
 RAW = 2**16  # bytes of a chunk, stored as it is, of which all is read at once if more than a few rows are needed
 READ_BATCH = 2**21  # decoded bytes that are read together at most
 WRITE_BATCH = 2**22  # and written, if they are not compressed
+MOST_TURNS = 16  # chunks that a thread takes at once, to decode one after the other
 MANY = 2**10  # chunks that are handled together at most, however small they are
 
 
@@ -44,7 +46,10 @@ class BatchedChunks(Chunks):
         together = pipeline.together > 1 or (small and not little)
         count = selection.spread(shape)
         work = nbytes * count if pipeline.decoders.whole or together else out.nbytes
-        if together:
+        if together and pipeline.decoders.take_turns:
+            some = parallel.batches(jobs, max(1, min(MOST_TURNS, count // (32 * parallel.workers()))))
+            parallel.share(lambda shared: self._read_in_turn(shared, pipeline, out), some, work)
+        elif together:
             # as many as still leave two steps for every thread: they meet less often then
             most = min(READ_BATCH // nbytes, lent.MOST // sum(_rooms(pipeline)), MANY)
             batches = parallel.batches(jobs, max(1, most // 4, min(most, count // (2 * parallel.workers()))))
@@ -80,6 +85,25 @@ class BatchedChunks(Chunks):
                 self._read_chunk(*job, out)
             return
         _put(out, jobs, values, arrays, pipeline)
+        lent.give(memory)
+
+    def _read_in_turn(self, batches: Iterator[list[Job]], pipeline: Pipeline, out: NDArray) -> None:
+        """Chunks one after the other, all in the same memory, so that it stays near."""
+        room, decoded = _rooms(pipeline)
+        memory = lent.take(room + decoded)
+        fetched, place = memory[:room], memory[room : room + decoded]
+        encode_key, fetch, decode_into = self._encode_key, self.store.fetch, pipeline.decoders.decode_into
+        array: NDArray = np.ndarray(pipeline.spec.shape, pipeline.serializer.raw_dtype, place)
+        for job in itertools.chain.from_iterable(batches):
+            coords, inside, outside = job
+            (value,) = fetch((encode_key(coords),), fetched, room)
+            try:
+                if value is not None and decode_into(value, place) is place:
+                    outside.put(out, inside.take(array))
+                    continue
+            except DataError:
+                pass
+            self._read_chunk(*job, out)  # which says what is wrong, and with which chunk
         lent.give(memory)
 
     def _value(self, key: str, pipeline: Pipeline) -> Buffer | None:

@@ -17,11 +17,12 @@ import numpy as np
 from zarrlite.codecs.base import BytesBytesCodec, Serializer
 from zarrlite.errors import TruncatedError
 from zarrlite.ranges import Buffer
+from zarrlite.runs import lengths
 from zarrlite.source import ByteSource, Held, Limit, decoding_failed
 
 Array = np.ndarray[Any, Any]
 Step = tuple[BytesBytesCodec, Limit]  # a codec, and how much it may decode to
-TINY = 2**15  # decoded bytes of a chunk up to which one call for many is best, though it makes new memory
+TINY = 2**15  # decoded bytes of a chunk up to which several are best decoded in one step
 LARGE = 2**18  # decoded bytes of a chunk from which on it pays to stop in the middle
 
 
@@ -39,6 +40,10 @@ class Decoders:
         # the last codec, if what it makes has one size, and can be made in memory that is there already
         able = [c for c, _ in self._rest if type(c).decode_into is not BytesBytesCodec.decode_into]
         self._last = able[0] if able and serializer.encoded_size else None
+        # whether chunks are best decoded one after the other in the same memory, which stays near that way
+        self.take_turns = (
+            self._last is not None and serializer.raw_dtype is not None and (serializer.encoded_size or 0) > TINY
+        )
 
     def view(self, source: ByteSource) -> ByteSource:
         """What the array -> bytes codec reads from."""
@@ -65,22 +70,23 @@ class Decoders:
         """Several whole values; an error does not say which of them is wrong."""
         return _decode_many(values, self.steps)
 
-    def side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> Array | None:
-        """Several chunks of numbers, one behind the other in that memory; None: do it otherwise."""
-        size, dtype = self.serializer.encoded_size, self.serializer.raw_dtype
-        if dtype is None or size is None:
+    def side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> memoryview | None:
+        """Several whole values, one behind the other in that memory; None: do it otherwise."""
+        size = self.serializer.encoded_size or 0
+        filled = memory[: len(values) * size]
+        if not filled:
             return None
-        if not self.steps:
-            if not _lie_side_by_side(values, memory, size):
-                return None  # else they are there already, as a store has fetched them
-        elif self._last is None or size <= TINY:
+        if not self.steps:  # they are there already, if a store has fetched them to there
+            return filled if _lie_side_by_side(values, memory, size) else None
+        values = _decode_many(values, self._first)
+        if self._last is not None:
+            return filled if self._last.decode_side_by_side(values, filled) else None
+        values = _decode_many(values, self._rest)
+        if {*map(len, values)} != {size}:
             return None
-        else:
-            values = _decode_many(values, self._first)
-            for i, value in enumerate(values):
-                if not self._last.decode_into(value, memory[i * size : (i + 1) * size]):
-                    return None
-        return np.frombuffer(memory[: len(values) * size], dtype).reshape(-1, *self.serializer.spec.shape)
+        for i, value in enumerate(values):
+            filled[i * size : (i + 1) * size] = value
+        return filled
 
     def opened(self, data: Buffer) -> ByteSource:
         """What the array -> bytes codec reads a part of, of a whole value."""
@@ -113,7 +119,7 @@ def _decode(data: Buffer, steps: Sequence[Step]) -> Buffer:
 def _decode_many(values: Sequence[Buffer], steps: Sequence[Step]) -> Sequence[Buffer]:
     for codec, limit in steps if values else ():
         values = codec.decode_many(values, limit.fixed)
-        if max(map(len, values)) > limit.fixed:
+        if max(lengths(values)) > limit.fixed:
             raise TruncatedError(f"at most {limit.fixed} bytes fit here", codec=codec.name)
     return values
 

@@ -9,18 +9,21 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import zarrlite
 from zarrlite.array import Array
 from zarrlite.chunks import ArrayOptions
 from zarrlite.config import Json, escape
-from zarrlite.creation import array_metadata, create_array_at
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
-from zarrlite.info import GroupInfo, Tree, tree
 from zarrlite.metadata import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
 from zarrlite.node import Node, load, not_found, write_new
 from zarrlite.stores import Store
+
+if TYPE_CHECKING:
+    import zarrlite.creation
+    import zarrlite.info
 
 
 class Group(Node):
@@ -177,14 +180,14 @@ class Group(Node):
     def nmembers(self, max_depth: int | None = 0) -> int:
         return sum(1 for _ in self.members(max_depth))
 
-    def tree(self, level: int | None = None) -> Tree:
+    def tree(self, level: int | None = None) -> zarrlite.info.Tree:
         """The hierarchy as text."""
-        return tree(self, level)
+        return zarrlite.info.tree(self, level)
 
     @property
-    def info(self) -> GroupInfo:
+    def info(self) -> zarrlite.info.GroupInfo:
         """A summary that prints well."""
-        return GroupInfo(self)
+        return zarrlite.info.GroupInfo(self)
 
     # changing
 
@@ -216,14 +219,14 @@ class Group(Node):
 
     def create_array(self, name: str, **kwargs: Any) -> Array:
         """A new array below this group; takes what `zarrlite.create_array` takes."""
-        return create_array_at(self.store, self._below(name), behaviour=self.options, **kwargs)
+        return zarrlite.creation.create_array_at(self.store, self._below(name), behaviour=self.options, **kwargs)
 
     def require_array(self, name: str, *, shape: Any, dtype: Any, **kwargs: Any) -> Array:
         """The array at this path, made if there is none; one that is there must have this shape and data type."""
         node = self.get(name)
         if node is None:
             return self.create_array(name, shape=shape, dtype=dtype, **kwargs)
-        wanted = array_metadata(shape, dtype)
+        wanted = zarrlite.creation.array_metadata(shape, dtype)
         if not isinstance(node, Array) or (node.shape, node.dtype) != (wanted.shape, wanted.data_type.dtype):
             raise NodeExistsError(
                 f"{node!r} is not an array of shape {wanted.shape} and {wanted.data_type.name}", path=node.path

@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, TypeVar
 
+from zarrlite import stores  # whose `foreign` loads when it is first used
 from zarrlite.config import MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, PLAIN, PLAIN_BYTES, Json, dump_json, load_json
 from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
 from zarrlite.metadata import GroupMetadata, Metadata, Options, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.stores import PrefixStore, Store
-from zarrlite.stores.foreign import ForeignStore
 
 M = TypeVar("M", bound=Metadata)
 _find_member = re.compile(r'"attributes"\s*:\s*').search
@@ -86,7 +86,7 @@ def not_found(store: Store, path: str) -> NodeNotFoundError:
     """The error for a path without a node, with what is there instead."""
     where = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
     why = f"there is no {key_prefix(path)}{DOCUMENT}"
-    if isinstance(store, ForeignStore):
+    if isinstance(store, stores.foreign.ForeignStore):
         why = f"the hierarchy of {store.format} has none there"
     elif is_version_2(store, path):
         why = "what is there is Zarr version 2, and zarrlite reads version 3"
@@ -203,7 +203,7 @@ class Node:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            if isinstance(self.store, ForeignStore):
+            if isinstance(self.store, stores.foreign.ForeignStore):
                 raise ReadOnlyError(f"{self!r} cannot be changed: hierarchies of {self.store.format} are read only")
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 

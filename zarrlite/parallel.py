@@ -55,22 +55,30 @@ if hasattr(os, "register_at_fork"):
 
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
     """Do every job; with several threads if `nbytes` of work make that worthwhile."""
-    if nbytes < WORTHWHILE or getattr(_inside, "yes", False) or (count := workers()) == 1:
-        for job in jobs:
+
+    def work(shared: Iterator[J]) -> None:
+        for job in shared:
             do(job)
-        return
+
+    share(work, jobs, nbytes)
+
+
+def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int) -> None:
+    """Let each thread do as many of the jobs as it gets hold of; several threads as by `run`."""
     jobs = iter(jobs)
+    if nbytes < WORTHWHILE or getattr(_inside, "yes", False) or (count := workers()) == 1:
+        work(jobs)
+        return
     first = list(itertools.islice(jobs, 2))
     if len(first) < 2:
-        for job in first:
-            do(job)
+        work(iter(first))
         return
     queue = _Queue(itertools.chain(first, jobs))
     others: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # while the interpreter shuts down there are no new threads
-        others += (_get_pool().submit(_work, do, queue) for _ in range(count - 1))
+        others += (_get_pool().submit(_work, work, queue) for _ in range(count - 1))
     try:
-        _work(do, queue)
+        _work(work, queue)
     finally:
         errors = [other.exception() for other in others]  # waits for all of them
     for error in errors:
@@ -123,11 +131,10 @@ class _Queue(Iterator[J]):
         self._stopped = True
 
 
-def _work(do: Callable[[J], object], queue: _Queue[J]) -> None:
+def _work(work: Callable[[Iterator[J]], object], queue: _Queue[J]) -> None:
     _inside.yes = True
     try:
-        for job in queue:
-            do(job)
+        work(queue)
     except BaseException:
         queue.stop()
         raise

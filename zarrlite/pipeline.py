@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -73,7 +73,12 @@ class Pipeline:
     def _together(self) -> int:
         """How many chunks are best decoded in one step."""
         size = self.serializer.encoded_size
-        many = any(type(codec).decode_many is not BytesBytesCodec.decode_many for codec, _ in self.compressors)
+        plain = BytesBytesCodec
+        many = any(
+            type(codec).decode_many is not plain.decode_many
+            or type(codec).decode_side_by_side is not plain.decode_side_by_side
+            for codec, _ in self.compressors
+        )
         if not size or size > SMALL or not (many and self.eager and self.decoders.whole):
             return 1
         return max(1, BATCH // size)
@@ -185,21 +190,17 @@ class Pipeline:
         array = self.decode(data)
         return array.tobytes(), array.dtype
 
-    def decode_each(self, values: Sequence[Buffer], memory: memoryview) -> Iterable[Array]:
+    def decode_each(self, values: Sequence[Buffer], memory: memoryview) -> Sequence[Array] | Array:
         """Several whole chunks, each as by `decode`, perhaps in memory that is lent; an error does not say which."""
         found = self.decoders.side_by_side(values, memory)
         if found is None:
             return [self.serializer.decode(value) for value in self.decoders.decode_many(values)]
-        return found
+        return self.serializer.decode_many(found)
 
     def decode_together(self, values: Sequence[Buffer], memory: memoryview) -> Array:
         """The same as one array of all of them."""
-        if not values:
-            return np.empty((0, *self.spec.shape), self.spec.dtype)
-        found = self.decoders.side_by_side(values, memory)
-        if found is None:
-            return self.serializer.decode_many(self.decoders.decode_many(values), memory)
-        return found
+        found = self.decode_each(values, memory) if values else np.empty((0, *self.spec.shape), self.spec.dtype)
+        return found if isinstance(found, np.ndarray) else np.stack([*found])
 
     def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
         """The stored form of a whole chunk, which takes the place of an old one."""
@@ -261,12 +262,12 @@ class Pipeline:
 
         Without filters and old values. `maybe`: which of them may hold nothing but the fill value.
         """
-        keep, is_fill = self.spec.write_empty, self.spec.is_fill
-        wanted = [keep or not may or not is_fill(array) for array, may in zip(arrays, maybe, strict=True)]
-        values: Sequence[Pieces] = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
+        wanted = [True] * len(arrays)
+        if True in maybe and not self.spec.write_empty:
+            wanted = [not (may and self.spec.is_fill(array)) for array, may in zip(arrays, maybe, strict=True)]
+        values: Any = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
         for codec, _ in self.compressors if values else ():
-            whole: Any = [*map(joined, values)] if list in map(type, values) else values
-            values = codec.encode_many(whole)
+            values = codec.encode_many([*map(joined, values)] if list in map(type, values) else values)
         made = iter(values)
         return [next(made) if stored else None for stored in wanted]
 

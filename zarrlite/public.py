@@ -1,4 +1,7 @@
-"""The public names of zarrlite, which `zarrlite` shows as its own."""
+"""The public names of zarrlite, which `zarrlite` shows as its own; those that are not always needed load when used."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from zarrlite.api import (
     consolidate_metadata,
@@ -30,12 +33,17 @@ from zarrlite.errors import (
     ZarrliteError,
 )
 from zarrlite.extension import Extension, runtime
-from zarrlite.group import Group
 from zarrlite.metadata import ArrayMetadata, GroupMetadata
 from zarrlite.ranges import ByteRange
 from zarrlite.registry import register
-from zarrlite.stores import LocalStore, MemoryStore, Store
-from zarrlite.validation import validate
+from zarrlite.stores import LocalStore, Store
+
+if TYPE_CHECKING:
+    from zarrlite.group import Group
+    from zarrlite.stores import MemoryStore
+    from zarrlite.validation import validate
+
+_LATER = {"Group": "group", "MemoryStore": "stores.memory", "validate": "validation"}
 
 __all__ = [
     "ArgumentError",
@@ -75,3 +83,9 @@ __all__ = [
     "runtime",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"zarrlite.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'zarrlite.public' has no attribute {name!r}")

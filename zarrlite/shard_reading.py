@@ -18,7 +18,8 @@ import numpy as np
 from zarrlite import lent
 from zarrlite.errors import DataError
 from zarrlite.pipeline import BATCH
-from zarrlite.ranges import Buffer, ByteRange
+from zarrlite.ranges import ByteRange
+from zarrlite.runs import Run
 from zarrlite.selection import Selection, Shape
 from zarrlite.shards import ABSENT, Box, Entry, ShardIndex, boxes
 from zarrlite.source import ArraySource, Budget, ByteSource, Held, Slice
@@ -100,8 +101,9 @@ class ShardSource(ArraySource):
         parts = list(boxes(bound.grid, max(bound.inner.together, BATCH // max(1, bound.inner.nbytes))))
         most = parts[0][1].stop * (bound.inner.serializer.encoded_size or 0) if bound.inner.together > 1 else 0
         memory = lent.take(most)  # of one batch, for all of them
-        for (box, _), chunks in zip(parts, _windows(source, index, [numbers for _, numbers in parts]), strict=True):
-            self._decode(chunks, box, blocks[(*box, ...)], memory)
+        windows = _windows(source, index, [numbers for _, numbers in parts])
+        for (box, _), (chunks, present) in zip(parts, windows, strict=True):
+            self._decode(chunks, present, box, blocks[(*box, ...)], memory)
         lent.give(memory)
         return out
 
@@ -123,32 +125,32 @@ class ShardSource(ArraySource):
             part[...] = np.frombuffer(data, bound.inner.raw_dtype).reshape(part.shape)
         return True
 
-    def _decode(self, chunks: list[Any], box: Box, blocks: Array, memory: memoryview) -> None:
-        """Inner chunks into their places, which are a box of the grid."""
+    def _decode(self, chunks: Run, present: Array, box: Box, blocks: Array, memory: memoryview) -> None:
+        """Inner chunks into their places, which are a box of the grid; those that are not present are absent."""
         inner, fill = self.serializer.inner, self.serializer.spec.fill
         if inner.together > 1:
             with contextlib.suppress(Exception):  # which comes again below, with the chunk that it is about
-                self._decode_together(chunks, box, blocks, memory)
+                self._decode_together(chunks, present, blocks, memory)
                 return
         places: Any = itertools.product(*map(range, blocks.shape[: len(box)]))
-        for coords, chunk in zip(places, chunks, strict=True):
+        following = iter(chunks)
+        for coords, there in zip(places, present.tolist(), strict=True):
             try:
-                if chunk is None:
-                    blocks[(*coords, ...)] = fill
+                if there:
+                    inner.decode_to(blocks[(*coords, ...)], next(following))
                 else:
-                    inner.decode_to(blocks[(*coords, ...)], chunk)
+                    blocks[(*coords, ...)] = fill
             except DataError as error:
                 place = tuple(along.start + c for along, c in zip(box, coords, strict=True))
                 raise named(place, error) from error.__cause__
 
-    def _decode_together(self, chunks: list[Any], box: Box, blocks: Array, memory: memoryview) -> None:
+    def _decode_together(self, chunks: Run, present: Array, blocks: Array, memory: memoryview) -> None:
         """The same by one copy for all of them: with several threads, each copy is a wait for the others."""
-        there = [chunk for chunk in chunks if chunk is not None]
-        arrays = self.serializer.inner.decode_together(there, memory)
-        if len(there) == len(chunks):
+        arrays = self.serializer.inner.decode_together(chunks, memory)
+        if len(chunks) == len(present):
             blocks[...] = arrays.reshape(blocks.shape)
             return
-        present = np.reshape([chunk is not None for chunk in chunks], blocks.shape[: len(box)])
+        present = present.reshape(blocks.shape[: len(self.serializer.grid)])
         blocks[present] = arrays
         blocks[~present] = self.serializer.spec.fill
 
@@ -185,14 +187,15 @@ class ShardSource(ArraySource):
         return sources, sum(length for _, length in entries)
 
 
-def _windows(source: ByteSource, index: ShardIndex, parts: Sequence[slice]) -> Iterator[list[Buffer | None]]:
-    """The inner chunks of these parts of the index, which follow each other, in memory that is lent until the next.
+def _windows(source: ByteSource, index: ShardIndex, parts: Sequence[slice]) -> Iterator[tuple[Run, Array]]:
+    """For parts of the index that follow each other: the inner chunks, and which of them are present.
 
-    Where the chunks of a part lie far apart, as they do in another order, the whole shard is read at once.
+    The chunks are in memory that is lent until the next part. Where they lie far apart, as they do in another order,
+    the whole shard is read at once.
     """
-    entries = index.entries()
+    present = index.check()
     firsts = [part.start for part in parts]
-    ends = np.where(index.table[:, 1] == ABSENT, 0, index.table.sum(axis=1))
+    ends = np.where(present, index.table.sum(axis=1), 0)
     starts = np.minimum.reduceat(index.table[:, 0], firsts).tolist()
     stops = np.maximum.reduceat(ends, firsts).tolist()
     if sum(max(0, stop - start) for start, stop in zip(starts, stops, strict=True)) > 2 * index.end:
@@ -201,8 +204,10 @@ def _windows(source: ByteSource, index: ShardIndex, parts: Sequence[slice]) -> I
         data = source.borrow(ByteRange(start, stop)) if start < stop else b""
         if data is None or (start < stop and len(data) != stop - start):
             raise gone()
-        view = memoryview(data)
-        yield [None if e is None else view[e[0] - start : e[0] + e[1] - start] for e in entries[part]]
+        there = present[part]
+        offsets, lengths = index.table[part][there].T
+        begin = (offsets - np.uint64(start)).astype(np.int64) if len(offsets) else offsets.astype(np.int64)
+        yield Run(data, begin, begin + lengths.astype(np.int64)), there
 
 
 def gone() -> DataError:

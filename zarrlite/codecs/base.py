@@ -94,6 +94,14 @@ class BytesBytesCodec(Codec):
         """
         return False
 
+    def decode_side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> bool:
+        """Decode several values, which are as long as each other then, one behind the other: they fill the memory.
+
+        False: that could not be done. Override as `decode_many`.
+        """
+        size = len(memory) // len(values)
+        return all(self.decode_into(value, memory[i * size : (i + 1) * size]) for i, value in enumerate(values))
+
     fresh: bool = False  # whether nothing that `encode` returns is in the memory that it got
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
@@ -241,9 +249,10 @@ class Serializer:
         """The whole chunk; whatever goes wrong is a DataError."""
         return _decoded(self.codec, data, self.spec)
 
-    def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> Array:
-        """Several chunks, one or more, each as by `decode`, along a new first axis; perhaps in memory that is lent."""
-        return np.stack([self.decode(value) for value in values])
+    def decode_many(self, data: memoryview) -> Array:
+        """Several chunks of one encoded size, one behind the other, each as by `decode`, along a new first axis."""
+        size = self.encoded_size or 1
+        return np.stack([self.decode(data[i : i + size]) for i in range(0, len(data), size)])
 
     def view(self, source: ByteSource) -> ArraySource:
         """The chunk as a source; override where parts can be read without the whole."""

@@ -20,6 +20,7 @@ from zarrlite.config import MAX_LENGTH, Config
 from zarrlite.errors import DataError, MetadataError, TruncatedError
 from zarrlite.ranges import Buffer, ByteRange
 from zarrlite.registry import register
+from zarrlite.runs import Run
 from zarrlite.selection import Selection, Span
 from zarrlite.source import ArraySource, ByteSource
 
@@ -90,8 +91,9 @@ class RawSerializer(Serializer):
         return array.reshape(-1).view("u1").data if array.flags.c_contiguous else array.tobytes()
 
     def encode_many(self, arrays: Array) -> Sequence[Buffer]:
-        data, size = memoryview(self.encode(arrays)), self.encoded_size or 0
-        return [data[i * size : (i + 1) * size] for i in range(len(arrays))]
+        if not self.encoded_size:
+            return super().encode_many(arrays)
+        return Run.even(self.encode(arrays), self.encoded_size)
 
     def decode(self, data: Buffer) -> Array:
         if len(data) != self.encoded_size:
@@ -99,14 +101,7 @@ class RawSerializer(Serializer):
         array: Array = np.ndarray(self.spec.shape, self.dtype, data)
         return array if self.plain else self._checked(array)
 
-    def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> Array:
-        size = self.encoded_size or 0
-        if {*map(len, values)} != {size}:
-            return super().decode_many(values, memory)  # which says what is wrong
-        # copied once, for an array of each of them costs more
-        data = memory[: size * len(values)]
-        for i, value in enumerate(values):
-            data[i * size : (i + 1) * size] = value
+    def decode_many(self, data: memoryview) -> Array:
         return self._checked(np.frombuffer(data, self.dtype).reshape(-1, *self.spec.shape))
 
     def view(self, source: ByteSource) -> ArraySource:

@@ -17,6 +17,7 @@ from zarrlite.codecs.base import BytesBytesCodec
 from zarrlite.errors import ChecksumError, TruncatedError
 from zarrlite.ranges import Buffer, Made, Pieces, in_pieces
 from zarrlite.registry import register
+from zarrlite.runs import Run, lengths
 
 _WITH_ITSELF = 0x48674BC7  # the checksum of anything that is followed by its own
 SMALL = 2**13  # bytes of a value below which a copy costs less than another piece
@@ -44,8 +45,9 @@ class Crc32c(BytesBytesCodec):
         return [*pieces, value.to_bytes(4, "little")]
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
-        if max(map(len, values), default=0) < SMALL:
-            return super().encode_many(values)
+        if max(lengths(values), default=0) < SMALL:
+            value, array = google_crc32c.value, np.frombuffer
+            return [b"".join((data, value(array(data, _BYTE)).to_bytes(4, "little"))) for data in values]
         return [[value, checksum(value).to_bytes(4, "little")] for value in values]
 
     def decode(self, data: Buffer, limit: int) -> memoryview:
@@ -58,9 +60,14 @@ class Crc32c(BytesBytesCodec):
         return body
 
     def decode_many(self, values: Sequence[Buffer], limit: int) -> Sequence[Buffer]:
-        if min(map(len, values)) < 4 or {*map(checksum, values)} != {_WITH_ITSELF}:
+        if isinstance(values, Run):
+            data, value = values.bytes, google_crc32c.value
+            found = {value(data[start:stop]) for start, stop in values.bounds()}
+        else:
+            found = {*map(checksum, values)}
+        if found != {_WITH_ITSELF} or min(lengths(values)) < 4:
             return super().decode_many(values, limit)  # which says what is wrong
-        return [memoryview(value)[:-4] for value in values]
+        return values.without_tails(4) if isinstance(values, Run) else [memoryview(value)[:-4] for value in values]
 
     def is_sound(self, data: Buffer) -> bool:
         found: int = google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, _BYTE))

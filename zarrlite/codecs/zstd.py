@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import struct
 from _thread import _local as local
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
+import numpy as np
 import zstandard
 
 from zarrlite import lent
@@ -22,13 +23,17 @@ from zarrlite.config import Config, Json
 from zarrlite.errors import TruncatedError
 from zarrlite.ranges import Buffer, ByteRange, Pieces
 from zarrlite.registry import register
+from zarrlite.runs import Run, lengths
 from zarrlite.source import ByteSource, decoding_failed
 
 _local = local()
 # A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
 _STEP = 256
 _GROWTH = 2**15
-_SMALL = 2**17  # decoded bytes up to which many values are decoded in one call: it makes new memory for them
+_SMALL = 2**15  # decoded bytes up to which one call for many values is best: threads meet less often
+_TOGETHER = (
+    2**17
+)  # decoded bytes of such a call, which makes new memory: more of it would come from the system each time
 _RLE = 1  # the type of a block that is one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -63,10 +68,11 @@ class Zstd(BytesBytesCodec):
         return self._compressor().compress(data)
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
-        if not all(0 < len(value) <= _SMALL for value in values):
-            return super().encode_many(values)
-        made = self._compressor().multi_compress_to_buffer(list(values), threads=1)
-        return [memoryview(value) for value in cast("Any", made)]
+        sizes = [*lengths(values)]
+        if not sizes or min(sizes) == 0 or max(sizes) > _SMALL:
+            return [*map(self._compressor().compress, values)]
+        made: Any = self._compressor().multi_compress_to_buffer(_segments(values), threads=1)
+        return [memoryview(value) for value in made]
 
     def decode(self, data: Buffer, limit: int) -> bytes:
         decompressor = _decompressor()
@@ -92,14 +98,26 @@ class Zstd(BytesBytesCodec):
     def unroll(self, data: Buffer, size: int) -> ByteSource | None:
         return _Unrolled(data, size) if zstandard.frame_content_size(data) == size else None
 
-    def decode_many(self, values: Sequence[Buffer], limit: int) -> Sequence[Buffer]:
-        sizes = [zstandard.frame_content_size(value) for value in values]
-        if min(sizes) <= 0 or max(sizes) > limit or limit > _SMALL or not all(map(_is_one_frame, values)):
-            return super().decode_many(values, limit)
-        made = _decompressor().multi_decompress_to_buffer(
-            list(values), struct.pack(f"={len(sizes)}Q", *sizes), threads=1
-        )
-        return [memoryview(value) for value in cast("Any", made)]
+    def decode_side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> bool:
+        size = len(memory) // len(values)
+        if not 0 < size <= _SMALL:
+            return super().decode_side_by_side(values, memory)
+        count, decode = max(1, _TOGETHER // size), _decompressor().multi_decompress_to_buffer
+        sizes = struct.pack("=Q", size) * count
+        position = 0
+        try:
+            for value in map(values.__getitem__, _unusual(values, size)):
+                if zstandard.frame_content_size(value) != size or not _is_one_frame(value):
+                    return False
+            for i in range(0, len(values), count):
+                some = values[i : i + count]
+                made: Any = decode(_segments(some), sizes[: 8 * len(some)], threads=1)
+                for value in made:
+                    memory[position : position + size] = value
+                    position += size
+        except zstandard.ZstdError:
+            return False
+        return True
 
 
 class _Unrolled(ByteSource):
@@ -160,10 +178,44 @@ def _first_block(descriptor: int) -> int:
 _FIRST_BLOCK = [_first_block(descriptor) for descriptor in range(256)]
 
 
+def _segments(values: Sequence[Buffer]) -> Any:
+    """Several values as zstandard takes them."""
+    if not isinstance(values, Run):
+        return list(values)
+    table = np.stack((values.starts, values.stops - values.starts), 1)
+    return zstandard.BufferWithSegments(values.memory, table.astype(np.uint64, copy=False).tobytes())
+
+
+def _unusual(values: Sequence[Buffer], size: int) -> Iterable[int]:
+    """Which of some values must be looked at one by one.
+
+    The others have the header that a frame of so many bytes most often has, and a single block, with which they end.
+    """
+    if not isinstance(values, Run):
+        return range(len(values))
+    header = _usual_header(size)
+    ends = values.starts + len(header) + 3
+    if (ends > values.stops).any():
+        return range(len(values))
+    heads = values.bytes[values.starts[:, None] + np.arange(len(header) + 3)]
+    first, second, third = heads[:, -3:].astype(np.int64).T
+    usual = (heads[:, :-3] == header).all(axis=1) & (first & 7 != _RLE << 1 | 1) & (first & 1 == 1)
+    usual &= ends + (first >> 3 | second << 5 | third << 13) == values.stops
+    found: list[int] = np.flatnonzero(~usual).tolist()
+    return found
+
+
+def _usual_header(size: int) -> np.ndarray[Any, Any]:
+    """The header of a frame of known size, a single segment without a checksum (RFC 8878, 3.1.1.1)."""
+    if size < 256:
+        return np.frombuffer(struct.pack("<IBB", zstandard.MAGIC_NUMBER, 0x20, size), "u1")
+    return np.frombuffer(struct.pack("<IBH", zstandard.MAGIC_NUMBER, 0x60, size - 256), "u1")
+
+
 def _is_one_frame(data: Buffer) -> bool:
     """Whether a value is a single frame from its first byte to its last (RFC 8878, 3.1.1).
 
-    `multi_decompress_to_buffer` stops at the end of a frame, whatever follows.
+    Decompressors stop at the end of a frame, whatever follows.
     """
     end = len(data)
     if end < 9:

@@ -18,7 +18,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import cast
 
+from zarrlite.errors import StoreError
 from zarrlite.stores import inodes
+from zarrlite.stores.failures import failure
 from zarrlite.stores.files import DIRECTORY, MISSING, NO_FILE, READ, make_directories, size
 from zarrlite.stores.locks import Held, KeyLocks
 
@@ -158,6 +160,22 @@ class hold:
                 self._held.resource.release()
         finally:
             _paths.release(self._held)
+
+
+class KeyLock(hold):
+    """The right to write a key of a store."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: str, path: str, root: str, fsync: bool) -> None:
+        super().__init__(path, root, fsync=fsync)
+        self._key = key
+
+    def __enter__(self) -> PathLock:
+        try:
+            return super().__enter__()
+        except OSError as error:
+            raise error if isinstance(error, StoreError) else failure(error, "locked", self._key) from error
 
 
 def is_new(path: str) -> bool:

@@ -18,13 +18,13 @@ import stat
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
+from zarrlite import stores  # whose modules for writing load when they are first used
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, joined
 from zarrlite.source import ByteSource, Stored
-from zarrlite.stores import atomic, files, unnamed
+from zarrlite.stores import files
 from zarrlite.stores.base import Change, Fetched, Listing, Patch, Store, Update, check_prefix, flat
 from zarrlite.stores.failures import failure, failures
-from zarrlite.stores.filelock import PathLock, hold, prune, remove_directory
 from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_temporary
 
@@ -192,20 +192,20 @@ class LocalStore(Store):
     # Writing
 
     def set(self, key: str, value: Buffer) -> None:
-        atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
+        stores.atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
 
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         """Store several values, in order; a disk that is too small for all of them changes none."""
         values: Iterable[tuple[str, Buffer]] = ((self._named(key), value) for key, value in items)
         if isinstance(items, list):
             values = list(values)
-            values = values[unnamed.put(values, self._root, fsync=self.fsync) :]
-        atomic.put(values, self._root, fsync=self.fsync)
+            values = values[stores.unnamed.put(values, self._root, fsync=self.fsync) :]
+        stores.atomic.put(values, self._root, fsync=self.fsync)
 
     def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
         if not items or type(self).set_many is not LocalStore.set_many:  # a subclass may write otherwise
             return False
-        return atomic.put_new([(self._named(key), value) for key, value in items], self._root, fsync=self.fsync)
+        return stores.atomic.put_new([(self._named(key), value) for key, value in items], self._root, fsync=self.fsync)
 
     def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change several values; new ones that follow each other are stored together."""
@@ -222,7 +222,7 @@ class LocalStore(Store):
         for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
             pieces = [(start, flat(value)) for _, start, value in group]
             path = self._root.path(self._named(key))
-            with _Lock(key, path, self.root, self.fsync), failures("written", key):
+            with stores.filelock.KeyLock(key, path, self.root, self.fsync), failures("written", key):
                 fd = files.open_single(path) if min(start for start, _ in pieces) >= 0 else None
                 if fd is None:  # missing, or a link: what else has that value keeps it, as with `set`
                     super().set_partial_values((key, start, value) for start, value in pieces)
@@ -237,7 +237,7 @@ class LocalStore(Store):
             return super().patch(key, fn)  # a subclass may read and write otherwise
         with failures("written", key):
             path = self._root.path(self._named(key))
-        with _Lock(key, path, self.root, self.fsync), failures("written", key):
+        with stores.filelock.KeyLock(key, path, self.root, self.fsync), failures("written", key):
             fd = files.open_single(path)
             if fd is None:  # also of a link, which may lead out of the store
                 return super().patch(key, fn)
@@ -256,7 +256,7 @@ class LocalStore(Store):
         with failures("erased", key):
             if os.path.lexists(path) and not os.path.isdir(path):
                 self._unlink(path)
-                if prune(os.path.dirname(path), self.root):
+                if stores.filelock.prune(os.path.dirname(path), self.root):
                     self._root.forget()
 
     def erase_prefix(self, prefix: str) -> None:
@@ -269,11 +269,13 @@ class LocalStore(Store):
                 os.unlink(top)
             else:
                 self._erase_tree(top)
-            prune(os.path.dirname(top), self.root)
+            stores.filelock.prune(os.path.dirname(top), self.root)
             self._root.forget()
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
-        return contextlib.nullcontext() if self.read_only else _Lock(key, self._writable(key), self.root, self.fsync)
+        if self.read_only:
+            return contextlib.nullcontext()
+        return stores.filelock.KeyLock(key, self._writable(key), self.root, self.fsync)
 
     def update(self, key: str, fn: Update) -> None:
         with self.lock(self._named(key)):
@@ -281,7 +283,7 @@ class LocalStore(Store):
             if new is None:
                 self.erase(key)
             elif type(self).set is LocalStore.set:
-                atomic.put(((key, new),), self._root, fsync=self.fsync)
+                stores.atomic.put(((key, new),), self._root, fsync=self.fsync)
             else:  # a subclass may write otherwise
                 self.set(key, joined(new))
 
@@ -305,7 +307,7 @@ class LocalStore(Store):
         return path
 
     def _unlink(self, path: str) -> None:
-        with hold(path, self.root) as lock:
+        with stores.filelock.hold(path, self.root) as lock:
             lock.remove()
 
     def _erase_tree(self, top: str) -> None:
@@ -321,23 +323,7 @@ class LocalStore(Store):
                     self._unlink(entry.path)
         for directory in reversed(directories):
             if directory != self.root:
-                remove_directory(directory)
-
-
-class _Lock(hold):
-    """The right to write a key."""
-
-    __slots__ = ("_key",)
-
-    def __init__(self, key: str, path: str, root: str, fsync: bool) -> None:
-        super().__init__(path, root, fsync=fsync)
-        self._key = key
-
-    def __enter__(self) -> PathLock:
-        try:
-            return super().__enter__()
-        except OSError as error:
-            raise error if isinstance(error, StoreError) else failure(error, "locked", self._key) from error
+                stores.filelock.remove_directory(directory)
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:

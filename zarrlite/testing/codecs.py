@@ -148,6 +148,9 @@ class BytesBytesLaws(CodecLaws):
                     memory = memoryview(bytearray(size))
                     if self.codec.decode_into(stored, memory):
                         assert bytes(self.codec.decode(stored, size)) == memory
+                    several = memoryview(bytearray(3 * max(0, size)))
+                    if size > 0 and self.codec.decode_side_by_side([encoded, stored, encoded], several):
+                        assert bytes(self.codec.decode(stored, size)) * 3 == several
 
     def test_what_is_fresh_does_not_change_with_what_it_was_made_of(self) -> None:
         for value in self.values if self.codec.fresh else ():
