@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import shard_pieces
-from zarrlite.codecs import Bytes, ShardingIndexed
+from zarrlite import lent, shard_writing
+from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed
 from zarrlite.creation import array_metadata
 from zarrlite.errors import DataError, KeyRefusedError, MissingChunkError, TruncatedError
+from zarrlite.packed import Packed
 from zarrlite.ranges import ALL, ByteRange, Made, in_pieces, joined, size_of, within
 from zarrlite.source import ByteSource, Held, Slice, Window
 from zarrlite.storage_transformers import ConcatParts, Part
@@ -375,9 +376,40 @@ def test_a_shard_is_the_same_in_pieces_and_whole(tmp_path: Path, location: str, 
 
 
 def test_a_large_shard_is_packed_some_chunks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_pieces, "PACKED", 100)
+    taken: list[int] = []
+    take = lent.take
+    monkeypatch.setattr(shard_writing, "STEP", 100)
+    monkeypatch.setattr(lent, "take", lambda size: taken.append(size) or take(size))
     data = np.arange(1, 24 * 35 * 4 + 1, dtype="<u2").reshape(4, 24, 35)
     codecs = [ShardingIndexed((2, 4, 5), (Bytes(),))]
     array = zarrlite.create_array(tmp_path / "a", data=data, chunks=(4, 24, 35), codecs=codecs)
+    assert max(taken) <= 100 + lent.ALIGNMENT
     assert np.array_equal(array[...], data)
-    assert max(len(bit) for bit in shard_pieces.Packed(np.ones((3, 3, 5, 5), "u1"))) <= 100
+
+
+@pytest.mark.parametrize("position", [0, 1, 46, 64, 110])
+def test_what_is_packed_is_aligned_as_it_will_be_in_the_file(position: int) -> None:
+    image = np.arange(90 * 50, dtype="<f8").reshape(90, 50)
+    packed = Packed([image[:40, 3:20], image[40:, 3:20]])
+    expected = image[:, 3:20].tobytes()
+    assert (len(packed), bytes(packed.whole()), b"".join(map(bytes, packed))) == (len(expected), expected, expected)
+    found = b""
+    for bit in packed.written_at(position):
+        assert (np.frombuffer(bit, "u1").ctypes.data - position - len(found)) % lent.ALIGNMENT == 0
+        found += bytes(bit)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "codecs", [[Bytes()], [Bytes("big")], [Bytes(), Crc32c()], [Bytes(), Pad("start", 3), Crc32c()]]
+)
+@pytest.mark.parametrize("place", ["local", "memory"])
+def test_a_large_chunk_is_packed_as_it_is_written(codecs: list[Any], place: str, tmp_path: Path) -> None:
+    store = LocalStore(tmp_path) if place == "local" else MemoryStore()
+    data = np.random.default_rng(1).integers(0, 2**30, (3, 700, 500)).astype("<u4")
+    array = zarrlite.create_array(store, data=data, chunks=(2, 400, 250), codecs=codecs)
+    np.testing.assert_array_equal(array[...], data)
+    stored = bytes(array.store.get("c/0/0/1") or b"")
+    order = ">u4" if codecs == [Bytes("big")] else "<u4"
+    start = 3 if len(codecs) == 3 else 0
+    assert stored[start : start + 800_000] == data[:2, :400, 250:].astype(order).tobytes()

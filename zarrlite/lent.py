@@ -11,6 +11,7 @@ from _thread import _local as local  # as `threading` has it, which takes a mill
 from typing import Final
 
 MOST: Final = 2**23  # bytes of a piece that a thread keeps
+ALIGNMENT: Final = 64  # of memory that a thread keeps, in bytes
 KEPT: Final = 2  # pieces that it keeps
 _local = local()
 
@@ -23,7 +24,7 @@ def take(size: int) -> memoryview:
             del kept[i]
             break
     else:
-        memory = memoryview(bytearray(size))
+        memory = _aligned(size)
     _local.kept = kept
     return memory
 
@@ -33,6 +34,15 @@ def give(memory: memoryview) -> None:
     if len(memory) <= MOST:
         # the smallest that is large enough is taken first
         _local.kept = sorted([*_all_kept(), memory], key=len)[-KEPT:]
+
+
+def _aligned(size: int) -> memoryview:
+    """New memory, to whose start a kernel copies up to twice as fast as to where large blocks begin by themselves."""
+    from ctypes import addressof, c_char
+
+    memory = memoryview(bytearray(size + ALIGNMENT))
+    start = -addressof(c_char.from_buffer(memory)) % ALIGNMENT
+    return memory[start : start + size]
 
 
 def _all_kept() -> list[memoryview]:

@@ -24,6 +24,10 @@ class Made(ABC):
     def __iter__(self) -> Iterator[Buffer | list[Buffer]]:
         """The bits, in order, each perhaps in pieces again."""
 
+    def written_at(self, position: int) -> Iterator[Buffer | list[Buffer]]:
+        """The same for a file, from that position of it on; override where that is of any use."""
+        return iter(self)
+
     def whole(self) -> Buffer:
         """All of it."""
         made = bytearray()

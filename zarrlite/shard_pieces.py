@@ -7,44 +7,16 @@ Rules
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zarrlite import lent
 from zarrlite.ranges import Buffer, Made, joined, size_of
-from zarrlite.shards import ABSENT, boxes
+from zarrlite.shards import ABSENT
 
 if TYPE_CHECKING:
     from zarrlite.shard_writing import ShardWriter
-
-PACKED: Final = 2**21  # bytes of chunks that are packed at once
-
-
-class Packed(Made):
-    """Chunks that are stored as they are, one after the other, packed some at a time in memory that is used again."""
-
-    def __init__(self, blocks: np.ndarray[Any, Any]) -> None:
-        self.blocks = blocks  # indexed by chunk first
-
-    def __len__(self) -> int:
-        return self.blocks.nbytes
-
-    def __iter__(self) -> Iterator[Buffer]:
-        ndim = self.blocks.ndim // 2
-        grid, size = self.blocks.shape[:ndim], math.prod(self.blocks.shape[ndim:])
-        most = max(1, PACKED // (size * self.blocks.itemsize))
-        length = min(most, math.prod(grid)) * size
-        memory = lent.take(length * self.blocks.itemsize)
-        packed: np.ndarray[Any, Any] = np.ndarray(length, self.blocks.dtype, memory)
-        for box, numbers in boxes(grid, most):
-            part = packed[: size * (numbers.stop - numbers.start)]
-            source = self.blocks[(*box, ...)]
-            part.reshape(source.shape)[...] = source
-            yield part.view(np.uint8).data
-        lent.give(memory)
 
 
 class Encoded(Made):

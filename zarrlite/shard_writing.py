@@ -26,9 +26,9 @@ import numpy as np
 from zarrlite.cached import cached_property
 from zarrlite.codecs.base import Piece
 from zarrlite.errors import ArgumentError, DataError
+from zarrlite.packed import STEP, Packed
 from zarrlite.ranges import Buffer, Pieces, joined
-from zarrlite.shard_pieces import Packed
-from zarrlite.shards import ABSENT, ShardFormat, ShardIndex
+from zarrlite.shards import ABSENT, ShardFormat, ShardIndex, boxes
 from zarrlite.source import ByteSource
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
@@ -145,7 +145,8 @@ class ShardWriter:
         table[:, 0] = start + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
         table[:, 1] = length
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
-        return [index, Packed(blocks)] if form.at_start else [header, Packed(blocks), index]
+        packed = Packed([blocks[(*box, ...)] for box, _ in boxes(form.grid, STEP // length)])
+        return [index, packed] if form.at_start else [header, packed, index]
 
     def _header(self, old: Buffer | None) -> Buffer:
         """What is at the start of the old shard, unless that is a chunk; zeros if there is nothing."""

@@ -179,8 +179,8 @@ class Window(ByteSource):
         return self.source.read([self._shift(r) for r in ranges])
 
     def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        size = (self._size or self.known_size()) if self.partial else None
-        if size is None or byte_range == ALL:
+        size = self.known_size() if self.partial else None
+        if size is None:
             return super().read_one(byte_range)
         low, high = byte_range.resolve(size)
         return self.source.read_at(self.head + low, self.head + high)
@@ -207,9 +207,8 @@ class Window(ByteSource):
         return None if size is None else self._end(size) - self.head
 
     def known_size(self) -> int | None:
-        if self._size is None:
-            size = self.source.known_size()
-            self._size = None if size is None else self._end(size) - self.head
+        if self._size is None and (size := self.source.known_size()) is not None:
+            self._size = self._end(size) - self.head
         return self._size
 
     @property

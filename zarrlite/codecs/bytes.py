@@ -18,7 +18,8 @@ import numpy as np
 from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer, row_major_strides
 from zarrlite.config import MAX_LENGTH, Config
 from zarrlite.errors import DataError, MetadataError, TruncatedError
-from zarrlite.ranges import Buffer, ByteRange
+from zarrlite.packed import STEP, Packed
+from zarrlite.ranges import Buffer, ByteRange, Pieces
 from zarrlite.registry import register
 from zarrlite.runs import Run
 from zarrlite.selection import Selection, Span
@@ -27,6 +28,7 @@ from zarrlite.source import ArraySource, ByteSource
 Array = np.ndarray[Any, Any]
 NEAR = 2**15  # bytes that cost less to read along than a request of their own
 MOST_RANGES = 1024
+LARGE = 2**18  # bytes of a chunk from which on it is packed as it is written
 
 
 @register
@@ -89,6 +91,12 @@ class RawSerializer(Serializer):
         if array.dtype != self.dtype:
             array = array.astype(self.dtype)
         return array.reshape(-1).view("u1").data if array.flags.c_contiguous else array.tobytes()
+
+    def encode_pieces(self, array: Array, old: Buffer | None = None) -> Pieces:
+        if array.nbytes < LARGE or array.dtype != self.dtype or array.flags.c_contiguous:
+            return self.encode(array)
+        rows = max(1, STEP // array[:1].nbytes)
+        return [Packed([array[i : i + rows] for i in range(0, len(array), rows)])]
 
     def encode_many(self, arrays: Array) -> Sequence[Buffer]:
         if not self.encoded_size:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -36,12 +37,11 @@ class Crc32c(BytesBytesCodec):
         return b"".join((data, checksum(data).to_bytes(4, "little")))
 
     def encode_pieces(self, data: Pieces, old: Buffer | None) -> Pieces:
-        pieces = in_pieces(data)
-        if any(isinstance(piece, Made) for piece in pieces):
-            return super().encode_pieces(data, old)  # made once for the checksum and once more to be stored, else
+        # what is made is kept, or it would be made once for the checksum and once more to be stored
+        pieces: list[Any] = [piece.whole() if isinstance(piece, Made) else piece for piece in in_pieces(data)]
         value = 0
         for piece in pieces:
-            value = google_crc32c.extend(value, piece if type(piece) is bytes else np.frombuffer(piece, _BYTE))  # type: ignore[arg-type]
+            value = google_crc32c.extend(value, piece if type(piece) is bytes else np.frombuffer(piece, _BYTE))
         return [*pieces, value.to_bytes(4, "little")]
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:

@@ -102,12 +102,13 @@ def write_to(fd: int, value: Pieces, *, fsync: bool) -> None:
         _write(fd, value if type(value) is bytes else flat(value))
     else:
         ready: list[memoryview] = []
+        position = 0
         for piece in value:
             if isinstance(piece, Made):
-                _gather(fd, ready)
+                position += _gather(fd, ready)
                 ready = []
-                for bit in piece:
-                    _gather(fd, [flat(each) for each in bit] if isinstance(bit, list) else [flat(bit)])
+                for bit in piece.written_at(position):
+                    position += _gather(fd, [flat(each) for each in bit] if isinstance(bit, list) else [flat(bit)])
             else:
                 ready.append(flat(piece))
         _gather(fd, ready)
@@ -120,15 +121,18 @@ def _write(fd: int, view: bytes | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _gather(fd: int, views: list[memoryview]) -> None:
-    """Write several pieces, many of them by one call."""
+def _gather(fd: int, views: list[memoryview]) -> int:
+    """Write several pieces, many of them by one call; how many bytes that is."""
+    total = 0
     for first in range(0, len(views), _MOST_GATHERED):
         some = views[first : first + _MOST_GATHERED]
-        done = os.writev(fd, some) if _MOST_GATHERED > 1 else 0
-        if done < sum(map(len, some)):
+        done, size = (os.writev(fd, some) if _MOST_GATHERED > 1 else 0), sum(map(len, some))
+        if done < size:
             for view in some:
                 _write(fd, view[done:])
                 done = max(0, done - len(view))
+        total += size
+    return total
 
 
 def give_name(fd: int, path: str) -> bool:
