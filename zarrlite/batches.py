@@ -65,9 +65,8 @@ class BatchedChunks(Chunks):
         """Several small chunks: all are fetched, all are decoded, all are copied, so that threads seldom meet."""
         room, decoded = _rooms(pipeline)
         memory = lent.take(len(jobs) * (room + decoded))
-        place = memory[len(jobs) * room :] if decoded else memory  # of what is decoded
         keys = [self._encode_key(coords) for coords, _, _ in jobs]
-        values = self.store.fetch(keys, memory, room)
+        values = self.store.fetch(keys, memory[len(jobs) * decoded :], room)  # behind what will be decoded
         if None in values:
             if not pipeline.decoders.whole:  # a part of a chunk may be had at less cost
                 for job in [job for job, value in zip(jobs, values, strict=True) if value is None]:
@@ -79,7 +78,7 @@ class BatchedChunks(Chunks):
         try:
             if None in values and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
-            arrays = pipeline.decode_each([value for value in values if value is not None], place)
+            arrays = pipeline.decode_each([value for value in values if value is not None], memory)
         except Exception:
             for job in jobs:  # one of which says what is wrong, and with which chunk
                 self._read_chunk(*job, out)
@@ -90,8 +89,8 @@ class BatchedChunks(Chunks):
     def _read_in_turn(self, batches: Iterator[list[Job]], pipeline: Pipeline, out: NDArray) -> None:
         """Chunks one after the other, all in the same memory, so that it stays near."""
         room, decoded = _rooms(pipeline)
-        memory = lent.take(room + decoded)
-        fetched, place = memory[:room], memory[room : room + decoded]
+        memory = lent.take(decoded + room)
+        place, fetched = memory[:decoded], memory[decoded:]
         encode_key, fetch, decode_into = self._encode_key, self.store.fetch, pipeline.decoders.decode_into
         array: NDArray = np.ndarray(pipeline.spec.shape, pipeline.serializer.raw_dtype, place)
         for job in itertools.chain.from_iterable(batches):
