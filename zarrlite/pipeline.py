@@ -267,9 +267,10 @@ class Pipeline:
             wanted = [not (may and self.spec.is_fill(array)) for array, may in zip(arrays, maybe, strict=True)]
         values: Any = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
         for codec, _ in self.compressors if values else ():
-            values = codec.encode_many([*map(joined, values)] if list in map(type, values) else values)
+            in_pieces = type(values) is list and list in map(type, values)
+            values = codec.encode_many([*map(joined, values)] if in_pieces else values)
         made = iter(values)
-        return [next(made) if stored else None for stored in wanted]
+        return [*made] if all(wanted) else [next(made) if stored else None for stored in wanted]
 
     def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
         """The stored form of a chunk of which a part is overwritten; None: nothing but the fill value is left."""

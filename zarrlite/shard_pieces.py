@@ -36,8 +36,12 @@ class Encoded(Made):
         return iter(self._make() if self._kept is None else self._kept)
 
     def _make(self) -> Iterator[list[Buffer]]:
-        lengths = []
+        lengths: list[int] = []
         for run in self._runs():
+            if {*map(type, run)} == {bytes}:  # all are there, each in one piece
+                lengths += map(len, run)
+                yield run
+                continue
             lengths += [ABSENT if chunk is None else size_of(chunk) for chunk in run]
             stored: Any = (chunk for chunk in run if chunk is not None)
             yield [piece for chunk in stored for piece in (chunk if type(chunk) is list else (chunk,))]

@@ -31,9 +31,6 @@ _local = local()
 _STEP = 256
 _GROWTH = 2**15
 _SMALL = 2**15  # decoded bytes up to which one call for many values is best: threads meet less often
-_TOGETHER = (
-    2**17
-)  # decoded bytes of such a call, which makes new memory: more of it would come from the system each time
 _RLE = 1  # the type of a block that is one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -102,21 +99,16 @@ class Zstd(BytesBytesCodec):
         size = len(memory) // len(values)
         if not 0 < size <= _SMALL:
             return super().decode_side_by_side(values, memory)
-        count, decode = max(1, _TOGETHER // size), _decompressor().multi_decompress_to_buffer
-        sizes = struct.pack("=Q", size) * count
-        position = 0
+        sizes = struct.pack("=Q", size) * len(values)
         try:
             for value in map(values.__getitem__, _unusual(values, size)):
                 if zstandard.frame_content_size(value) != size or not _is_one_frame(value):
                     return False
-            for i in range(0, len(values), count):
-                some = values[i : i + count]
-                made: Any = decode(_segments(some), sizes[: 8 * len(some)], threads=1)
-                for value in made:
-                    memory[position : position + size] = value
-                    position += size
+            made: Any = _decompressor().multi_decompress_to_buffer(_segments(values), sizes, threads=1)
         except zstandard.ZstdError:
             return False
+        for i, value in enumerate(made):
+            memory[i * size : (i + 1) * size] = value
         return True
 
 

@@ -99,18 +99,18 @@ def write(path: str, value: Pieces, *, fsync: bool) -> None:
 def write_to(fd: int, value: Pieces, *, fsync: bool) -> None:
     """Write a value to an empty file."""
     if not isinstance(value, list):
-        _write(fd, value if type(value) is bytes else flat(value))
+        _write(fd, _flat(value))
     else:
-        ready: list[memoryview] = []
+        ready: list[bytes | memoryview] = []
         position = 0
         for piece in value:
             if isinstance(piece, Made):
                 position += _gather(fd, ready)
                 ready = []
                 for bit in piece.written_at(position):
-                    position += _gather(fd, [flat(each) for each in bit] if isinstance(bit, list) else [flat(bit)])
+                    position += _gather(fd, [*map(_flat, bit)] if isinstance(bit, list) else [_flat(bit)])
             else:
-                ready.append(flat(piece))
+                ready.append(_flat(piece))
         _gather(fd, ready)
     if fsync:
         os.fsync(fd)
@@ -121,7 +121,11 @@ def _write(fd: int, view: bytes | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _gather(fd: int, views: list[memoryview]) -> int:
+def _flat(piece: Buffer) -> bytes | memoryview:
+    return piece if type(piece) is bytes else flat(piece)
+
+
+def _gather(fd: int, views: list[bytes | memoryview]) -> int:
     """Write several pieces, many of them by one call; how many bytes that is."""
     total = 0
     for first in range(0, len(views), _MOST_GATHERED):
