@@ -13,6 +13,7 @@ import pytest
 import zarrlite
 from zarrlite import lent, shard_writing
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed
+from zarrlite.codecs import bytes as bytes_codec
 from zarrlite.creation import array_metadata
 from zarrlite.errors import DataError, KeyRefusedError, MissingChunkError, TruncatedError
 from zarrlite.packed import Packed
@@ -390,7 +391,7 @@ def test_a_large_shard_is_packed_some_chunks_at_a_time(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("position", [0, 1, 46, 64, 110])
 def test_what_is_packed_is_aligned_as_it_will_be_in_the_file(position: int) -> None:
     image = np.arange(90 * 50, dtype="<f8").reshape(90, 50)
-    packed = Packed([image[:40, 3:20], image[40:, 3:20]])
+    packed = Packed(image[:, 3:20], [image[:40, 3:20], image[40:, 3:20]])
     expected = image[:, 3:20].tobytes()
     assert (len(packed), bytes(packed.whole()), b"".join(map(bytes, packed))) == (len(expected), expected, expected)
     found = b""
@@ -404,7 +405,10 @@ def test_what_is_packed_is_aligned_as_it_will_be_in_the_file(position: int) -> N
     "codecs", [[Bytes()], [Bytes("big")], [Bytes(), Crc32c()], [Bytes(), Pad("start", 3), Crc32c()]]
 )
 @pytest.mark.parametrize("place", ["local", "memory"])
-def test_a_large_chunk_is_packed_as_it_is_written(codecs: list[Any], place: str, tmp_path: Path) -> None:
+def test_a_large_chunk_is_packed_as_it_is_written(
+    codecs: list[Any], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bytes_codec, "STEP", 2**19)
     store = LocalStore(tmp_path) if place == "local" else MemoryStore()
     data = np.random.default_rng(1).integers(0, 2**30, (3, 700, 500)).astype("<u4")
     array = zarrlite.create_array(store, data=data, chunks=(2, 400, 250), codecs=codecs)
@@ -413,3 +417,31 @@ def test_a_large_chunk_is_packed_as_it_is_written(codecs: list[Any], place: str,
     order = ">u4" if codecs == [Bytes("big")] else "<u4"
     start = 3 if len(codecs) == 3 else 0
     assert stored[start : start + 800_000] == data[:2, :400, 250:].astype(order).tobytes()
+
+
+def test_a_large_chunk_in_parts_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    whole = Packed.whole
+    monkeypatch.setattr(Packed, "whole", lambda self: made.append(len(self)) or whole(self))
+    data = np.random.default_rng(2).integers(0, 200, (1000, 1000)).astype("u1")
+    parts = ConcatParts([*(Part(f".{i}", 1000 * i) for i in range(1, 9)), Part("")])
+    array = zarrlite.create_array(
+        tmp_path, data=data, chunks=(1000, 500), codecs=[Bytes()], storage_transformers=[parts]
+    )
+    assert made == [500_000, 500_000]
+    np.testing.assert_array_equal(array[...], data)
+
+
+class Recording(LocalStore):
+    """Knows nothing of values in pieces."""
+
+    def set_many(self, items: Any) -> None:
+        items = [(key, bytes(value)) for key, value in items]
+        super().set_many(items)
+
+
+def test_who_stores_several_values_otherwise_gets_them_whole(tmp_path: Path) -> None:
+    data = np.random.default_rng(2).integers(0, 200, (1000, 1000)).astype("u1")
+    for codecs in ([Bytes()], [Bytes(), Crc32c()], [ShardingIndexed((100, 100), (Bytes(),))]):
+        array = zarrlite.create_array(Recording(tmp_path), data=data, chunks=(1000, 500), codecs=codecs, overwrite=True)
+        np.testing.assert_array_equal(array[...], data)

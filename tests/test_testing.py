@@ -69,6 +69,10 @@ class TestZstd(BytesBytesLaws):
     codec = Zstd(-3, checksum=True)
 
 
+class TestZstdWithoutItsChecksum(BytesBytesLaws):
+    codec = Zstd(3)
+
+
 class TestCrc32c(BytesBytesLaws):
     codec = Crc32c()
 

@@ -24,7 +24,6 @@ else:
                 if error.name != f"zarrlite.{name}":
                     raise
             public = _without_collections(lambda: importlib.import_module("zarrlite.public"))
-            globals().update({each: vars(public)[each] for each in public.__all__ if each in vars(public)})
             if name in public.__all__ or name == "__all__":
                 return globals().setdefault(name, getattr(public, name))
         raise AttributeError(f"module 'zarrlite' has no attribute {name!r}")

@@ -23,7 +23,6 @@ from zarrlite.stores.open import check_directory
 if TYPE_CHECKING:
     import zarrlite.creation
     import zarrlite.group
-    from zarrlite.group import Group
 
 Mode = Literal["r", "r+", "a", "w", "w-"]
 _MODES = ("r", "r+", "a", "w", "w-")
@@ -40,7 +39,7 @@ def open(  # noqa: A001
     write_empty_chunks: bool = False,
     use_consolidated: bool | None = None,
     **create: Any,
-) -> Array | Group:
+) -> Array | zarrlite.group.Group:
     """Open an array or a group, or create one: an array if `shape` or `data` is given, else a group.
 
     `strict=False` repairs what documents often forget, with a warning. `options` are runtime options of extensions, by
@@ -90,7 +89,7 @@ def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, 
     return node
 
 
-def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Group:
+def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> zarrlite.group.Group:
     """Open a group, or create it if `mode` allows that; else as `open`."""
     for name in ("shape", "data"):
         if kwargs.get(name) is not None:
@@ -140,7 +139,7 @@ def _locate(
 
 def _node(
     store: Store, path: str, metadata: Metadata, options: ArrayOptions, strict: bool, use_consolidated: bool | None
-) -> Array | Group:
+) -> Array | zarrlite.group.Group:
     if isinstance(metadata, ArrayMetadata):
         return Array(store, path, metadata, options)
     if use_consolidated and metadata.consolidated is None:
@@ -186,18 +185,20 @@ def create_group(
     attributes: Mapping[str, Json] | None = None,
     overwrite: bool = False,
     zarr_format: int | None = 3,
-) -> Group:
+) -> zarrlite.group.Group:
     """Create a group."""
     zarrlite.creation.check_format(zarr_format)
     return zarrlite.group.create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
 
 
-def consolidate_metadata(store: Any, path: str | None = None) -> Group:
+def consolidate_metadata(store: Any, path: str | None = None) -> zarrlite.group.Group:
     """Copy the documents of a whole hierarchy into that of the group at its root, anew."""
     return open_group(store, mode="r+", path=path).consolidate_metadata()
 
 
-def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
+def copy(
+    source: Array | zarrlite.group.Group, store: Any, path: str | None = None, *, overwrite: bool = False
+) -> Array | zarrlite.group.Group:
     """Copy a node, with everything below it, to another place, byte for byte."""
     target, where = open_store(store), normalize_path(path)
     origin, prefix = key_prefix(source.path), key_prefix(where)

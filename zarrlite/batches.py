@@ -18,7 +18,7 @@ import numpy as np
 
 from zarrlite import lent, parallel
 from zarrlite.chunks import Chunks, Job, NDArray
-from zarrlite.errors import DataError, MissingChunkError
+from zarrlite.errors import MissingChunkError
 from zarrlite.pipeline import BATCH, Pipeline
 from zarrlite.ranges import Buffer
 from zarrlite.selection import Selection, Shape
@@ -96,13 +96,11 @@ class BatchedChunks(Chunks):
         for job in itertools.chain.from_iterable(batches):
             coords, inside, outside = job
             (value,) = fetch((encode_key(coords),), fetched, room)
-            try:
+            with contextlib.suppress(Exception):  # which comes again below, with the chunk that it is about
                 if value is not None and decode_into(value, place) is place:
                     outside.put(out, inside.take(array))
                     continue
-            except DataError:
-                pass
-            self._read_chunk(*job, out)  # which says what is wrong, and with which chunk
+            self._read_chunk(*job, out)
         lent.give(memory)
 
     def _value(self, key: str, pipeline: Pipeline) -> Buffer | None:
@@ -172,8 +170,8 @@ class BatchedChunks(Chunks):
 
 
 def _rooms(pipeline: Pipeline) -> tuple[int, int]:
-    """Bytes for a stored chunk, one more than it can have, so that a longer one is noticed; and for a decoded one."""
-    return (pipeline.max_size or 0) + 1, pipeline.nbytes if pipeline.compressors else 0
+    """Bytes for a stored chunk, one more than it can have, so that a longer one is noticed; and decompressed."""
+    return (pipeline.max_size or 0) + 1, (pipeline.serializer.encoded_size or 0) if pipeline.compressors else 0
 
 
 def _put(out: NDArray, jobs: list[Job], values: list[Any], arrays: Iterable[NDArray], pipeline: Pipeline) -> None:

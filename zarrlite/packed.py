@@ -20,33 +20,27 @@ Array = np.ndarray[Any, Any]
 
 
 class Packed(Made):
-    """Arrays, row-major, one behind the other."""
+    """An array, row-major, in parts that follow each other."""
 
-    def __init__(self, arrays: Sequence[Array]) -> None:
-        self.arrays = arrays
+    def __init__(self, array: Array, parts: Sequence[Array]) -> None:
+        self.array = array
+        self.parts = parts
 
     def __len__(self) -> int:
-        return sum([array.nbytes for array in self.arrays])
+        return self.array.nbytes
 
     def __iter__(self) -> Iterator[Buffer]:
         return self.written_at(0)
 
     def written_at(self, position: int) -> Iterator[Buffer]:
-        memory = lent.take(max([array.nbytes for array in self.arrays], default=0) + lent.ALIGNMENT)
-        for array in self.arrays:
+        memory = lent.take(max([part.nbytes for part in self.parts], default=0) + lent.ALIGNMENT)
+        for part in self.parts:
             start = position % lent.ALIGNMENT
-            yield _pack(array, memory, start)
-            position += array.nbytes
+            packed: Array = np.ndarray(part.shape, part.dtype, memory, start)
+            packed[...] = part
+            yield memory[start : start + part.nbytes]
+            position += part.nbytes
         lent.give(memory)
 
-    def whole(self) -> Buffer:
-        memory, position = np.empty(len(self), np.uint8).data, 0
-        for array in self.arrays:
-            position += len(_pack(array, memory, position))
-        return memory
-
-
-def _pack(array: Array, memory: memoryview, start: int) -> memoryview:
-    packed: Array = np.ndarray(array.shape, array.dtype, memory, start)
-    packed[...] = array
-    return memory[start : start + packed.nbytes]
+    def whole(self) -> bytes:
+        return self.array.tobytes()

@@ -29,6 +29,7 @@ from zarrlite.decoders import Decoders
 from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extension import Extension, Ignored
 from zarrlite.ranges import Buffer, Pieces, joined, size_of
+from zarrlite.runs import Run
 from zarrlite.selection import Selection, everything
 from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit
 
@@ -267,7 +268,7 @@ class Pipeline:
             wanted = [not (may and self.spec.is_fill(array)) for array, may in zip(arrays, maybe, strict=True)]
         values: Any = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
         for codec, _ in self.compressors if values else ():
-            in_pieces = type(values) is list and list in map(type, values)
+            in_pieces = type(values) is not Run and list in map(type, values)
             values = codec.encode_many([*map(joined, values)] if in_pieces else values)
         made = iter(values)
         return [*made] if all(wanted) else [next(made) if stored else None for stored in wanted]

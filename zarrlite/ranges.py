@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, overload
 
 Buffer = bytes | bytearray | memoryview
@@ -72,6 +73,19 @@ def within(pieces: Iterable[tuple[int, Any]], start: int, stop: int) -> list[tup
             whole = value.whole() if isinstance(value, Made) else value
             found.append((low - start, memoryview(whole)[low - at : high - at]))
     return found
+
+
+def divided(value: Pieces, sizes: Iterable[int]) -> list[list[Any]]:
+    """A value as values of these sizes, which are as long together, each in pieces; what is cut is made once."""
+    ends = list(accumulate(sizes, initial=0))
+    pieces: list[tuple[int, Any]] = []
+    position = 0
+    for piece in in_pieces(value):
+        stop = position + len(piece)
+        whole = isinstance(piece, Made) and any(position < end < stop for end in ends)
+        pieces.append((position, piece.whole() if whole else piece))  # type: ignore[union-attr]
+        position = stop
+    return [[piece for _, piece in within(pieces, start, stop)] for start, stop in pairwise(ends)]
 
 
 class ByteRange(NamedTuple):

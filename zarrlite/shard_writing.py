@@ -145,7 +145,7 @@ class ShardWriter:
         table[:, 0] = start + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
         table[:, 1] = length
         index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
-        packed = Packed([blocks[(*box, ...)] for box, _ in boxes(form.grid, STEP // length)])
+        packed = Packed(blocks, [blocks[(*box, ...)] for box, _ in boxes(form.grid, STEP // length)])
         return [index, packed] if form.at_start else [header, packed, index]
 
     def _header(self, old: Buffer | None) -> Buffer:

@@ -96,7 +96,7 @@ class RawSerializer(Serializer):
         if array.nbytes < LARGE or array.dtype != self.dtype or array.flags.c_contiguous:
             return self.encode(array)
         rows = max(1, STEP // array[:1].nbytes)
-        return [Packed([array[i : i + rows] for i in range(0, len(array), rows)])]
+        return [Packed(array, [array[i : i + rows] for i in range(0, len(array), rows)])]
 
     def encode_many(self, arrays: Array) -> Sequence[Buffer]:
         if not self.encoded_size:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zarrlite.errors import ArgumentError, DataError, TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, in_pieces, joined, size_of, within
+from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, divided, joined, size_of, within
 from zarrlite.source import ByteSource
 from zarrlite.storage_transformers.parts_source import ChunkInParts
 from zarrlite.stores.base import Change, Listing, Store, Update, overwrite
@@ -280,15 +280,9 @@ class PartsStore(Store):
 
     def _split(self, value: Pieces) -> list[tuple[str, list[Any]]]:
         """The parts of a value, in the order in which they are written."""
-        whole = in_pieces(value)
-        pieces = list(zip(itertools.accumulate(map(len, whole), initial=0), whole, strict=False))
-        found: list[tuple[Part, list[Any]]] = []
-        position = 0
-        for part, size in zip(self.parts, self._sizes_of(size_of(value)), strict=True):
-            found.append((part, [piece for _, piece in within(pieces, position, position + size)]))
-            position += size
-        found.sort(key=lambda item: item[0].size is not None)
-        return [(part.key_suffix, of_part) for part, of_part in found]
+        parts = zip(self.parts, divided(value, self._sizes_of(size_of(value))), strict=True)
+        in_order = sorted(parts, key=lambda item: item[0].size is not None)
+        return [(part.key_suffix, pieces) for part, pieces in in_order]
 
     def _sizes_of(self, size: int) -> list[int]:
         """The sizes of the parts of a value that has so many bytes; refused if they do not fit."""

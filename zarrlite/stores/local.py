@@ -215,6 +215,8 @@ class LocalStore(Store):
             else:
                 # a list is stored at less cost; what is made on the way need not all be there at once
                 values: Any = [*group] if isinstance(changes, list) else group  # noqa: B031
+                if type(self).set_many is not LocalStore.set_many:  # a subclass may know nothing of pieces
+                    values = [(key, joined(value)) for key, value in values]
                 self.set_many(values)
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
