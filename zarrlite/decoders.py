@@ -41,9 +41,7 @@ class Decoders:
         able = [c for c, _ in self._rest if type(c).decode_into is not BytesBytesCodec.decode_into]
         self._last = able[0] if able and serializer.encoded_size else None
         # whether chunks are best decoded one after the other in the same memory, which stays near that way
-        self.take_turns = (
-            self._last is not None and serializer.raw_dtype is not None and (serializer.encoded_size or 0) > TINY
-        )
+        self.take_turns = self.fills(TINY) and serializer.raw_dtype is not None
 
     def view(self, source: ByteSource) -> ByteSource:
         """What the array -> bytes codec reads from."""
