@@ -31,6 +31,7 @@ _local = local()
 _STEP = 256
 _GROWTH = 2**15
 _SMALL = 2**15  # decoded bytes up to which one call for many values is best: threads meet less often
+_SMALL_TO_ENCODE = 2**17  # the same for encoding, which takes longer
 _RLE = 1  # the type of a block that is one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -66,7 +67,7 @@ class Zstd(BytesBytesCodec):
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
         sizes = [*lengths(values)]
-        if not sizes or min(sizes) == 0 or max(sizes) > _SMALL:
+        if not sizes or min(sizes) == 0 or max(sizes) > _SMALL_TO_ENCODE:
             return [*map(self._compressor().compress, values)]
         made: Any = self._compressor().multi_compress_to_buffer(_segments(values), threads=1)
         return [memoryview(value) for value in made]
