@@ -8,6 +8,8 @@ Rules
 - What contestants have freed is given back to the system before full reads and writes, where the C library can do that:
   new memory costs more than the copy into it, and what one has left would be found by whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
+- They go on for longer, within limits, while the best turn of anybody near the fastest stands alone: a minimum that was
+  reached twice is one, whoever profits from it.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
 
@@ -30,6 +32,9 @@ from benchmarks.workspace import Workspace
 FAR_BEHIND = 3.0
 LEAST_TURNS = 2  # before anybody is left behind: one may have been disturbed
 MOST_ROUNDS = 8  # as a multiple of the rounds that are asked for
+MOST_WORK = 10  # as a multiple of the time that the fastest works anyway
+NEAR = 1.5
+ALIKE = 1.02  # the two best turns of one contestant
 
 Progress = Callable[[str], None]
 
@@ -65,7 +70,7 @@ def measure(
     settle, most = (scale.settle * workload.patience, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
     rounds = rounds if workload.repeated else min(rounds, scale.processes)
     count = 0
-    while count < rounds or (count < most and _fastest(result).spent < settle):
+    while count < rounds or (count < most and _goes_on(result, settle)):
         for name in _turns(result, count, scale):
             progress(f"{workload.name}  {name}  round {count + 1}")
             _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
@@ -77,6 +82,20 @@ def measure(
 def _fastest(result: Result) -> Entry:
     """Whoever is ahead so far; anybody, if nobody has a time."""
     return min(result.values(), key=lambda entry: math.inf if entry.best is None else entry.best)
+
+
+def _goes_on(result: Result, settle: float) -> bool:
+    """Whether more rounds would tell more."""
+    fastest = _fastest(result)
+    if fastest.best is None or fastest.spent < settle:
+        return fastest.best is not None
+    near = (entry for entry in result.values() if entry.best is not None and entry.best < NEAR * fastest.best)
+    return fastest.spent < MOST_WORK * settle and not all(map(_reached_twice, near))
+
+
+def _reached_twice(entry: Entry) -> bool:
+    best, *others = sorted(entry.times)
+    return bool(others) and others[0] <= ALIKE * best
 
 
 def _turns(result: Result, count: int, scale: Scale) -> Iterable[str]:
