@@ -21,6 +21,7 @@ from zarrlite.chunks import Chunks, Job, NDArray
 from zarrlite.errors import MissingChunkError
 from zarrlite.pipeline import BATCH, Pipeline
 from zarrlite.ranges import Buffer
+from zarrlite.scattered import Scattered, scattered
 from zarrlite.selection import Selection, Shape
 from zarrlite.stores.base import Change
 
@@ -29,6 +30,7 @@ RAW = 2**16  # bytes of a chunk, stored as it is, of which all is read at once i
 READ_BATCH = 2**21  # decoded bytes that are read together at most
 WRITE_BATCH = 2**22  # and written, if they are not compressed
 MOST_TURNS = 16  # chunks that a thread takes at once, to decode one after the other
+MOST_FEW = 32  # chunks of which a few elements are read together: what is read of them stays near
 MANY = 2**10  # chunks that are handled together at most, however small they are
 
 
@@ -36,19 +38,25 @@ class BatchedChunks(Chunks):
     """The stored chunks of an array, read and written many at once."""
 
     def _read_many(self, selection: Selection, out: NDArray) -> None:
-        pipeline, jobs = self._pipeline, self.grid.project(selection)
+        pipeline = self._pipeline
         if pipeline is None:  # a chain of its own for each chunk
-            parallel.run(lambda job: self._read_chunk(*job, out), jobs, out.nbytes)
+            parallel.run(lambda job: self._read_chunk(*job, out), self.grid.project(selection), out.nbytes)
             return
         shape, nbytes = pipeline.spec.shape, pipeline.nbytes
         small = len(shape) > 0 and pipeline.raw_dtype is not None and self.store.quick_reads and nbytes <= RAW
+        in_turn = pipeline.together > 1 and pipeline.decoders.take_turns
+        few = scattered(selection, shape) if small or in_turn else None
+        jobs: Iterator[Job] = self.grid.project(selection) if few is None else few.jobs()
         little = small and selection.plain and selection.steps is None and 4 * selection.shape[0] <= shape[0]
         together = pipeline.together > 1 or (small and not little)
         count = selection.spread(shape)
         work = nbytes * count if pipeline.decoders.whole or together else out.nbytes
-        if together and pipeline.decoders.take_turns:
+        if in_turn:
             some = parallel.batches(jobs, max(1, min(MOST_TURNS, count // (32 * parallel.workers()))))
             parallel.share(lambda shared: self._read_in_turn(shared, pipeline, out), some, work)
+        elif few is not None:
+            for first in range(0, len(few.chunks), MOST_FEW):
+                self._read_few(few, first, pipeline, out)
         elif together:
             # as many as still leave two steps for every thread: they meet less often then
             most = min(READ_BATCH // nbytes, lent.MOST // sum(_rooms(pipeline)), MANY)
@@ -123,6 +131,27 @@ class BatchedChunks(Chunks):
             self._read_chunk(*job, out)  # missing, or damaged, or read otherwise
         else:
             outside.put(out, np.ndarray(inside.shape, pipeline.raw_dtype, value, strides=pipeline.strides))
+
+    def _read_few(self, few: Scattered, first: int, pipeline: Pipeline, out: NDArray) -> None:
+        """A few elements of each of some chunks that are stored as they are, and what lies between them."""
+        chunks = few.chunks[first : first + MOST_FEW]
+        bounds = np.array(few.bounds[first : first + len(chunks) + 1])
+        part = slice(bounds[0], bounds[-1])
+        elements, firsts = few.elements[part], bounds[:-1] - bounds[0]
+        lows = np.minimum.reduceat(elements, firsts)
+        lengths = np.maximum.reduceat(elements, firsts) - lows + 1
+        size = pipeline.spec.dtype.itemsize
+        keys, starts, sizes = map(self._encode_key, chunks), (lows * size).tolist(), (lengths * size).tolist()
+        ranges = zip(keys, starts, sizes, strict=True)
+        values: list[Any] = [self.store.peek(key, start, n, pipeline.nbytes) for key, start, n in ranges]
+        wrong = [i for i, (value, n) in enumerate(zip(values, sizes, strict=True)) if value is None or len(value) != n]
+        for i in wrong:
+            values[i] = bytes(sizes[i])
+        data = np.frombuffer(b"".join(values), pipeline.raw_dtype)
+        moved = np.repeat(lengths.cumsum() - lengths - lows, np.diff(bounds))
+        out.put(few.places[part], data[elements + moved])
+        for i in wrong:  # missing, or damaged, or read otherwise
+            self._read_chunk(*few.job(first + i), out)
 
     def _write_many(self, selection: Selection, values: NDArray, fields: Any) -> None:
         pipeline = self.pipeline((0,) * selection.ndim)
