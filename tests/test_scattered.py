@@ -80,8 +80,17 @@ def test_elements_by_number_are_a_selection_like_any_other(numbers: list[int]) -
         (Selection([Points((np.arange(2**9),)), Points((np.arange(2**9),))]), (1, 1)),
         (Selection([Points((np.array([0, 2**62]),)), Points((np.array([0, 2**62]),))]), (1, 1)),
         (Selection([Points((np.array([0, 1]),)), Points((np.array([0, 1]),))]), (2**40, 2**40)),
+        (Selection([Points((np.array([1]),) * 64)], [tuple(range(64))]), (1,) * 64),
     ],
-    ids=["slices", "nothing", "much of each chunk", "very many", "a grid without numbers", "chunks without numbers"],
+    ids=[
+        "slices",
+        "nothing",
+        "much of each chunk",
+        "very many",
+        "a grid without numbers",
+        "chunks without numbers",
+        "very many dimensions",
+    ],
 )
 def test_what_is_not_a_few_elements_is_left_to_projecting(selection: Selection, chunk: Any) -> None:
     assert scattered(selection, chunk) is None

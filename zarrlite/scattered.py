@@ -75,10 +75,11 @@ def scattered(selection: Selection, chunk_shape: Shape) -> Scattered | None:
     grid = [int(along.max()) + 1 for along in chunks]
     if size > FEW * math.prod([len(np.unique(along)) for along in chunks]):
         return None
-    if max(math.prod(grid), math.prod(chunk_shape)) >= 2**63:  # there are no such numbers
+    try:
+        numbers: Any = np.ravel_multi_index(chunks, grid).ravel()
+        elements: Any = np.ravel_multi_index(inside, chunk_shape).ravel()
+    except ValueError:  # there are no such numbers, or more dimensions than numpy takes here
         return None
-    numbers: Any = np.ravel_multi_index(chunks, grid).ravel()
-    elements: Any = np.ravel_multi_index(inside, chunk_shape).ravel()
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
