@@ -8,8 +8,8 @@ Rules
 - What contestants have freed is given back to the system before full reads and writes, where the C library can do that:
   new memory costs more than the copy into it, and what one has left would be found by whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
-- They go on for longer, within limits, while the best turn of anybody near the fastest stands alone: a minimum that was
-  reached twice is one, whoever profits from it.
+- They go on for longer, within limits, while the best turn of anybody near the fastest stands alone: what was reached
+  twice can be reached, whoever profits from it.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
 
@@ -32,7 +32,6 @@ from benchmarks.workspace import Workspace
 FAR_BEHIND = 3.0
 LEAST_TURNS = 2  # before anybody is left behind: one may have been disturbed
 MOST_ROUNDS = 8  # as a multiple of the rounds that are asked for
-MOST_WORK = 10  # as a multiple of the time that the fastest works anyway
 NEAR = 1.5
 ALIKE = 1.02  # the two best turns of one contestant
 
@@ -67,10 +66,10 @@ def measure(
             entry.status = "absent"
     space.keep(workload.layouts)
     scale = space.scale
-    settle, most = (scale.settle * workload.patience, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
-    rounds = rounds if workload.repeated else min(rounds, scale.processes)
+    settle = scale.settle * workload.patience
+    least = rounds if workload.repeated else min(rounds, scale.processes)
     count = 0
-    while count < rounds or (count < most and _goes_on(result, settle)):
+    while count < least or (workload.repeated and count < _most(result, settle, scale.more) * rounds):
         for name in _turns(result, count, scale):
             progress(f"{workload.name}  {name}  round {count + 1}")
             _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
@@ -84,13 +83,15 @@ def _fastest(result: Result) -> Entry:
     return min(result.values(), key=lambda entry: math.inf if entry.best is None else entry.best)
 
 
-def _goes_on(result: Result, settle: float) -> bool:
-    """Whether more rounds would tell more."""
+def _most(result: Result, settle: float, more: int) -> int:
+    """How many rounds would tell more, as a multiple of those that are asked for."""
     fastest = _fastest(result)
-    if fastest.best is None or fastest.spent < settle:
-        return fastest.best is not None
+    if fastest.best is None:
+        return 0
+    if fastest.spent < settle:
+        return MOST_ROUNDS
     near = (entry for entry in result.values() if entry.best is not None and entry.best < NEAR * fastest.best)
-    return fastest.spent < MOST_WORK * settle and not all(map(_reached_twice, near))
+    return 0 if all(map(_reached_twice, near)) else more
 
 
 def _reached_twice(entry: Entry) -> bool:
