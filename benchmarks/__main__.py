@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.catalogue import select
 from benchmarks.contestants import NAMES, Contestant, load
 from benchmarks.data import FULL, QUICK, TINY
-from benchmarks.measure import failures, measure
+from benchmarks.measure import failures, measure, settled
 from benchmarks.plot import to_svg
 from benchmarks.report import Results, environment, to_json, to_markdown
 from benchmarks.workspace import Workspace
@@ -36,7 +36,7 @@ class Progress:
     def __call__(self, text: str) -> None:
         if self.shown:
             gone = int(time.monotonic() - self.begin)
-            line = f"[{self.done + 1}/{self.total}] {gone // 60}:{gone % 60:02}  {text}"
+            line = f"[{min(self.done + 1, self.total)}/{self.total}] {gone // 60}:{gone % 60:02}  {text}"
             sys.stderr.write(f"\r\x1b[K{line[:110]}")
             sys.stderr.flush()
 
@@ -69,10 +69,12 @@ def main(arguments: list[str] | None = None) -> int:
         progress("making the image")
         space = Workspace(root, scale)
         about = environment(scale, contestants, space.ratios(), load_average)
-        for workload in workloads:
-            results[workload] = measure(workload, space, contestants, scale.rounds, progress)
-            report = write(Path(options.out), about, results)  # what is there is kept, however the run ends
-            progress.done += 1
+        for _ in range(scale.passes):
+            for workload in [one for one in workloads if one not in results or not settled(one, results[one])]:
+                before = results.get(workload)
+                results[workload] = measure(workload, space, contestants, scale.rounds, progress, before)
+                report = write(Path(options.out), about, results)  # what is there is kept, however the run ends
+                progress.done += before is None
     progress.clear()
     print(report)
     faults = failures({workload.name: result for workload, result in results.items()})

@@ -38,14 +38,14 @@ class Scale:
     nodes: int  # arrays in the group that is listed
     patches: int  # inner chunks that are replaced one by one
     rounds: int
-    more: int  # times as many at most, where turns differ
+    passes: int  # times that all workloads are measured at most: again where turns differ
     settle: float  # seconds of work of the fastest that a workload is repeated for, if its rounds take less
     processes: int  # rounds of what is measured in large processes of its own
     budget: float  # seconds for a contestant in a workload, if it is far behind anyway
 
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
-FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 4, 3, 1.2, 2, 8.0)
+FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 3, 3, 1.2, 2, 8.0)
 # shards of half the length, where there would be less than one for each thread
 QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 1, 0.05, 1, 0.5)
 TINY = Scale(

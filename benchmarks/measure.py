@@ -8,8 +8,8 @@ Rules
 - What contestants have freed is given back to the system before full reads and writes, where the C library can do that:
   new memory costs more than the copy into it, and what one has left would be found by whoever comes next.
 - Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
-- They go on for longer, within limits, while the best turn of anybody near the fastest stands alone: what was reached
-  twice can be reached, whoever profits from it.
+- Where the best turn of anybody near the fastest stands alone, there are more rounds later, when the others have had
+  theirs: what was reached twice can be reached, whoever profits from it, and a machine is disturbed for minutes.
 - Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
 """
 
@@ -33,7 +33,7 @@ FAR_BEHIND = 3.0
 LEAST_TURNS = 2  # before anybody is left behind: one may have been disturbed
 MOST_ROUNDS = 8  # as a multiple of the rounds that are asked for
 NEAR = 1.5
-ALIKE = 1.02  # the two best turns of one contestant
+ALIKE = 1.02  # the two best turns of a contestant
 
 Progress = Callable[[str], None]
 
@@ -57,19 +57,24 @@ Result = dict[str, Entry]
 
 
 def measure(
-    workload: Workload, space: Workspace, contestants: dict[str, Contestant], rounds: int, progress: Progress
+    workload: Workload,
+    space: Workspace,
+    contestants: dict[str, Contestant],
+    rounds: int,
+    progress: Progress,
+    before: Result | None = None,
 ) -> Result:
-    """Run a workload with everybody who is there."""
-    result = {name: Entry() for name in workload.entrants}
+    """Run a workload with everybody who is there; what came out before is added to."""
+    result = before or {name: Entry() for name in workload.entrants}
     for name, entry in result.items():
         if workload.contestant(name) not in contestants:
             entry.status = "absent"
     space.keep(workload.layouts)
     scale = space.scale
-    settle = scale.settle * workload.patience
-    least = rounds if workload.repeated else min(rounds, scale.processes)
+    settle, most = (scale.settle * workload.patience, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
+    rounds = rounds if workload.repeated else min(rounds, scale.processes)
     count = 0
-    while count < least or (workload.repeated and count < _most(result, settle, scale.more) * rounds):
+    while count < rounds or (count < most and _fastest(result).spent < settle):
         for name in _turns(result, count, scale):
             progress(f"{workload.name}  {name}  round {count + 1}")
             _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
@@ -83,20 +88,11 @@ def _fastest(result: Result) -> Entry:
     return min(result.values(), key=lambda entry: math.inf if entry.best is None else entry.best)
 
 
-def _most(result: Result, settle: float, more: int) -> int:
-    """How many rounds would tell more, as a multiple of those that are asked for."""
-    fastest = _fastest(result)
-    if fastest.best is None:
-        return 0
-    if fastest.spent < settle:
-        return MOST_ROUNDS
-    near = (entry for entry in result.values() if entry.best is not None and entry.best < NEAR * fastest.best)
-    return 0 if all(map(_reached_twice, near)) else more
-
-
-def _reached_twice(entry: Entry) -> bool:
-    best, *others = sorted(entry.times)
-    return bool(others) and others[0] <= ALIKE * best
+def settled(workload: Workload, result: Result) -> bool:
+    """Whether more rounds would tell nothing."""
+    fastest = _fastest(result).best
+    near = [entry.times for entry in result.values() if entry.best and fastest and entry.best < NEAR * fastest]
+    return not workload.repeated or all(sum(time <= ALIKE * min(times) for time in times) > 1 for times in near)
 
 
 def _turns(result: Result, count: int, scale: Scale) -> Iterable[str]:

@@ -18,7 +18,7 @@ from benchmarks.__main__ import available, main
 from benchmarks.catalogue import catalogue
 from benchmarks.contestants import NAMES, Contestant
 from benchmarks.data import CHUNKS, TINY, image, ratio
-from benchmarks.measure import Entry, measure
+from benchmarks.measure import Entry, measure, settled
 from benchmarks.report import ahead, best_peer, duration
 from benchmarks.workspace import Workspace
 
@@ -72,6 +72,34 @@ def test_a_wrong_result_is_noticed(space: Workspace, contestants: dict[str, Cont
     only = {"limit": Wrong(), "zarrlite": contestants["zarrlite"]}
     result = measure(WORKLOADS["read/disk/1M/zstd"], space, only, 1, lambda text: None)
     assert [result[name].status for name in ("limit", "zarrlite", "tensorstore")] == ["wrong", "ok", "absent"]
+
+
+def test_later_rounds_are_added(space: Workspace, contestants: dict[str, Contestant]) -> None:
+    only = {"limit": contestants["limit"]}
+    result = measure(WORKLOADS["read/disk/1M/zstd"], space, only, 2, lambda text: None)
+    again = measure(WORKLOADS["read/disk/1M/zstd"], space, only, 3, lambda text: None, result)
+    assert len(again["limit"].times) == 5
+    assert again["zarrlite"].status == "absent"
+
+
+@pytest.mark.parametrize(
+    ("limit", "zarrlite", "enough"),
+    [
+        ([1.0, 1.01, 1.5], [1.2, 1.21], True),
+        ([1.0, 1.01], [1.2, 1.25], False),
+        ([1.0, 1.25], [1.2, 1.21], False),
+        ([1.0], [1.2, 1.21], False),
+        ([1.0, 1.01], [1.6, 1.9], True),
+        ([], [1.0, 1.01], True),
+    ],
+    ids=["twice", "zarrlite once", "limit once", "one turn", "far from the fastest", "nobody else"],
+)
+def test_rounds_are_enough_when_those_near_the_fastest_have_reached_their_best_twice(
+    limit: list[float], zarrlite: list[float], enough: bool
+) -> None:
+    result = {"limit": Entry(limit), "zarrlite": Entry(zarrlite)}
+    assert settled(WORKLOADS["read/disk/1M/zstd"], result) is enough
+    assert settled(WORKLOADS["peak/read/1M/zstd"], result)  # which is not repeated
 
 
 def test_zstd_makes_the_image_two_to_three_times_smaller() -> None:
