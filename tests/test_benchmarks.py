@@ -99,7 +99,7 @@ def test_rounds_are_enough_when_those_near_the_fastest_have_reached_their_best_t
 ) -> None:
     result = {"limit": Entry(limit), "zarrlite": Entry(zarrlite)}
     assert settled(WORKLOADS["read/disk/1M/zstd"], result) is enough
-    assert settled(WORKLOADS["peak/read/1M/zstd"], result)  # which is not repeated
+    assert settled(WORKLOADS["peak/read/shard/8K/zstd"], result)  # which is not repeated
 
 
 def test_zstd_makes_the_image_two_to_three_times_smaller() -> None:
