@@ -11,10 +11,13 @@ import pytest
 import zstandard
 
 import zarrlite
+from zarrlite import pipeline
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Transpose, Zstd
 from zarrlite.decoders import TINY
 from zarrlite.errors import DataError
 from zarrlite.pipeline import SMALL
+from zarrlite.ranges import ALL, ByteRange
+from zarrlite.stores.open_file import OpenFile
 
 CHAINS: dict[str, list[Any]] = {
     "zstd": [Bytes(), Zstd(1)],
@@ -115,3 +118,59 @@ def test_damage_is_found_and_said_as_by_the_plain_way(
         assert "c/0/0" in found
     elif damage in ("two frames", "skipped first", "without a size"):
         assert found == data("<u2").tolist()
+
+
+@pytest.mark.parametrize("dtype", ["<u2", ">i4", "<c8"])
+@pytest.mark.parametrize("codec", [Bytes(), Bytes("big")], ids=["little", "big"])
+@pytest.mark.parametrize("chunk", [(40, 120), (230, 7), (2, 999)], ids=str)
+def test_large_raw_chunks_are_read_some_rows_at_a_time(
+    chunk: Any, codec: Bytes, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "STEP", 100)
+    array = create(tmp_path, dtype, chunk, [codec], sharded=False)
+    asked: list[ByteRange] = []
+    borrow = OpenFile.borrow
+
+    def noted(self: OpenFile, at: ByteRange = ALL) -> Any:
+        asked.append(at)
+        return borrow(self, at)
+
+    monkeypatch.setattr(OpenFile, "borrow", noted)
+    monkeypatch.setattr("zarrlite.batches.RAW", 0)  # which are fetched otherwise
+    np.testing.assert_array_equal(array[...], data(dtype))
+    assert asked
+    assert ALL not in asked
+
+
+def test_a_large_raw_chunk_that_is_too_short_is_refused_and_one_that_is_missing_is_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "STEP", 100)
+    monkeypatch.setattr("zarrlite.batches.RAW", 0)
+    array = create(tmp_path, "<u2", (40, 120), [Bytes()], sharded=False)
+    path = tmp_path / "c/1/2"
+    whole = path.read_bytes()
+    for wrong in (whole[:-1], whole + b"\0", b""):
+        path.write_bytes(wrong)
+        with pytest.raises(DataError, match="c/1/2"):
+            array[...]
+    path.unlink()
+    expected = data("<u2")
+    expected[40:80, 240:360] = 0
+    np.testing.assert_array_equal(array[...], expected)
+
+
+def test_a_file_that_is_cut_while_its_rows_are_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "STEP", 100)
+    monkeypatch.setattr("zarrlite.batches.RAW", 0)
+    array = create(tmp_path, "<u2", (40, 120), [Bytes()], sharded=False)
+    borrow = OpenFile.borrow
+
+    def cut(self: OpenFile, at: ByteRange = ALL) -> Any:
+        if self.key == "c/0/0" and at.start > 1000:
+            (tmp_path / "c/0/0").write_bytes(b"short")
+        return borrow(self, at)
+
+    monkeypatch.setattr(OpenFile, "borrow", cut)
+    with pytest.raises(DataError, match="c/0/0"):
+        array[...]

@@ -28,13 +28,14 @@ from zarrlite.codecs.base import (
 from zarrlite.decoders import Decoders
 from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extension import Extension, Ignored
-from zarrlite.ranges import Buffer, Pieces, joined, size_of
+from zarrlite.ranges import Buffer, ByteRange, Pieces, joined, size_of
 from zarrlite.runs import Run
 from zarrlite.selection import Selection, everything
 from zarrlite.source import Budget, ByteSource, Decoded, Held, Limit
 
 Array = np.ndarray[Any, Any]
 BATCH = 2**20  # decoded bytes of small chunks that are handled together
+STEP = 2**20  # bytes of a large chunk, stored as it is, that are read at once: they are still near when they are copied
 SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
 
 
@@ -110,6 +111,8 @@ class Pipeline:
         if out is not None and self.eager and selection.plain and selection.shape == self.spec.shape and budget is None:
             if self.lies_in(out) and source.known_size() == out.nbytes and source.fill(out, 0):
                 return out
+            if self.raw_dtype is not None and self.nbytes > STEP and self._read_rows(source, out):
+                return out
             data = source.borrow()
             if data is None:
                 return None
@@ -130,6 +133,20 @@ class Pipeline:
         for filter_, spec in reversed(self.filters):
             elements = filter_.view(elements, spec)
         return elements.read(selection, out)
+
+    def _read_rows(self, source: ByteSource, out: Array) -> bool:
+        """A large chunk, stored as it is, some rows at a time to its place; False: read all of it at once."""
+        if not source.lends or source.known_size() != self.nbytes:
+            return False
+        row = self.nbytes // len(out)
+        count = max(1, STEP // row)
+        for i in range(0, len(out), count):
+            part = out[i : i + count]
+            data = source.borrow(ByteRange(i * row, (i + len(part)) * row))
+            if data is None or len(data) != len(part) * row:  # the file has been cut meanwhile
+                return False
+            part[...] = np.frombuffer(data, self.raw_dtype).reshape(part.shape)
+        return True
 
     def lies_in(self, out: Array) -> bool:
         """Whether a whole chunk lies in an array of its shape as it is stored, so that it can be read to there."""
