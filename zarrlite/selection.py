@@ -41,13 +41,8 @@ class Span(NamedTuple):
 
     def along(self, chunk_length: int) -> Iterator[tuple[Shape, Span, Span]]:
         """For each chunk of this length: its index, the part inside of it, the part of the result."""
-        start, length, step = self
-        done = 0
-        while done < length:
-            chunk, offset = divmod(start + done * step, chunk_length)
-            here = min(length - done, (chunk_length - offset + step - 1) // step)
-            yield (chunk,), Span(offset, here, step), Span(done, here)
-            done += here
+        for chunk, first, length, place, _ in _pieces(self, chunk_length):
+            yield (chunk,), Span(first, length, self.step), Span(place, length)
 
 
 class Points:
@@ -241,11 +236,12 @@ class Selection:
         if only is not None:
             yield (*only, everything(self.shape))
             return
-        whole = everything(chunk_shape)
+        inside = Selection.box((), ())
         pairs: Any = zip(self.parts, chunk_shape, strict=True)
         for picks in _product([_pieces(span, length) for span, length in pairs]):
             chunk, firsts, lengths, places, slices = zip(*picks, strict=True)
-            inside = whole if lengths == chunk_shape else Selection.box(firsts, lengths, self.steps)
+            if inside.shape != lengths or inside.starts != firsts:  # else the same as in the chunk before
+                inside = Selection.box(firsts, lengths, self.steps)
             place = Selection.box(places, lengths)
             place._slices = (*slices, ...)
             yield chunk, inside, place
@@ -305,8 +301,13 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
 
 def _pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int, slice]]:
     """For each chunk along one dimension: its index, from where in it, how much; the place of that, as a slice too."""
-    for (chunk,), (first, length, _), (place, _, _) in span.along(chunk_length):
-        yield chunk, first, length, place, slice(place, place + length)
+    start, length, step = span
+    place = 0
+    while place < length:
+        chunk, first = divmod(start + place * step, chunk_length)
+        stop = min(length, place + (chunk_length - first + step - 1) // step)
+        yield chunk, first, stop - place, place, slice(place, stop)
+        place = stop
 
 
 def everything(shape: Shape) -> Selection:
