@@ -26,7 +26,7 @@ $(VENV)/.tools: $(VENV)/.installed
 	touch $@
 
 demo: $(VENV)/.installed
-	@$(BIN)/python -m zarrlite.demo
+	@$(BIN)/python -m zarrlite.tools.demo
 
 test: $(VENV)/.tools
 	$(BIN)/python -m pytest -q -n auto --dist loadfile

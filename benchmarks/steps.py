@@ -19,9 +19,10 @@ import zstandard
 
 import zarrlite
 from benchmarks.data import BYTES, CHAINS, CHUNKS, CRC32C, image
-from zarrlite import indexing, node
-from zarrlite.selection import everything
-from zarrlite.source import Slice
+from zarrlite.buffers.source import Slice
+from zarrlite.nodes import node
+from zarrlite.selections import indexing
+from zarrlite.selections.selection import everything
 from zarrlite.stores import LocalStore, files
 from zarrlite.stores.filelock import hold
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from required import lacking
 
-from zarrlite.registry import REGISTRIES
+from zarrlite.extensions.registry import REGISTRIES
 
 settings.register_profile(
     "zarrlite",

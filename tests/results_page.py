@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zarrlite.conformance import runner
-from zarrlite.conformance.cases import load
-from zarrlite.conformance.implementations import commands_of
-from zarrlite.conformance.reports.html import to_html
-from zarrlite.conformance.reports.markdown import to_markdown
-from zarrlite.conformance.results import Run
+from zarrlite.tools.conformance import runner
+from zarrlite.tools.conformance.cases import load
+from zarrlite.tools.conformance.implementations import commands_of
+from zarrlite.tools.conformance.reports.html import to_html
+from zarrlite.tools.conformance.reports.markdown import to_markdown
+from zarrlite.tools.conformance.results import Run
 
 PAGE = Path(__file__).parents[1] / "docs" / "conformance-results.md"
 BEGIN, END = "<!-- made by tests/results_page.py -->\n", "<!-- end -->\n"

@@ -28,8 +28,8 @@ from zarrlite import (
     StoreError,
     UnknownExtensionError,
     ZarrliteError,
-    registry,
 )
+from zarrlite.extensions import registry
 from zarrlite.stores import MappingStore, PrefixStore, ReadOnlyStore
 
 GROUP = b'{"zarr_format": 3, "node_type": "group", "attributes": {"was": "here"}}'

@@ -22,8 +22,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import DataError, ShardError, ZarrliteError, registry
+from zarrlite import DataError, ShardError, ZarrliteError
 from zarrlite.codecs import BytesBytesCodec
+from zarrlite.extensions import registry
 
 Json = Any
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -409,8 +410,8 @@ BOMBS: dict[str, Callable[[], tuple[dict[str, Json], bytes]]] = {
 MEASURE = """
 import json, os, resource, sys, time
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-import numpy, zarrlite, numcodecs.blosc
-zarrlite.registry.codecs.classes(), zarrlite.registry.data_types.classes()
+import numpy, zarrlite, zarrlite.extensions.registry, numcodecs.blosc
+zarrlite.extensions.registry.codecs.classes(), zarrlite.extensions.registry.data_types.classes()
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # a bomb that goes off harms only itself
 length = int(sys.stdin.buffer.readline())
 document, value = sys.stdin.buffer.read(length), sys.stdin.buffer.read()

@@ -19,20 +19,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import lent
-from zarrlite import pipeline as pipelines
-from zarrlite.batches import BatchedChunks
+from zarrlite.buffers import scratch
+from zarrlite.buffers.batch import Run, lengths
+from zarrlite.buffers.ranges import ALL, joined
 from zarrlite.chunk_grids import ChunkGrid
-from zarrlite.chunks import Chunks
+from zarrlite.chunks.many import BatchedChunks
+from zarrlite.chunks.single import Chunks
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
-from zarrlite.ranges import ALL, joined
-from zarrlite.runs import Run, lengths
-from zarrlite.selection import Selection, Span
-from zarrlite.shard_reading import ShardSource
-from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.shards import boxes
+from zarrlite.extensions import registry
+from zarrlite.pipeline import pipeline as pipelines
+from zarrlite.selections.selection import Selection, Span
+from zarrlite.shards.format import boxes
+from zarrlite.shards.reading import ShardSource
+from zarrlite.shards.writing import ShardWriter, Writing
 from zarrlite.stores import LocalStore, MemoryStore, files
 
 SMALL = [Bytes(), Zstd(1), Crc32c()]
@@ -156,7 +157,7 @@ def test_a_checksum_of_a_run_is_that_of_each(values: list[bytes], damage: int, l
 @given(st.lists(st.sampled_from([bytes(64), b"\0\1" * 32, b"\1" * 64, b"\2" * 64]), min_size=1))
 def test_arrays_of_many_are_the_arrays_of_each(codec: Any, values: list[bytes]) -> None:
     for dtype, shape in (("uint16", (2, 2)), ("bool", (2, 4)), ("bool", (64,))):
-        bound = codec.prepare(pipelines.ArraySpec(shape, zarrlite.registry.data_types.coerce(dtype), 0))
+        bound = codec.prepare(pipelines.ArraySpec(shape, registry.data_types.coerce(dtype), 0))
         some = [value[: bound.encoded_size] for value in values]
         each = outcome(lambda bound=bound, some=some: [bound.decode(v).astype(bound.spec.dtype) for v in some])
         joint = memoryview(b"".join(some))
@@ -205,10 +206,10 @@ def test_arrays_are_the_same_in_batches_of_any_size(
     place: Any, codecs: Any, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipelines, "BATCH", batch)
-    monkeypatch.setattr("zarrlite.batches.BATCH", batch)
-    monkeypatch.setattr("zarrlite.batches.READ_BATCH", batch)
-    monkeypatch.setattr("zarrlite.shard_reading.BATCH", batch)
-    monkeypatch.setattr("zarrlite.shard_reading.ROWS", batch)
+    monkeypatch.setattr("zarrlite.chunks.many.BATCH", batch)
+    monkeypatch.setattr("zarrlite.chunks.many.READ_BATCH", batch)
+    monkeypatch.setattr("zarrlite.shards.reading.BATCH", batch)
+    monkeypatch.setattr("zarrlite.shards.reading.ROWS", batch)
     array = zarrlite.create_array(place, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs, fill_value=7)
     array[:50, 3:] = DATA[:50, 3:]
     expected = np.full_like(DATA, 7)
@@ -402,7 +403,7 @@ def test_absent_and_damaged_inner_chunks_in_a_batch(chain: Any) -> None:
 )
 @given(st.lists(st.lists(st.sampled_from([0, 7, 300]), min_size=3, max_size=3), min_size=1, max_size=5))
 def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> None:
-    inner = pipelines.Pipeline(chain, pipelines.ArraySpec((3,), zarrlite.registry.data_types.coerce("uint16"), 7))
+    inner = pipelines.Pipeline(chain, pipelines.ArraySpec((3,), registry.data_types.coerce("uint16"), 7))
     arrays = np.array(values, "u2")
     each = [inner.write(array) for array in arrays]
     assert [joined(chunk) for chunk in inner.write_many(arrays, [True] * len(values))] == each
@@ -417,9 +418,9 @@ def test_chunks_written_together_are_those_written_one_by_one(
     chain: Any, place: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "zarrlite.batches.BATCH", most
+        "zarrlite.chunks.many.BATCH", most
     )  # several rows, or a part of one, or the end of one and the next
-    monkeypatch.setattr("zarrlite.batches.WRITE_BATCH", most)
+    monkeypatch.setattr("zarrlite.chunks.many.WRITE_BATCH", most)
     data = DATA + 1
     data[16:32, :16] = data[48:, 48:] = 7  # nothing but the fill value
     stores: Any = [MemoryStore(), MemoryStore()] if place == "memory" else [LocalStore(tmp_path / n) for n in "ab"]
@@ -446,12 +447,12 @@ SLICES = st.tuples(*[st.slices(40).filter(lambda s: (s.step or 1) > 0)] * 2)
 def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any, read: Any, most: int) -> None:
     data = np.arange(1, 1601, dtype="u2").reshape(40, 40)
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("zarrlite.batches.BATCH", most)
-        patch.setattr("zarrlite.batches.READ_BATCH", most)
-        patch.setattr("zarrlite.batches.WRITE_BATCH", most)
+        patch.setattr("zarrlite.chunks.many.BATCH", most)
+        patch.setattr("zarrlite.chunks.many.READ_BATCH", most)
+        patch.setattr("zarrlite.chunks.many.WRITE_BATCH", most)
         found = []
         for name, kind in (("many", BatchedChunks), ("each", Chunks)):
-            patch.setattr("zarrlite.array.BatchedChunks", kind)
+            patch.setattr("zarrlite.nodes.array.BatchedChunks", kind)
             store = MemoryStore() if place == "memory" else LocalStore(f"{root}/{name}")
             array = zarrlite.create_array(store, shape=(40, 40), dtype="u2", chunks=(7, 10), codecs=chain)
             for n, selection in enumerate(writes):
@@ -464,12 +465,12 @@ def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any
 @pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])
 def test_chunks_of_one_byte_take_little_memory(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take = lent.take
-    monkeypatch.setattr(lent, "take", lambda size: taken.append(size) or take(size))
+    take = scratch.take
+    monkeypatch.setattr(scratch, "take", lambda size: taken.append(size) or take(size))
     data = np.arange(3000, dtype="u2").astype("u1")
     array = zarrlite.create_array("memory://", data=data, chunks=1, codecs=chain)
     np.testing.assert_array_equal(array[...], data)
-    assert 0 < max(taken) <= lent.MOST
+    assert 0 < max(taken) <= scratch.MOST
 
 
 @pytest.mark.parametrize("missing", [[(1, 0), (1, 1)], [(1, 0), (1, 1), (2, 1)], [(0, 1)], [(0, 0), (1, 1)]])
@@ -560,7 +561,7 @@ def test_windows_read_little_more_than_the_shard_has(
     tmp_path: Path, order: str, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipelines, "BATCH", 2**9)  # eight of 128 chunks
-    monkeypatch.setattr("zarrlite.shard_reading.BATCH", 2**9)
+    monkeypatch.setattr("zarrlite.shards.reading.BATCH", 2**9)
     codecs = [ShardingIndexed((4, 8), SMALL, order=order, index_location=location)]
     data = DATA + 1
     data[8:16] = data[40, 8:32] = 0
@@ -645,7 +646,7 @@ def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
     lengths: list[int], changes: dict[int, bytes | None], location: str, header: int
 ) -> None:
     codec = ShardingIndexed((1,), [Bytes()], index_location=location)
-    spec = pipelines.ArraySpec((6,), zarrlite.registry.data_types.coerce("uint32"), 0)
+    spec = pipelines.ArraySpec((6,), registry.data_types.coerce("uint32"), 0)
     form = codec.prepare(spec).format  # type: ignore[attr-defined]
     writer = ShardWriter(form, Writing(header=header if location == "end" else 0))
     chunks: list[Any] = [None if n == 3 else bytes([65 + i]) * n for i, n in enumerate(lengths)]
@@ -662,7 +663,7 @@ def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
 
 def test_a_shard_with_a_gap_is_not_taken_to_pieces() -> None:
     codec = ShardingIndexed((1,), [Bytes()])
-    form = codec.prepare(pipelines.ArraySpec((2,), zarrlite.registry.data_types.coerce("uint8"), 0)).format  # type: ignore[attr-defined]
+    form = codec.prepare(pipelines.ArraySpec((2,), registry.data_types.coerce("uint8"), 0)).format  # type: ignore[attr-defined]
     writer = ShardWriter(form, Writing())
     index = struct.pack("<4Q", 0, 1, 2, 1)
     shard = b"a.b" + index + Crc32c().encode(index)[-4:]

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import codecs, registry
+from zarrlite import codecs
+from zarrlite.buffers.source import Held
 from zarrlite.codecs import (
     ArraySpec,
     Blosc,
@@ -32,7 +33,6 @@ from zarrlite.codecs import (
     Zstd,
 )
 from zarrlite.codecs.crc32c import checksum
-from zarrlite.config import Context, Json
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import (
     ArgumentError,
@@ -44,10 +44,11 @@ from zarrlite.errors import (
     TruncatedError,
     ZarrliteError,
 )
-from zarrlite.metadata import ArrayMetadata
-from zarrlite.pipeline import Pipeline
-from zarrlite.selection import everything
-from zarrlite.source import Held
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context, Json
+from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.selections.selection import everything
 
 LITTLE = Bytes("little")
 ABSENT = 2**64 - 1
@@ -881,7 +882,7 @@ def test_an_entry_outside_of_a_shard_of_unknown_size(index: Any, kind: type, mes
     codec = sharding().serializer.codec
     document = zarrlite.create_array({}, shape=(2, 4), dtype="u1", chunks=(2, 4), fill_value=9, codecs=[codec]).metadata
     shard = b"ab" + shard_index((0, 2), (2**63, 2), NONE, NONE)
-    store = Unsized({"zarr.json": zarrlite.metadata.serialize(document), "c/0/0": shard})
+    store = Unsized({"zarr.json": zarrlite.metadata.documents.serialize(document), "c/0/0": shard})
     with pytest.raises(DataError) as caught:
         zarrlite.open_array(store, mode="r")[index]
     assert (type(caught.value), str(caught.value)) == (kind, "chunk c/0/0: " + message)

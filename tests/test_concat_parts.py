@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import ByteRange, registry
+from zarrlite import ByteRange
+from zarrlite.buffers.ranges import ALL
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
-from zarrlite.config import Context
-from zarrlite.creation import array_metadata
 from zarrlite.errors import ArgumentError, DataError, MetadataError, TruncatedError
-from zarrlite.ranges import ALL
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context
+from zarrlite.nodes.creation import array_metadata
 from zarrlite.storage_transformers import ConcatParts, Part
-from zarrlite.testing.storage_transformers import StorageTransformerLaws
+from zarrlite.testing import StorageTransformerLaws
 
 
 class Counting(zarrlite.MemoryStore):

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import Array, LocalStore, MemoryStore, parallel
+from zarrlite import Array, LocalStore, MemoryStore, threads
 
 ROUNDS = 50
 SIZE = 64
@@ -37,7 +37,7 @@ TIMEOUT = 120
 @pytest.fixture(autouse=True)
 def _four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads also where the machine has one core."""
-    monkeypatch.setattr(parallel, "workers", lambda: 4)
+    monkeypatch.setattr(threads, "workers", lambda: 4)
 
 
 def take_part(array: Array, worker: int, workers: int, barrier: Any) -> None:
@@ -207,14 +207,14 @@ def test_groups_made_by_four_processes_at_once(tmp_path: Path) -> None:
 @forks
 @pytest.mark.parametrize("used", [False, True], ids=["pool unused", "pool used"])
 def test_arrays_work_after_a_fork(tmp_path: Path, used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_pool", None)
+    monkeypatch.setattr(threads, "_pool", None)
     data = np.arange(2**20, dtype="int32")
     array = zarrlite.create_array(tmp_path, data=data if used else None, shape=2**20, dtype="int32", chunks=2**14)
     if used:
-        assert parallel._pool is not None
+        assert threads._pool is not None
     else:
         array[:10] = range(10)
-        assert parallel._pool is None
+        assert threads._pool is None
 
     def work() -> None:
         assert array[...].sum() == (data.sum() if used else 45)

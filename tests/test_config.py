@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from zarrlite.config import (
+from zarrlite.errors import ArgumentError, MetadataError, MetadataWarning
+from zarrlite.extensions.config import (
     MAX_DOCUMENT_DEPTH,
     MAX_LENGTH,
     Config,
@@ -20,7 +21,6 @@ from zarrlite.config import (
     load_json,
     show,
 )
-from zarrlite.errors import ArgumentError, MetadataError, MetadataWarning
 
 
 def config(**members: Any) -> Config:

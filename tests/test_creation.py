@@ -27,7 +27,7 @@ from zarrlite import (
 from zarrlite.chunk_key_encodings.default import DefaultKeys
 from zarrlite.chunk_key_encodings.v2 import V2Keys
 from zarrlite.codecs import Bytes, Crc32c, Gzip, Pad, ShardingIndexed, Transpose, Zstd
-from zarrlite.creation import CHUNK_BYTES, guess_chunks
+from zarrlite.nodes.creation import CHUNK_BYTES, guess_chunks
 
 
 def create(**kwargs: Any) -> Array:

@@ -11,12 +11,12 @@ import pytest
 import zstandard
 
 import zarrlite
-from zarrlite import pipeline
+from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Transpose, Zstd
-from zarrlite.decoders import TINY
 from zarrlite.errors import DataError
-from zarrlite.pipeline import SMALL
-from zarrlite.ranges import ALL, ByteRange
+from zarrlite.pipeline import pipeline
+from zarrlite.pipeline.decoding import TINY
+from zarrlite.pipeline.pipeline import SMALL
 from zarrlite.stores.open_file import OpenFile
 
 CHAINS: dict[str, list[Any]] = {
@@ -136,7 +136,7 @@ def test_large_raw_chunks_are_read_some_rows_at_a_time(
         return borrow(self, at)
 
     monkeypatch.setattr(OpenFile, "borrow", noted)
-    monkeypatch.setattr("zarrlite.batches.RAW", 0)  # which are fetched otherwise
+    monkeypatch.setattr("zarrlite.chunks.many.RAW", 0)  # which are fetched otherwise
     np.testing.assert_array_equal(array[...], data(dtype))
     assert asked
     assert ALL not in asked
@@ -146,7 +146,7 @@ def test_a_large_raw_chunk_that_is_too_short_is_refused_and_one_that_is_missing_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "STEP", 100)
-    monkeypatch.setattr("zarrlite.batches.RAW", 0)
+    monkeypatch.setattr("zarrlite.chunks.many.RAW", 0)
     array = create(tmp_path, "<u2", (40, 120), [Bytes()], sharded=False)
     path = tmp_path / "c/1/2"
     whole = path.read_bytes()
@@ -162,7 +162,7 @@ def test_a_large_raw_chunk_that_is_too_short_is_refused_and_one_that_is_missing_
 
 def test_a_file_that_is_cut_while_its_rows_are_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "STEP", 100)
-    monkeypatch.setattr("zarrlite.batches.RAW", 0)
+    monkeypatch.setattr("zarrlite.chunks.many.RAW", 0)
     array = create(tmp_path, "<u2", (40, 120), [Bytes()], sharded=False)
     borrow = OpenFile.borrow
 

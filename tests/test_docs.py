@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import zarrlite
-from zarrlite import demo
+from zarrlite.tools import demo
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.registry import codecs
+from zarrlite.extensions.registry import codecs
+from zarrlite.formats.draft_store import DraftStore, find_draft
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore
-from zarrlite.stores.draft import DraftStore, find_draft
 
 FOLDER = Path(__file__).parent / "data" / "draft"
 HIERARCHIES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}

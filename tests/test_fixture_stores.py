@@ -10,13 +10,13 @@ import pytest
 from fixture_files import assert_read, cases, decode, index, stored
 
 import zarrlite
-from zarrlite.chunks import ArrayOptions, Chunks
-from zarrlite.conformance.judge import merged
-from zarrlite.conformance.reference import CountingStore
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.chunks.single import ArrayOptions, Chunks
 from zarrlite.errors import ZarrliteError
-from zarrlite.metadata import parse_node
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.metadata.documents import parse_node
 from zarrlite.stores import MemoryStore
+from zarrlite.tools.conformance.judge import merged
+from zarrlite.tools.conformance.reference import CountingStore
 
 ABSENT = 2**64 - 1
 

@@ -27,9 +27,9 @@ from fixture_files import (
 )
 
 import zarrlite
-from zarrlite import registry
 from zarrlite.errors import MetadataError, MetadataWarning
-from zarrlite.metadata import parse_node
+from zarrlite.extensions import registry
+from zarrlite.metadata.documents import parse_node
 
 SCHEMA = json.loads((ROOT / "schema.json").read_text("utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -7,7 +7,7 @@ import pytest
 
 import zarrlite
 from zarrlite import LocalStore, MemoryStore
-from zarrlite.info import human
+from zarrlite.nodes.info import human
 
 
 def test_an_array() -> None:

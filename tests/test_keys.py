@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zarrlite import registry
 from zarrlite.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys, V2Keys
-from zarrlite.config import Context, Json
 from zarrlite.errors import MetadataError
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context, Json
 
 ENCODINGS: list[ChunkKeyEncoding] = [DefaultKeys(), DefaultKeys("."), V2Keys(), V2Keys("/")]
 COORDS = st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=4).map(tuple)

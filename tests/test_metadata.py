@@ -13,7 +13,7 @@ import pytest
 
 import zarrlite
 from zarrlite.errors import MetadataError, MetadataWarning, UnknownExtensionError
-from zarrlite.metadata import ArrayMetadata, GroupMetadata, parse_node, serialize
+from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, parse_node, serialize
 
 Json = Any
 GONE = object()
@@ -521,8 +521,8 @@ HUGE: dict[str, dict[str, Json]] = {
 @pytest.mark.parametrize("document", HUGE.values(), ids=HUGE.keys())
 def test_no_number_in_a_document_makes_anything_be_allocated(document: dict[str, Json]) -> None:
     content = text(document)
-    zarrlite.registry.codecs.classes()  # what is imported is not counted
-    zarrlite.registry.data_types.classes()
+    zarrlite.extensions.registry.codecs.classes()  # what is imported is not counted
+    zarrlite.extensions.registry.data_types.classes()
     tracemalloc.start()
     try:
         found = zarrlite.validate(content)

@@ -32,7 +32,7 @@ from zarrlite.errors import (
     TruncatedError,
 )
 from zarrlite.stores import MemoryStore
-from zarrlite.testing.codecs import ArrayBytesLaws
+from zarrlite.testing import ArrayBytesLaws
 
 RAW = {"type": "raw"}
 COMPRESS = {"raw": bytes, "gzip": gzip.compress, "zstd": zstandard.compress}

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import ByteRange, registry
+from zarrlite import ByteRange
+from zarrlite.buffers.source import Held, Limit
 from zarrlite.codecs import Bytes, Offset, Pad, ShardingIndexed, Zstd
-from zarrlite.config import Context
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
-from zarrlite.source import Held, Limit
-from zarrlite.testing.codecs import BytesBytesLaws
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context
+from zarrlite.testing import BytesBytesLaws
 
 HEADER = b"MY_CUSTOM_HEADER"
 TEXT = "TVlfQ1VTVE9NX0hFQURFUg=="

@@ -13,48 +13,48 @@ from typing import Any
 
 import pytest
 
-from zarrlite import parallel
+from zarrlite import threads
 
-LARGE = parallel.WORTHWHILE
+LARGE = threads.WORTHWHILE
 
 
 @pytest.fixture(autouse=True)
 def _four_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads also where the machine has one core."""
-    monkeypatch.setattr(parallel, "workers", lambda: 4)
-    monkeypatch.setattr(parallel, "_pool", None)
-    monkeypatch.setattr(parallel, "_left", [])
+    monkeypatch.setattr(threads, "workers", lambda: 4)
+    monkeypatch.setattr(threads, "_pool", None)
+    monkeypatch.setattr(threads, "_left", [])
     yield
-    if parallel._pool is not None:
-        parallel._pool.shutdown()
+    if threads._pool is not None:
+        threads._pool.shutdown()
 
 
 @pytest.mark.parametrize("nbytes", [0, LARGE - 1, LARGE, 10 * LARGE])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 500])
 def test_every_job_is_done_once(count: int, nbytes: int) -> None:
     done: list[int] = []
-    parallel.run(done.append, iter(range(count)), nbytes)
+    threads.run(done.append, iter(range(count)), nbytes)
     assert sorted(done) == list(range(count))
 
 
 def test_none_is_a_job() -> None:
     done: list[Any] = []
-    parallel.run(done.append, [None] * 5, LARGE)
+    threads.run(done.append, [None] * 5, LARGE)
     assert done == [None] * 5
 
 
 @pytest.mark.parametrize(("count", "nbytes"), [(5, LARGE - 1), (1, 10 * LARGE)])
 def test_small_work_runs_inline_and_in_order(count: int, nbytes: int) -> None:
-    threads: list[Any] = []
-    parallel.run(lambda job: threads.append((job, threading.get_ident())), range(count), nbytes)
-    assert threads == [(i, threading.get_ident()) for i in range(count)]
-    assert parallel._pool is None
+    seen: list[Any] = []
+    threads.run(lambda job: seen.append((job, threading.get_ident())), range(count), nbytes)
+    assert seen == [(i, threading.get_ident()) for i in range(count)]
+    assert threads._pool is None
 
 
 def test_large_work_is_shared() -> None:
     """Four jobs that wait for each other can only be done by four threads."""
     meeting = threading.Barrier(4, timeout=60)
-    parallel.run(lambda job: meeting.wait(), range(4), LARGE)
+    threads.run(lambda job: meeting.wait(), range(4), LARGE)
 
 
 def test_jobs_are_pulled_as_they_are_needed() -> None:
@@ -75,7 +75,7 @@ def test_jobs_are_pulled_as_they_are_needed() -> None:
         with lock:
             done += 1
 
-    parallel.run(do, jobs(), LARGE)
+    threads.run(do, jobs(), LARGE)
     assert done == 200
     assert max(ahead) <= 4 + 2  # one for each worker, and the two that were looked at first
 
@@ -95,10 +95,10 @@ def test_the_first_error_is_raised_and_stops_the_rest(bad: int, nbytes: int) -> 
             raise Trouble(f"job {job}")
 
     with pytest.raises(Trouble, match=f"job {bad}"):
-        parallel.run(do, itertools.count(), nbytes)  # would go on for ever
+        threads.run(do, itertools.count(), nbytes)  # would go on for ever
     count = len(started)
     done: list[int] = []
-    parallel.run(done.append, range(10), nbytes)  # the pool is fine
+    threads.run(done.append, range(10), nbytes)  # the pool is fine
     assert sorted(done) == list(range(10))
     assert len(started) == count  # and nothing of the old work goes on
 
@@ -110,7 +110,7 @@ def test_an_error_of_the_iterator_is_raised() -> None:
 
     done: list[int] = []
     with pytest.raises(Trouble, match="no more"):
-        parallel.run(done.append, jobs(), LARGE)
+        threads.run(done.append, jobs(), LARGE)
     assert len(set(done)) == len(done) <= 10
 
 
@@ -127,7 +127,7 @@ def test_nothing_is_running_when_run_returns_with_an_error() -> None:
         running.remove(job)
 
     with pytest.raises(Trouble):
-        parallel.run(do, itertools.count(), LARGE)
+        threads.run(do, itertools.count(), LARGE)
     assert running == set()
 
 
@@ -137,7 +137,7 @@ def test_an_interrupt_is_an_error_too() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        parallel.run(do, range(1000), LARGE)
+        threads.run(do, range(1000), LARGE)
 
 
 def test_nested_work_runs_inline_and_does_not_wait_for_itself() -> None:
@@ -151,9 +151,9 @@ def test_nested_work_runs_inline_and_does_not_wait_for_itself() -> None:
             done.append((i, j))
             where.add((i, me, threading.get_ident()))
 
-        parallel.run(inner, range(10), LARGE)
+        threads.run(inner, range(10), LARGE)
 
-    parallel.run(outer, range(20), LARGE)
+    threads.run(outer, range(20), LARGE)
     assert sorted(done) == [(i, j) for i in range(20) for j in range(10)]
     assert all(me == ran for _, me, ran in where)
 
@@ -161,13 +161,13 @@ def test_nested_work_runs_inline_and_does_not_wait_for_itself() -> None:
 def test_many_callers_at_once() -> None:
     done: list[tuple[int, int]] = []
     with ThreadPoolExecutor(16) as callers:
-        list(callers.map(lambda i: parallel.run(lambda j: done.append((i, j)), range(50), LARGE), range(32)))
+        list(callers.map(lambda i: threads.run(lambda j: done.append((i, j)), range(50), LARGE), range(32)))
     assert sorted(done) == [(i, j) for i in range(32) for j in range(50)]
 
 
 def test_the_calling_thread_may_use_threads_again_after_an_error() -> None:
     with pytest.raises(Trouble):
-        parallel.run(lambda job: (_ for _ in ()).throw(Trouble), range(10), LARGE)
+        threads.run(lambda job: (_ for _ in ()).throw(Trouble), range(10), LARGE)
     test_large_work_is_shared()
 
 
@@ -182,27 +182,27 @@ def test_one_thing_at_a_time_is_left_for_later() -> None:
             assert go_on.wait(60)
         done.append((name, threading.current_thread()))
 
-    parallel.later(do, "first")
+    threads.later(do, "first")
     assert begun.wait(60)
-    parallel.later(do, "second")  # nobody waits for the first: it is done at once
+    threads.later(do, "second")  # nobody waits for the first: it is done at once
     assert done == [("second", threading.main_thread())]
     go_on.set()
-    assert parallel.settle()
+    assert threads.settle()
     assert done[1][0] == "first"
     assert done[1][1] is not threading.main_thread()
-    assert not parallel.settle()
+    assert not threads.settle()
 
 
 def test_what_nobody_has_begun_with_is_done_by_who_waits_for_it() -> None:
     go_on = threading.Event()
     done: list[threading.Thread] = []
-    busy = [parallel._get_pool().submit(go_on.wait, 60) for _ in range(4)]
-    parallel.later(lambda _: done.append(threading.current_thread()), None)
+    busy = [threads._get_pool().submit(go_on.wait, 60) for _ in range(4)]
+    threads.later(lambda _: done.append(threading.current_thread()), None)
     assert not done
-    assert parallel.settle()
+    assert threads.settle()
     go_on.set()
     assert all(future.result(60) for future in busy)
-    parallel._get_pool().shutdown()
+    threads._get_pool().shutdown()
     assert done == [threading.main_thread()]
 
 
@@ -211,11 +211,11 @@ def test_what_workers_leave_is_done_at_once() -> None:
 
     def do(job: int) -> None:
         here = threading.current_thread()
-        parallel.later(lambda _: done.append(threading.current_thread() is here), job)
+        threads.later(lambda _: done.append(threading.current_thread() is here), job)
 
-    parallel.run(do, range(20), LARGE)
+    threads.run(do, range(20), LARGE)
     assert done == [True] * 20
-    assert not parallel.settle()
+    assert not threads.settle()
 
 
 @pytest.mark.parametrize("used", [False, True], ids=["before its first use", "after it was used"])
@@ -228,7 +228,7 @@ def test_a_forked_child_has_a_pool_of_its_own(used: bool) -> None:
         try:
             meeting = threading.Barrier(4, timeout=60)
             done: list[int] = []
-            parallel.run(lambda job: (meeting.wait(), done.append(job)), range(8), LARGE)
+            threads.run(lambda job: (meeting.wait(), done.append(job)), range(8), LARGE)
             code = 0 if sorted(done) == list(range(8)) else 2
         finally:
             os._exit(code)
@@ -240,9 +240,9 @@ LATE = """
 import atexit, sys
 import numpy as np
 import zarrlite
-from zarrlite import parallel
+from zarrlite import threads
 
-parallel.workers = lambda: 4
+threads.workers = lambda: 4
 a = zarrlite.create_array(None, data=np.arange(2**20), chunks=2**16)
 
 @atexit.register

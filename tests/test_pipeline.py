@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import zarrlite
-from zarrlite import registry
-from zarrlite.chain import check_chain, parse_chain
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, joined
+from zarrlite.buffers.source import ByteSource, Held, Limit, Stored, Window
 from zarrlite.codecs import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -33,15 +33,15 @@ from zarrlite.codecs import (
     VlenUtf8,
     Zstd,
 )
-from zarrlite.config import Context
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, ChecksumError, DataError, MetadataError, MetadataWarning, TruncatedError
-from zarrlite.extension import Ignored
-from zarrlite.indexing import basic
-from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import ALL, Buffer, ByteRange, joined
-from zarrlite.selection import Selection, Span, everything
-from zarrlite.source import ByteSource, Held, Limit, Stored, Window
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context
+from zarrlite.extensions.extension import Ignored
+from zarrlite.pipeline.chain import check_chain, parse_chain
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.selections.indexing import basic
+from zarrlite.selections.selection import Selection, Span, everything
 
 try:
     import numcodecs.blosc  # noqa: F401

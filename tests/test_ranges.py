@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import ByteSource, Decoded, Held, Limit, Slice, Stored, Window
 from zarrlite.errors import ArgumentError, ChecksumError, DataError, TruncatedError, ZarrliteError
-from zarrlite.ranges import ALL, Buffer, ByteRange
-from zarrlite.source import ByteSource, Decoded, Held, Limit, Slice, Stored, Window
 from zarrlite.stores import MemoryStore
 
 ENDS = st.integers(-14, 14) | st.sampled_from([2**63, -(2**63), 2**70])

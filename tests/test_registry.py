@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import registry
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.chunk_grids import Regular
 from zarrlite.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys
 from zarrlite.codecs import Bytes, BytesBytesCodec, Gzip
-from zarrlite.config import Config, Context, Json
 from zarrlite.data_types.core import Integer
 from zarrlite.errors import ArgumentError, MetadataError, UnknownExtensionError, ZarrliteError
-from zarrlite.extension import Extension, Ignored, runtime
-from zarrlite.metadata import ArrayMetadata
-from zarrlite.ranges import Buffer
-from zarrlite.registry import Registry, register
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Config, Context, Json
+from zarrlite.extensions.extension import Extension, Ignored, runtime
+from zarrlite.extensions.registry import Registry, register
+from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.storage_transformers import StorageTransformer
 from zarrlite.stores import Store
 from zarrlite.stores.views import PrefixStore
@@ -231,7 +231,7 @@ def test_a_registered_class_wins_over_a_built_in_one_that_loads_later(
     monkeypatch.setitem(registry.REGISTRIES, "codec", own)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "late_builtin.py").write_text(
-        "from zarrlite.codecs import Gzip\nfrom zarrlite.registry import register\n"
+        "from zarrlite.codecs import Gzip\nfrom zarrlite.extensions.registry import register\n"
         "@register\nclass Late(Gzip):\n    name = 'test.late'\n"
     )
     mine = type("Mine", (Xor,), {"name": "test.late", "aliases": ()})

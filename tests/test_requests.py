@@ -12,8 +12,8 @@ from test_costs import count_calls
 
 import zarrlite
 from zarrlite import Array, ByteRange, MemoryStore
+from zarrlite.buffers.ranges import ALL
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Zstd
-from zarrlite.ranges import ALL
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 
 SMALL = [Bytes(), Zstd(), Crc32c()]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import zarrlite
 from tests.test_costs import count_calls
-from zarrlite import scattered as module
 from zarrlite.codecs import Bytes, Crc32c, Transpose, Zstd
 from zarrlite.errors import ChecksumError, MissingChunkError, TruncatedError
-from zarrlite.scattered import Numbered, scattered
-from zarrlite.selection import Points, Selection, Span
+from zarrlite.selections import sparse as module
+from zarrlite.selections.selection import Points, Selection, Span
+from zarrlite.selections.sparse import Numbered, scattered
 from zarrlite.stores import LocalStore, MemoryStore
 
 SHAPE, CHUNK = (90, 70), (8, 16)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import zarrlite
-from zarrlite import indexing
 from zarrlite.errors import ArgumentError, SelectionError
-from zarrlite.selection import Points, Selection, Span, everything
+from zarrlite.selections import indexing
+from zarrlite.selections.selection import Points, Selection, Span, everything
 
 RECORD = np.dtype([("x", "i4"), ("y", "f8"), ("z", "S2")])
 CHAINS = (["bytes"], [{"name": "bytes", "configuration": {"endian": "big"}}, "crc32c"])

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.chunks import Chunks
+from zarrlite.buffers.ranges import joined
+from zarrlite.chunks.single import Chunks
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Gzip, Offset, Pad, ShardingIndexed, Transpose, Zstd
-from zarrlite.codecs.base import ArraySpec
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, StoreError
-from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import joined
-from zarrlite.shard_writing import ORDERS, STRATEGIES, _shared
+from zarrlite.pipeline.codec import ArraySpec
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.shards.writing import ORDERS, STRATEGIES, _shared
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores import files
 from zarrlite.stores.base import overwrite

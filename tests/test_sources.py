@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import lent, shard_writing
+from zarrlite.buffers import scratch
+from zarrlite.buffers.packing import Packed
+from zarrlite.buffers.ranges import ALL, ByteRange, Made, in_pieces, joined, size_of, within
+from zarrlite.buffers.source import ByteSource, Held, Slice, Window
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed
 from zarrlite.codecs import bytes as bytes_codec
-from zarrlite.creation import array_metadata
 from zarrlite.errors import DataError, KeyRefusedError, MissingChunkError, TruncatedError
-from zarrlite.packed import Packed
-from zarrlite.ranges import ALL, ByteRange, Made, in_pieces, joined, size_of, within
-from zarrlite.source import ByteSource, Held, Slice, Window
+from zarrlite.nodes.creation import array_metadata
+from zarrlite.shards import writing
 from zarrlite.storage_transformers import ConcatParts, Part
 from zarrlite.stores import LocalStore, MemoryStore, Store
 
@@ -378,13 +379,13 @@ def test_a_shard_is_the_same_in_pieces_and_whole(tmp_path: Path, location: str, 
 
 def test_a_large_shard_is_packed_some_chunks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take = lent.take
-    monkeypatch.setattr(shard_writing, "STEP", 100)
-    monkeypatch.setattr(lent, "take", lambda size: taken.append(size) or take(size))
+    take = scratch.take
+    monkeypatch.setattr(writing, "STEP", 100)
+    monkeypatch.setattr(scratch, "take", lambda size: taken.append(size) or take(size))
     data = np.arange(1, 24 * 35 * 4 + 1, dtype="<u2").reshape(4, 24, 35)
     codecs = [ShardingIndexed((2, 4, 5), (Bytes(),))]
     array = zarrlite.create_array(tmp_path / "a", data=data, chunks=(4, 24, 35), codecs=codecs)
-    assert max(taken) <= 100 + lent.ALIGNMENT
+    assert max(taken) <= 100 + scratch.ALIGNMENT
     assert np.array_equal(array[...], data)
 
 
@@ -396,7 +397,7 @@ def test_what_is_packed_is_aligned_as_it_will_be_in_the_file(position: int) -> N
     assert (len(packed), bytes(packed.whole()), b"".join(map(bytes, packed))) == (len(expected), expected, expected)
     found = b""
     for bit in packed.written_at(position):
-        assert (np.frombuffer(bit, "u1").ctypes.data - position - len(found)) % lent.ALIGNMENT == 0
+        assert (np.frombuffer(bit, "u1").ctypes.data - position - len(found)) % scratch.ALIGNMENT == 0
         found += bytes(bit)
     assert found == expected
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import ByteRange, MetadataError, registry
-from zarrlite.chunks import ArrayOptions, Chunks
-from zarrlite.config import Context
-from zarrlite.creation import array_metadata
+from zarrlite import ByteRange, MetadataError
+from zarrlite.chunks.single import ArrayOptions, Chunks
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context
+from zarrlite.nodes.creation import array_metadata
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 
 ENCODINGS = [

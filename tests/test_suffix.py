@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite import registry
 from zarrlite.chunk_key_encodings import DefaultKeys, SuffixKeys, V2Keys
-from zarrlite.config import Context
 from zarrlite.errors import MetadataError
-from zarrlite.testing.key_encodings import KeyEncodingLaws
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context
+from zarrlite.testing import KeyEncodingLaws
 
 
 def parse(**configuration: Any) -> SuffixKeys:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import DataError, MemoryStore, tiff
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.chunk_key_encodings import SuffixKeys
 from zarrlite.codecs import Bytes, Offset, Pad, Zstd
 from zarrlite.errors import ArgumentError
-from zarrlite.ranges import Buffer
-from zarrlite.tiff.headers import DATA_TYPES
-from zarrlite.tiff.parse import Picture, read_picture
+from zarrlite.formats.tiff.headers import DATA_TYPES
+from zarrlite.formats.tiff.parse import Picture, read_picture
 
 # proposal `pad`, Example 1
 PROPOSED = (

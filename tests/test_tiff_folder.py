@@ -11,9 +11,9 @@ import pytest
 
 import zarrlite
 from zarrlite import DataError, MemoryStore, ZarrliteError, tiff
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.chunk_key_encodings import SuffixKeys
 from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError, ReadOnlyError, TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange
 
 Tags = dict[int, tuple[int, tuple[int, ...]]]
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrlite
+from zarrlite.buffers.ranges import ByteRange
 from zarrlite.codecs.zstd import Zstd
-from zarrlite.decoders import LARGE
 from zarrlite.errors import DataError, TruncatedError
-from zarrlite.ranges import ByteRange
+from zarrlite.pipeline.decoding import LARGE
 from zarrlite.stores import MemoryStore
 
 SHAPE = (512, 512)

@@ -1,7 +1,7 @@
 """zarrlite: a small, complete Zarr v3 library in pure Python.
 
 The library is loaded when the first of its names is used: the help of the command does without it, and without numpy.
-Modules that are not always needed (`zarrlite.creation`, `zarrlite.info`) load in the same way.
+Modules that are not always needed (`zarrlite.nodes.creation`, `zarrlite.nodes.info`) load in the same way.
 """
 
 from typing import TYPE_CHECKING

@@ -2,7 +2,7 @@
 
 import sys
 
-from zarrlite.cli.main import main
+from zarrlite.tools.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -3,16 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from zarrlite.api import (
-    consolidate_metadata,
-    copy,
-    create_array,
-    create_group,
-    open,  # noqa: A004
-    open_array,
-    open_group,
-)
-from zarrlite.array import Array
+from zarrlite.buffers.ranges import ByteRange
 from zarrlite.errors import (
     ArgumentError,
     ChecksumError,
@@ -32,18 +23,27 @@ from zarrlite.errors import (
     UnknownExtensionError,
     ZarrliteError,
 )
-from zarrlite.extension import Extension, runtime
-from zarrlite.metadata import ArrayMetadata, GroupMetadata
-from zarrlite.ranges import ByteRange
-from zarrlite.registry import register
+from zarrlite.extensions.extension import Extension, runtime
+from zarrlite.extensions.registry import register
+from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
+from zarrlite.nodes.array import Array
+from zarrlite.nodes.opening import (
+    consolidate_metadata,
+    copy,
+    create_array,
+    create_group,
+    open,  # noqa: A004
+    open_array,
+    open_group,
+)
 from zarrlite.stores import LocalStore, Store
 
 if TYPE_CHECKING:
-    from zarrlite.group import Group
+    from zarrlite.metadata.validation import validate
+    from zarrlite.nodes.group import Group
     from zarrlite.stores import MemoryStore
-    from zarrlite.validation import validate
 
-_LATER = {"Group": "group", "MemoryStore": "stores.memory", "validate": "validation"}
+_LATER = {"Group": "nodes.group", "MemoryStore": "stores.memory", "validate": "metadata.validation"}
 
 __all__ = [
     "ArgumentError",

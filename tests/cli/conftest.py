@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.cli.main import main
+from zarrlite.tools.cli.main import main
 
 ROOT = Path(zarrlite.__file__).parents[1]
 DATA = np.arange(100, dtype="float64").reshape(10, 10)

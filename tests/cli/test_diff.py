@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.cli import blocks
+from zarrlite.tools.cli import blocks
 
 
 def test_what_is_the_same(hierarchy, run):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import zarrlite
-from zarrlite.cli import main as cli
 from zarrlite.errors import (
     ArgumentError,
     ChecksumError,
@@ -23,6 +22,7 @@ from zarrlite.errors import (
     StoreError,
     UnknownExtensionError,
 )
+from zarrlite.tools.cli import main as cli
 
 ROOT = Path(zarrlite.__file__).parents[1]
 EXIT_CODES = {
@@ -65,7 +65,7 @@ def test_the_help_has_every_command(run):
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_has_help_with_an_example_and_json(name, run):
-    module = importlib.import_module(f"zarrlite.cli.{name}")
+    module = importlib.import_module(f"zarrlite.tools.cli.{name}")
     ran = run(name, "--help")
     assert (ran.code, ran.err) == (0, "")
     assert cli.COMMANDS[name] == module.HELP
@@ -97,16 +97,20 @@ def test_the_version_is_that_of_the_library(run):
 
 
 LOADED = (
-    "import sys; from zarrlite.cli.main import main; main({!r}); import json; print(json.dumps(sorted(sys.modules)))"
+    "import sys; from zarrlite.tools.cli.main import main; main({!r}); "
+    "import json; print(json.dumps(sorted(sys.modules)))"
 )
 
 
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
-        (["--help"], {"numpy", "zarrlite.array", "rich", "zarrlite.cli.info"}),
-        (["nope"], {"numpy", "zarrlite.array", "rich", "zarrlite.cli.info"}),
-        (["info", "nope"], {"rich", "zarrlite.cli.diff", "zarrlite.cli.main.dump", "subprocess", "jsonschema", "csv"}),
+        (["--help"], {"numpy", "zarrlite.nodes.array", "rich", "zarrlite.tools.cli.info"}),
+        (["nope"], {"numpy", "zarrlite.nodes.array", "rich", "zarrlite.tools.cli.info"}),
+        (
+            ["info", "nope"],
+            {"rich", "zarrlite.tools.cli.diff", "zarrlite.tools.cli.dump", "subprocess", "jsonschema", "csv"},
+        ),
     ],
     ids=["help", "a mistake", "info"],
 )
@@ -116,4 +120,4 @@ def test_only_what_is_needed_is_loaded(arguments, absent):
     )
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     assert not absent & loaded
-    assert "zarrlite.cli.console" in loaded
+    assert "zarrlite.tools.cli.console" in loaded

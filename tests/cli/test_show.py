@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.cli import selections
 from zarrlite.errors import ArgumentError, SelectionError
+from zarrlite.tools.cli import selections
 
 DATA = np.arange(100, dtype="float64").reshape(10, 10)  # of the array in a.zarr
 

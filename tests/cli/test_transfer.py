@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.cli import blocks, copy
-from zarrlite.cli.locate import JOURNAL
 from zarrlite.stores import LocalStore
+from zarrlite.tools.cli import blocks, copy
+from zarrlite.tools.cli.locate import JOURNAL
 
 
 @pytest.fixture

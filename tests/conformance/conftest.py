@@ -12,10 +12,10 @@ import chromium
 import pytest
 from required import lacking
 
-from zarrlite.conformance import cases, runner
-from zarrlite.conformance.cases import Corpus
-from zarrlite.conformance.implementations import command_of
-from zarrlite.conformance.results import Implementation
+from zarrlite.tools.conformance import cases, runner
+from zarrlite.tools.conformance.cases import Corpus
+from zarrlite.tools.conformance.implementations import command_of
+from zarrlite.tools.conformance.results import Implementation
 
 TOY = Path(__file__).with_name("toy.py")
 

@@ -13,10 +13,10 @@ import hatchling.build
 import pytest
 
 import zarrlite
-from zarrlite.cli.main import main
-from zarrlite.conformance import cases
-from zarrlite.conformance.materialize import materialize
 from zarrlite.errors import ArgumentError
+from zarrlite.tools.cli.main import main
+from zarrlite.tools.conformance import cases
+from zarrlite.tools.conformance.materialize import materialize
 
 TOY = str(Path(__file__).with_name("toy.py"))
 
@@ -211,12 +211,12 @@ def test_a_wheel_has_the_corpus_and_the_harnesses(suite, tmp_path, monkeypatch):
     root = Path(__file__).parents[2]
     monkeypatch.chdir(root)
     with zipfile.ZipFile(tmp_path / hatchling.build.build_wheel(str(tmp_path))) as wheel:
-        names = {name for name in wheel.namelist() if name.startswith("zarrlite/conformance/")}
+        names = {name for name in wheel.namelist() if name.startswith("zarrlite/tools/conformance/")}
         wheel.extractall(tmp_path / "wheel", [name for name in names if "/corpus/" in name])
-    package = root / "zarrlite" / "conformance"
+    package = root / "zarrlite" / "tools" / "conformance"
     shipped = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     assert {path.relative_to(root).as_posix() for path in shipped} <= names
-    packed = cases.load(tmp_path / "wheel" / "zarrlite" / "conformance" / "corpus")
+    packed = cases.load(tmp_path / "wheel" / "zarrlite" / "tools" / "conformance" / "corpus")
     assert [case.id for case in packed.cases] == [case.id for case in suite.cases]
 
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from zarrlite.conformance.extensions import extensions_of, ignorable_of, missing
-from zarrlite.conformance.judge import judge, worst
-from zarrlite.conformance.protocol import decode
-from zarrlite.conformance.reference import run_operations
-from zarrlite.conformance.steps import encode
+from zarrlite.tools.conformance.extensions import extensions_of, ignorable_of, missing
+from zarrlite.tools.conformance.judge import judge, worst
+from zarrlite.tools.conformance.protocol import decode
+from zarrlite.tools.conformance.reference import run_operations
+from zarrlite.tools.conformance.steps import encode
 
 
 def step_of(suite, name, op):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from zarrlite.conformance import runner
-from zarrlite.conformance.judge import RESULTS
-from zarrlite.conformance.steps import OPERATIONS
+from zarrlite.tools.conformance import runner
+from zarrlite.tools.conformance.judge import RESULTS
+from zarrlite.tools.conformance.steps import OPERATIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("conformance", "conformance-results", "writing-a-harness")

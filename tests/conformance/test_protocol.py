@@ -8,13 +8,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import zarrlite.conformance
-from zarrlite.conformance import protocol
-from zarrlite.conformance.implementations import SHIPPED, command_of
-from zarrlite.conformance.process import Harness
-from zarrlite.conformance.steps import OPERATIONS
+import zarrlite.tools.conformance
+from zarrlite.tools.conformance import protocol
+from zarrlite.tools.conformance.implementations import SHIPPED, command_of
+from zarrlite.tools.conformance.process import Harness
+from zarrlite.tools.conformance.steps import OPERATIONS
 
-HERE = Path(zarrlite.conformance.__file__).parent
+HERE = Path(zarrlite.tools.conformance.__file__).parent
 SCHEMA = json.loads((HERE / "protocol.schema.json").read_text("utf-8"))
 ANSWERS = {
     "open": "opened",

@@ -8,11 +8,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from zarrlite.conformance.reports.html import to_html
-from zarrlite.conformance.reports.junit import to_junit
-from zarrlite.conformance.reports.markdown import to_markdown
-from zarrlite.conformance.results import CaseResult, Change, Implementation, Run, StepResult, diff, load_run, matrix
 from zarrlite.errors import ArgumentError
+from zarrlite.tools.conformance.reports.html import to_html
+from zarrlite.tools.conformance.reports.junit import to_junit
+from zarrlite.tools.conformance.reports.markdown import to_markdown
+from zarrlite.tools.conformance.results import (
+    CaseResult,
+    Change,
+    Implementation,
+    Run,
+    StepResult,
+    diff,
+    load_run,
+    matrix,
+)
 
 CASES = {
     "core/arrays/edge-chunk": "wrong-data",

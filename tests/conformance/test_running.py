@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from zarrlite.conformance import process, runner
-from zarrlite.conformance.implementations import command_of
 from zarrlite.errors import ArgumentError
+from zarrlite.tools.conformance import process, runner
+from zarrlite.tools.conformance.implementations import command_of
 
 VALID = "core/array/dimension_names/same"  # opens
 INVALID = "core/array/shape/missing"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from zarrlite.config import Context
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import MetadataError
-from zarrlite.registry import data_types
+from zarrlite.extensions.config import Context
+from zarrlite.extensions.registry import data_types
 
 UNITS = " or ".join(
     f'"{unit}"'

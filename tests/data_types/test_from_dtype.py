@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.lib.recfunctions import repack_fields
 
-from zarrlite import registry
 from zarrlite.data_types import Bool, Complex, DataType, Float, Integer, Raw, from_dtype, native
 from zarrlite.errors import ArgumentError, MetadataError, UnknownExtensionError
-from zarrlite.extension import Extension
+from zarrlite.extensions import registry
+from zarrlite.extensions.extension import Extension
 
 
 def configured(name: str, **configuration) -> dict:

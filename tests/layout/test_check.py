@@ -26,13 +26,13 @@ from zarrlite import (
     register,
     tiff,
 )
+from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed
 from zarrlite.layout import Problem, check, explain
-from zarrlite.layout.check import MOST, REMEDIES
-from zarrlite.layout.objects import Stack
-from zarrlite.layout.tree import tiles
-from zarrlite.ranges import ALL, ByteRange
 from zarrlite.storage_transformers import StorageTransformer
+from zarrlite.tools.layout.check import MOST, REMEDIES
+from zarrlite.tools.layout.objects import Stack
+from zarrlite.tools.layout.tree import tiles
 
 
 def found(store: Any, path: str = "") -> list[tuple[str, str]]:

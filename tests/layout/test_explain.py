@@ -15,9 +15,9 @@ import zarrlite
 from zarrlite import ArgumentError, NodeNotFoundError, register
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Pad, ShardingIndexed, Zstd
 from zarrlite.layout import Range, Stored, explain
-from zarrlite.layout.objects import Stack
-from zarrlite.layout.tree import tiles
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.tools.layout.objects import Stack
+from zarrlite.tools.layout.tree import tiles
 
 
 def lines(stored: Stored) -> list[str]:

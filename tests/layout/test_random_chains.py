@@ -13,8 +13,8 @@ import zarrlite
 from zarrlite import Array, DataError
 from zarrlite.codecs import Bytes, Crc32c, Gzip, Offset, Pad, ShardingIndexed, Transpose, Zstd
 from zarrlite.layout import check
-from zarrlite.layout.objects import Stack
-from zarrlite.layout.tree import tiles
+from zarrlite.tools.layout.objects import Stack
+from zarrlite.tools.layout.tree import tiles
 
 fixed = st.sampled_from([Pad("start", 3, b"abc"), Pad("end", 5), Offset(2), Pad("start", 0), Crc32c()])
 packed = st.one_of(fixed, st.sampled_from([Zstd(), Gzip()]))

@@ -15,10 +15,10 @@ from layout.arrays import ARRAYS, make
 
 import zarrlite
 from zarrlite import Array, Group, Store
+from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.layout import explain
-from zarrlite.metadata import GroupMetadata
-from zarrlite.pictures import explained_html, explained_svg
-from zarrlite.ranges import ALL, ByteRange
+from zarrlite.metadata.documents import GroupMetadata
+from zarrlite.tools.pictures import explained_html, explained_svg
 
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\"'&\0\x1b\ud800\u202e"
 PLAIN = EVIL[:-4]  # what documents can hold
@@ -222,7 +222,7 @@ def test_a_group_shows_what_it_knows_of_its_members(consolidated: bool) -> None:
 
 
 def test_importing_the_library_loads_no_pictures() -> None:
-    code = "import sys, zarrlite; print({'zarrlite.pictures', 'zarrlite.layout'} & set(sys.modules))"
+    code = "import sys, zarrlite; print({'zarrlite.tools.pictures', 'zarrlite.layout'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zarrlite.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.stores import LocalStore, MappingStore, MemoryStore, PrefixStore, Store
 
 # No key is a prefix of another.

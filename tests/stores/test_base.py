@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.ranges import ALL, Buffer, ByteRange
 from zarrlite.stores import Store, check_key, check_prefix, overwrite
 from zarrlite.stores.base import flat
-from zarrlite.testing.stores import HOSTILE_KEYS, HOSTILE_PREFIXES
+from zarrlite.tools.testing.stores import HOSTILE_KEYS, HOSTILE_PREFIXES
 
 
 class OneValue(Store):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.errors import KeyRefusedError
-from zarrlite.ranges import ALL, ByteRange
 from zarrlite.stores import LocalStore, Store, files
-from zarrlite.testing.stores import StoreLaws
+from zarrlite.testing import StoreLaws
 
 TEMPORARY = "__zarrlite.tmp.1.2.abc"
 Tree = Callable[[Path], list[str]]

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from zarrlite import parallel
+from zarrlite import threads
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.stores import LocalStore
 
@@ -101,8 +101,8 @@ def test_a_disk_is_full_only_once_what_was_replaced_has_gone(
         return write(fd, value)  # type: ignore[arg-type]
 
     store.set("a/k", b"old")
-    monkeypatch.setattr(parallel, "_left", [])
-    parallel.later(gone.append, "what was replaced")
+    monkeypatch.setattr(threads, "_left", [])
+    threads.later(gone.append, "what was replaced")
     monkeypatch.setattr(os, "write", full)
     if enough:
         store.set("a/k", b"new")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.errors import KeyRefusedError, StoreError
-from zarrlite.ranges import ALL, ByteRange
 from zarrlite.stores import LocalStore, paths
 
 Tree = Callable[[Path], list[str]]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from zarrlite import parallel
+from zarrlite import threads
 from zarrlite.errors import StoreError
 from zarrlite.stores import LocalStore, filelock, inodes
 from zarrlite.stores.locks import KeyLocks, _forked
-from zarrlite.testing.stores import in_threads
+from zarrlite.testing import in_threads
 
 
 @pytest.fixture
@@ -156,11 +156,11 @@ def test_a_large_file_that_was_replaced_is_closed_by_another_thread(
             assert not is_locked(tmp_path / "a/b")
         original(fd)
 
-    monkeypatch.setattr(parallel, "_left", [])
+    monkeypatch.setattr(threads, "_left", [])
     store.set("a/b", bytes(inodes.MUCH))
     monkeypatch.setattr(os, "close", noting)
     store.set("a/b", b"small")
-    ((left, _),) = parallel._left
+    ((left, _),) = threads._left
     left.result(60)
     assert closed == [(0, False)]
     store.set("a/b", b"smaller")

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
+from zarrlite.buffers.ranges import ByteRange
 from zarrlite.errors import KeyRefusedError
-from zarrlite.ranges import ByteRange
 from zarrlite.stores import MappingStore, MemoryStore, Store
-from zarrlite.testing.stores import StoreLaws, in_threads
+from zarrlite.testing import StoreLaws, in_threads
 
 
 class TestMemoryStore(StoreLaws):

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
+from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.errors import KeyRefusedError, ReadOnlyError
-from zarrlite.ranges import ALL, ByteRange
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore, Store
-from zarrlite.testing.stores import MODEL, StoreLaws
+from zarrlite.tools.testing.stores import MODEL, StoreLaws
 
 
 class TestPrefixOfMemory(StoreLaws):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from operator import mul
 from typing import ClassVar
 
-from zarrlite.extension import Extension
-from zarrlite.selection import Selection, Shape
+from zarrlite.extensions.extension import Extension
+from zarrlite.selections.selection import Selection, Shape
 
 
 class ChunkGrid(Extension):

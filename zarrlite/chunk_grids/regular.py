@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from zarrlite.chunk_grids.base import ChunkGrid
-from zarrlite.config import Config, Json
 from zarrlite.errors import MetadataError
-from zarrlite.registry import register
-from zarrlite.selection import Selection, Shape
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import register
+from zarrlite.selections.selection import Selection, Shape
 
 
 @register

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from zarrlite.extension import Extension
-from zarrlite.selection import Shape
+from zarrlite.extensions.extension import Extension
+from zarrlite.selections.selection import Shape
 
 _CANONICAL = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
 

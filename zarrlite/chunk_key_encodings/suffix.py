@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
-from zarrlite.config import Config, Json
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import chunk_key_encodings, register
 from zarrlite.names import key_text_fault
-from zarrlite.registry import chunk_key_encodings, register
-from zarrlite.selection import Shape
+from zarrlite.selections.selection import Shape
 
 _SPELLINGS = ("base_encoding", "base-encoding")
 

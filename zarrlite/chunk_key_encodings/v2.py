@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding, parse_coords
-from zarrlite.config import Config
-from zarrlite.registry import register
-from zarrlite.selection import Shape
+from zarrlite.extensions.config import Config
+from zarrlite.extensions.registry import register
+from zarrlite.selections.selection import Shape
 
 
 @register

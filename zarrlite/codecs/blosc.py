@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import BytesBytesCodec
-from zarrlite.config import Config
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import DataError, DependencyError, TruncatedError
-from zarrlite.ranges import Buffer
-from zarrlite.registry import register
+from zarrlite.extensions.config import Config
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import BytesBytesCodec
 
 _HEADER = 16
 _FORMATS = {1: "lz4", 2: "snappy", 3: "zlib", 4: "zstd"}  # the upper three bits of byte 2; 0 is blosclz

@@ -15,15 +15,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer, row_major_strides
-from zarrlite.config import MAX_LENGTH, Config
+from zarrlite.buffers.batch import Run
+from zarrlite.buffers.packing import STEP, Packed
+from zarrlite.buffers.ranges import Buffer, ByteRange, Pieces
+from zarrlite.buffers.source import ArraySource, ByteSource
 from zarrlite.errors import DataError, MetadataError, TruncatedError
-from zarrlite.packed import STEP, Packed
-from zarrlite.ranges import Buffer, ByteRange, Pieces
-from zarrlite.registry import register
-from zarrlite.runs import Run
-from zarrlite.selection import Selection, Span
-from zarrlite.source import ArraySource, ByteSource
+from zarrlite.extensions.config import MAX_LENGTH, Config
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Serializer, row_major_strides
+from zarrlite.selections.selection import Selection, Span
 
 Array = np.ndarray[Any, Any]
 NEAR = 2**15  # bytes that cost less to read along than a request of their own

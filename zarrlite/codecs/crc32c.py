@@ -14,11 +14,11 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from zarrlite.codecs.base import BytesBytesCodec
+from zarrlite.buffers.batch import Run, lengths
+from zarrlite.buffers.ranges import Buffer, Made, Pieces, in_pieces
 from zarrlite.errors import ChecksumError, TruncatedError
-from zarrlite.ranges import Buffer, Made, Pieces, in_pieces
-from zarrlite.registry import register
-from zarrlite.runs import Run, lengths
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import BytesBytesCodec
 
 _WITH_ITSELF = 0x48674BC7  # the checksum of anything that is followed by its own
 SMALL = 2**13  # bytes of a value below which a copy costs less than another piece

@@ -11,11 +11,11 @@ import zlib
 from dataclasses import dataclass
 from typing import Self
 
-from zarrlite.codecs.base import BytesBytesCodec
-from zarrlite.config import Config
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import TruncatedError
-from zarrlite.ranges import Buffer
-from zarrlite.registry import register
+from zarrlite.extensions.config import Config
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import BytesBytesCodec
 
 _GZIP = 16 + zlib.MAX_WBITS
 _STEP = 2**14  # bytes at a time behind the first member, since zlib copies what it does not use

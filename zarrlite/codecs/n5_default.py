@@ -16,21 +16,21 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from zarrlite.buffers.ranges import Buffer, joined
+from zarrlite.buffers.source import ArraySource, ByteSource, Held, Limit
 from zarrlite.cached import cached_property
-from zarrlite.chain import parse_chain
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
 from zarrlite.codecs.bytes import Bytes
 from zarrlite.codecs.transpose import Transpose
-from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, DataError, FaultKind, MetadataError, TruncatedError
-from zarrlite.extension import Ignored
-from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import Buffer, joined
-from zarrlite.registry import codecs as registry
-from zarrlite.registry import register
-from zarrlite.selection import Points, Selection, Shape, everything
-from zarrlite.source import ArraySource, ByteSource, Held, Limit
-from zarrlite.values import normalize_shape
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.extension import Ignored
+from zarrlite.extensions.registry import codecs as registry
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.chain import parse_chain
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.selections.casting import normalize_shape
+from zarrlite.selections.selection import Points, Selection, Shape, everything
 
 Array = np.ndarray[Any, Any]
 DATA_TYPES: Final = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")

@@ -14,11 +14,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
-from zarrlite.config import Config, Json
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import DataError, MetadataError, TruncatedError
-from zarrlite.ranges import Buffer
-from zarrlite.registry import register
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Serializer
 
 Array = np.ndarray[Any, Any]
 _BLOCK = 2**16  # components at a time; a multiple of 8, so that blocks end on byte boundaries

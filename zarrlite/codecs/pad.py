@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from zarrlite.buffers.ranges import Buffer, ByteRange, Pieces, in_pieces, joined
+from zarrlite.buffers.source import ByteSource, Limit, Window
 from zarrlite.cached import cached_property
-from zarrlite.codecs.base import BytesBytesCodec, Piece
-from zarrlite.config import Config, Json
 from zarrlite.errors import ArgumentError, TruncatedError
-from zarrlite.extension import runtime
-from zarrlite.ranges import Buffer, ByteRange, Pieces, in_pieces, joined
-from zarrlite.registry import register
-from zarrlite.source import ByteSource, Limit, Window
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.extension import runtime
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import BytesBytesCodec, Piece
 
 PaddingFunc = Callable[[Buffer], Buffer]  # of the bytes that will be padded
 

@@ -19,24 +19,24 @@ from typing import Any, Self
 
 import numpy as np
 
-from zarrlite import lent
+from zarrlite.buffers import scratch
+from zarrlite.buffers.ranges import Buffer, Pieces, joined
+from zarrlite.buffers.source import ArraySource, ByteSource, Held, Limit, Slice
 from zarrlite.cached import cached_property
-from zarrlite.chain import parse_chain
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Piece, Serializer, byte_order_of
-from zarrlite.config import Config, Faults, Json
 from zarrlite.errors import DataError, MetadataError
-from zarrlite.extension import Ignored, runtime
-from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import Buffer, Pieces, joined
-from zarrlite.registry import codecs as registry
-from zarrlite.registry import data_types, register
-from zarrlite.selection import Selection, Shape, everything
-from zarrlite.shard_pieces import Encoded, IndexOf
-from zarrlite.shard_reading import ShardSource, gone, named
-from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.shards import ABSENT, ShardFormat, boxes
-from zarrlite.source import ArraySource, ByteSource, Held, Limit, Slice
-from zarrlite.values import MAX_NDIM
+from zarrlite.extensions.config import Config, Faults, Json
+from zarrlite.extensions.extension import Ignored, runtime
+from zarrlite.extensions.registry import codecs as registry
+from zarrlite.extensions.registry import data_types, register
+from zarrlite.pipeline.chain import parse_chain
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Piece, Serializer, byte_order_of
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.selections.casting import MAX_NDIM
+from zarrlite.selections.selection import Selection, Shape, everything
+from zarrlite.shards.format import ABSENT, ShardFormat, boxes
+from zarrlite.shards.reading import ShardSource, gone, named
+from zarrlite.shards.streaming import Encoded, IndexOf
+from zarrlite.shards.writing import ShardWriter, Writing
 
 Array = np.ndarray[Any, Any]
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -251,14 +251,14 @@ class ShardSerializer(Serializer):
             first = blocks[corner].reshape(-1)
             maybe = (first == self.spec.fill) | (first != first)
         shape = (min(self.inner.together, self.format.count), *self.codec.chunk_shape)
-        memory = lent.take(math.prod(shape) * self.spec.dtype.itemsize)
+        memory = scratch.take(math.prod(shape) * self.spec.dtype.itemsize)
         packed: Array = np.ndarray(shape, self.spec.dtype, memory)
         for box, numbers in boxes(self.grid, self.inner.together):
             part = blocks[(*box, ...)]
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part
             yield self.inner.write_many(arrays, maybe[numbers].tolist())
-        lent.give(memory)
+        scratch.give(memory)
 
     def _encode_raw(self, blocks: Array, dtype: np.dtype[Any], old: Buffer | None) -> Pieces:
         """A shard of inner chunks that are stored as they are."""

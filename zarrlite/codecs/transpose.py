@@ -12,12 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayArrayCodec, ArraySpec
-from zarrlite.config import Config
+from zarrlite.buffers.source import ArraySource
 from zarrlite.errors import MetadataError
-from zarrlite.registry import register
-from zarrlite.selection import Selection
-from zarrlite.source import ArraySource
+from zarrlite.extensions.config import Config
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArraySpec
+from zarrlite.selections.selection import Selection
 
 Array = np.ndarray[Any, Any]
 

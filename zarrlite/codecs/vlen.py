@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from zarrlite.codecs.base import ArrayBytesCodec, ArraySpec, Serializer
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ArgumentError, DataError, MetadataError, TruncatedError
-from zarrlite.ranges import Buffer
-from zarrlite.registry import register
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Serializer
 
 Array = np.ndarray[Any, Any]
 _U32 = struct.Struct("<I")

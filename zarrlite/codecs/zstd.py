@@ -17,14 +17,14 @@ from typing import Any, Self
 import numpy as np
 import zstandard
 
-from zarrlite import lent
-from zarrlite.codecs.base import BytesBytesCodec
-from zarrlite.config import Config, Json
+from zarrlite.buffers import scratch
+from zarrlite.buffers.batch import Run, lengths
+from zarrlite.buffers.ranges import Buffer, ByteRange, Pieces
+from zarrlite.buffers.source import ByteSource, decoding_failed
 from zarrlite.errors import TruncatedError
-from zarrlite.ranges import Buffer, ByteRange, Pieces
-from zarrlite.registry import register
-from zarrlite.runs import Run, lengths
-from zarrlite.source import ByteSource, decoding_failed
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import BytesBytesCodec
 
 _local = local()
 # A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
@@ -119,7 +119,7 @@ class _Unrolled(ByteSource):
     def __init__(self, data: Buffer, size: int) -> None:
         self._data = data
         self._size = size
-        self._memory = lent.take(size)
+        self._memory = scratch.take(size)
         self._done = 0
 
     def known_size(self) -> int:
@@ -150,7 +150,7 @@ class _Unrolled(ByteSource):
 
     def close(self) -> None:
         memory, self._memory, self._done = self._memory, memoryview(b""), 0
-        lent.give(memory)
+        scratch.give(memory)
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from zarrlite.config import Config, Json, show
 from zarrlite.errors import FaultKind, MetadataError
-from zarrlite.extension import Extension
+from zarrlite.extensions.config import Config, Json, show
+from zarrlite.extensions.extension import Extension
 
 MAX_ITEMSIZE: Final = 2**20  # bytes; a fill value is an element, so elements are what a document makes us hold
 

@@ -20,11 +20,11 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.config import Config, Json, is_integer, show
 from zarrlite.data_types.base import MAX_ITEMSIZE, NamedType, refuse, wrong_type
 from zarrlite.data_types.scalars import cast_exact_bytes, cast_number, parse_exact_bytes
 from zarrlite.errors import FaultKind, MetadataError
-from zarrlite.registry import register
+from zarrlite.extensions.config import Config, Json, is_integer, show
+from zarrlite.extensions.registry import register
 
 # "the sign bit is 0 (positive), the most significant bit (MSB) of the mantissa is 1"
 _NAN_BITS: Final = {2: 0x7E00, 4: 0x7FC0_0000, 8: 0x7FF8_0000_0000_0000}

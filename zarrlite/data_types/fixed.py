@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.config import Config, Json, show
 from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, refuse
 from zarrlite.data_types.scalars import (
     cast_bytes,
@@ -25,7 +24,8 @@ from zarrlite.data_types.scalars import (
     parse_text,
     write_base64,
 )
-from zarrlite.registry import register
+from zarrlite.extensions.config import Config, Json, show
+from zarrlite.extensions.registry import register
 
 
 @dataclass(frozen=True)

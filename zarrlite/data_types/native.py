@@ -14,8 +14,8 @@ import numpy as np
 
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import ArgumentError
-from zarrlite.extension import Extension
-from zarrlite.registry import data_types
+from zarrlite.extensions.extension import Extension
+from zarrlite.extensions.registry import data_types
 
 # Types that stand for a variable length, which numpy would take for a length of zero or for any object.
 _VARIABLE: Final[dict[Any, str]] = {str: "string", bytes: "bytes", np.dtypes.StringDType: "string"}

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from zarrlite.config import Json, decode_base64, is_integer, show
 from zarrlite.data_types.base import refuse, wrong_type
+from zarrlite.extensions.config import Json, decode_base64, is_integer, show
 
 
 def parse_bytes(value: Json) -> bytes:

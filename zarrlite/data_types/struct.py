@@ -17,12 +17,12 @@ from typing import Any, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.config import Config, Faults, Json, escape, show
 from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, refuse, wrong_type
 from zarrlite.data_types.native import from_numpy
 from zarrlite.data_types.scalars import parse_bytes, unwrap, write_base64
 from zarrlite.errors import ArgumentError, MetadataError
-from zarrlite.registry import data_types, register
+from zarrlite.extensions.config import Config, Faults, Json, escape, show
+from zarrlite.extensions.registry import data_types, register
 
 
 @register

@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.config import Config, Json, is_integer, show
 from zarrlite.data_types.base import DataType, refuse, wrong_type
 from zarrlite.data_types.scalars import unwrap
-from zarrlite.registry import register
+from zarrlite.extensions.config import Config, Json, is_integer, show
+from zarrlite.extensions.registry import register
 
 UNITS: Final = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as", "generic")
 _LOW, _HIGH = -(2**63), 2**63 - 1

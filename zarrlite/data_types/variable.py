@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.config import Json
 from zarrlite.data_types.base import NamedType
 from zarrlite.data_types.scalars import cast_bytes, cast_text, parse_bytes, parse_text, write_base64
 from zarrlite.errors import ArgumentError
-from zarrlite.registry import register
+from zarrlite.extensions.config import Json
+from zarrlite.extensions.registry import register
 
 
 @register

@@ -11,11 +11,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from zarrlite.extension import Extension
+from zarrlite.extensions.extension import Extension
 from zarrlite.stores.base import Store
 
 if TYPE_CHECKING:
-    from zarrlite.metadata import ArrayMetadata
+    from zarrlite.metadata.documents import ArrayMetadata
 
 
 class StorageTransformer(Extension):

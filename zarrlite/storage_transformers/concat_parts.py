@@ -15,16 +15,16 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from zarrlite.config import Config, Json
 from zarrlite.errors import MetadataError
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import register
 from zarrlite.names import key_text_fault
-from zarrlite.registry import register
 from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.storage_transformers.parts_store import Part, PartsStore
 from zarrlite.stores.base import Store
 
 if TYPE_CHECKING:
-    from zarrlite.metadata import ArrayMetadata
+    from zarrlite.metadata.documents import ArrayMetadata
 
 
 @register

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import ByteSource, Held, Stored
 from zarrlite.errors import TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange
-from zarrlite.source import ByteSource, Held, Stored
 
 if TYPE_CHECKING:
     from zarrlite.storage_transformers.parts_store import PartsStore

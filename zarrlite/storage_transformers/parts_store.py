@@ -16,14 +16,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces, divided, joined, size_of, within
+from zarrlite.buffers.source import ByteSource
 from zarrlite.errors import ArgumentError, DataError, TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, divided, joined, size_of, within
-from zarrlite.source import ByteSource
 from zarrlite.storage_transformers.parts_source import ChunkInParts
 from zarrlite.stores.base import Change, Listing, Store, Update, overwrite
 
 if TYPE_CHECKING:
-    from zarrlite.metadata import ArrayMetadata
+    from zarrlite.metadata.documents import ArrayMetadata
 
 _SEEN = 1024  # keys to remember
 Wanted = tuple[str, ByteRange, int | None]  # a part, what of it, and how many bytes that must be

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Self
 
 from zarrlite.chunk_grids import Regular
 from zarrlite.codecs.sharding_indexed import ShardingIndexed
-from zarrlite.config import Config, Json, show
 from zarrlite.errors import MetadataError
-from zarrlite.extension import runtime
-from zarrlite.registry import register
-from zarrlite.shard_writing import Writing
+from zarrlite.extensions.config import Config, Json, show
+from zarrlite.extensions.extension import runtime
+from zarrlite.extensions.registry import register
+from zarrlite.shards.writing import Writing
 from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.storage_transformers.shards_store import INDEX_CODECS, ShardsStore
 from zarrlite.stores.base import Store
 
 if TYPE_CHECKING:
-    from zarrlite.metadata import ArrayMetadata
+    from zarrlite.metadata.documents import ArrayMetadata
 
 _URIS = (
     "https://purl.org/zarr/spec/storage_transformers/sharding/1.0",

@@ -16,18 +16,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from zarrlite.codecs.base import ArraySpec, Piece
-from zarrlite.pipeline import Pipeline
-from zarrlite.ranges import ALL, Buffer, ByteRange, joined
-from zarrlite.registry import codecs, data_types
-from zarrlite.shard_writing import ShardWriter, Writing
-from zarrlite.shards import ABSENT, ChunkInShard, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
-from zarrlite.source import ByteSource, Limit
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, joined
+from zarrlite.buffers.source import ByteSource, Limit
+from zarrlite.extensions.registry import codecs, data_types
+from zarrlite.pipeline.codec import ArraySpec, Piece
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.shards.format import ABSENT, ChunkInShard, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
+from zarrlite.shards.writing import ShardWriter, Writing
 from zarrlite.stores.base import Change, Store, Update, check_prefix
 
 if TYPE_CHECKING:
-    from zarrlite.metadata import ArrayMetadata
-from zarrlite.selection import Shape
+    from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.selections.selection import Shape
 
 INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
 Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it

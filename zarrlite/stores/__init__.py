@@ -9,7 +9,7 @@ from zarrlite.stores.open import StoreLike, open_store
 from zarrlite.stores.views import PrefixStore, ReadOnlyStore
 
 if TYPE_CHECKING:
-    from zarrlite.stores import atomic, filelock, foreign, memory, unnamed
+    from zarrlite.stores import atomic, filelock, memory, unnamed
     from zarrlite.stores.memory import MappingStore, MemoryStore
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "check_key",
     "check_prefix",
     "filelock",
-    "foreign",
     "memory",
     "open_store",
     "overwrite",
@@ -38,6 +37,6 @@ def __getattr__(name: str) -> Any:
     """A module that loads when it is first used, or what is in one."""
     if name in ("MappingStore", "MemoryStore"):
         return getattr(importlib.import_module("zarrlite.stores.memory"), name)
-    if name in ("atomic", "filelock", "foreign", "memory", "unnamed"):
+    if name in ("atomic", "filelock", "memory", "unnamed"):
         return importlib.import_module(f"zarrlite.stores.{name}")
     raise AttributeError(f"module 'zarrlite.stores' has no attribute {name!r}")

@@ -15,9 +15,9 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from zarrlite import parallel
+from zarrlite import threads
+from zarrlite.buffers.ranges import Pieces
 from zarrlite.errors import StoreError
-from zarrlite.ranges import Pieces
 from zarrlite.stores import files
 from zarrlite.stores.failures import failure
 from zarrlite.stores.filelock import hold, hold_directory, is_new, prune
@@ -112,7 +112,7 @@ def _write(item: _New, value: Pieces, fsync: bool) -> None:
         except OSError as error:
             files.discard(item.temporary)
             # a file that was replaced may still be about to go (inodes.py)
-            if error.errno not in files.FULL or not parallel.settle():
+            if error.errno not in files.FULL or not threads.settle():
                 raise
     return files.write(item.temporary, value, fsync=fsync)
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces, joined
+from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, joined
-from zarrlite.source import ByteSource, Stored
 from zarrlite.stores.locks import KeyLocks
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search

@@ -15,8 +15,8 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zarrlite import lent
-from zarrlite.ranges import Buffer, Made, Pieces
+from zarrlite.buffers import scratch
+from zarrlite.buffers.ranges import Buffer, Made, Pieces
 from zarrlite.stores.base import flat
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -47,7 +47,7 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
 
 pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
-MOST_BORROWED: Final = lent.MOST if hasattr(os, "preadv") else 0  # bytes that are read into memory that is lent
+MOST_BORROWED: Final = scratch.MOST if hasattr(os, "preadv") else 0  # bytes that are read into memory that is lent
 _MOST_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that are written at once
 _HUGE = 2**62  # the end of a directory on some file systems
 FORMAT = 0o170000  # the bits of a mode that say what kind of file it is

@@ -17,7 +17,7 @@ import os
 import warnings
 from typing import cast
 
-from zarrlite import parallel
+from zarrlite import threads
 from zarrlite.stores.locks import Held, KeyLocks
 
 try:
@@ -120,7 +120,7 @@ def _close(held: Held, unlock: bool) -> None:
     except OSError:  # it could not be locked
         pass
     if replaced:
-        parallel.later(_shut, fd)
+        threads.later(_shut, fd)
     else:
         _shut(fd)
 

@@ -19,9 +19,9 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from zarrlite import stores  # whose modules for writing load when they are first used
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces, joined
+from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces, joined
-from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import files
 from zarrlite.stores.base import Change, Fetched, Listing, Patch, Store, Update, check_prefix, flat
 from zarrlite.stores.failures import failure, failures

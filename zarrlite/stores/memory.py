@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequenc
 from contextlib import AbstractContextManager
 from typing import Any
 
-from zarrlite.ranges import ALL, Buffer, ByteRange
-from zarrlite.source import ByteSource, Stored
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.stores.base import Fetched, Store, check_key, check_prefix, flat
 from zarrlite.stores.locks import KeyLocks
 

@@ -12,10 +12,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from zarrlite import lent
+from zarrlite.buffers import scratch
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import StoreError, TruncatedError
-from zarrlite.ranges import ALL, Buffer, ByteRange
-from zarrlite.source import ByteSource, Stored
 from zarrlite.stores import files
 from zarrlite.stores.failures import failure
 
@@ -84,7 +84,7 @@ class OpenFile(Stored):
             return self.read_one(byte_range)
         try:
             if self._lent is None or len(self._lent) < stop - start:
-                self._lent = lent.take(stop - start)
+                self._lent = scratch.take(stop - start)
             return files.fill(self._lent, self._fd, start, stop)
         except IsADirectoryError:
             return None
@@ -111,7 +111,7 @@ class OpenFile(Stored):
     def close(self) -> None:
         fd, self._fd, self._opened = self._fd, -1, False
         if self._lent is not None:
-            lent.give(self._lent)
+            scratch.give(self._lent)
             self._lent = None
         if fd >= 0:
             os.close(fd)

@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Sequence
 
-from zarrlite.ranges import Pieces
+from zarrlite.buffers.ranges import Pieces
 from zarrlite.stores import files
 from zarrlite.stores.filelock import hold_directory, is_held, is_new, prune
 from zarrlite.stores.paths import Root

@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces
+from zarrlite.buffers.source import ByteSource
 from zarrlite.errors import ReadOnlyError
-from zarrlite.ranges import ALL, Buffer, ByteRange, Pieces
-from zarrlite.source import ByteSource
 from zarrlite.stores.base import Change, Fetched, Listing, Patch, Store, Update, check_key, check_prefix
 
 

@@ -1,0 +1,1 @@
+"""The chunks of an array: one, and many at once."""

@@ -1,0 +1,1 @@
+"""One form of extension, one registry, and typed getters over JSON."""

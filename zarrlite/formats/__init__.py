@@ -1,0 +1,1 @@
+"""Other people's files, as read-only views of Zarr v3."""

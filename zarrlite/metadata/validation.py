@@ -1,0 +1,27 @@
+"""All faults of a document at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zarrlite.errors import MetadataError
+from zarrlite.extensions.config import Json, escape
+from zarrlite.metadata.documents import GroupMetadata, parse_node
+
+
+def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True) -> list[MetadataError]:
+    """Every fault of a document, also of those inside `consolidated_metadata`; an empty list: it is valid.
+
+    >>> [str(fault) for fault in validate(b'{"zarr_format": 3, "node_type": "group", "x": 1}')]
+    ['zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false']
+    """
+    try:
+        metadata = parse_node(data, strict=strict)
+    except MetadataError as error:
+        return list(error.problems)
+    found: list[MetadataError] = []
+    if isinstance(metadata, GroupMetadata):
+        for path, content in (metadata.consolidated or {}).items():
+            prefix = f"/consolidated_metadata/metadata/{escape(path)}"
+            found.extend(fault.under(prefix) for fault in validate(content, strict=strict))
+    return found

@@ -1,0 +1,1 @@
+"""What users touch: arrays, groups, and the functions that open and create them."""

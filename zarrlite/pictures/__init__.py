@@ -1,8 +1,0 @@
-"""Pictures of arrays, groups and stored objects: SVG and HTML, written by hand. Loaded when one is first asked for."""
-
-from __future__ import annotations
-
-from zarrlite.pictures.explained import explained_html, explained_svg
-from zarrlite.pictures.nodes import node_html, node_svg
-
-__all__ = ["explained_html", "explained_svg", "node_html", "node_svg"]

@@ -1,0 +1,90 @@
+"""Values on their way in and out: shapes, memory for results, casting as numpy assigns, fields of structs."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from zarrlite.errors import ArgumentError, SelectionError
+from zarrlite.selections.selection import Shape
+
+NDArray = np.ndarray[Any, Any]
+MAX_NDIM = 64  # numpy's limit
+
+
+def normalize_shape(shape: Any) -> Shape:
+    """A tuple of lengths from a number or a sequence of numbers."""
+    try:
+        lengths = tuple(operator.index(n) for n in ((shape,) if is_number(shape) else shape))
+    except TypeError:
+        raise ArgumentError(f"shape must be a number or a sequence of numbers, not {shape!r}") from None
+    if len(lengths) > MAX_NDIM or any(not 0 <= n < 2**63 for n in lengths):
+        raise ArgumentError(f"shape must have at most {MAX_NDIM} lengths from 0 to 2**63 - 1, not {shape!r}")
+    return lengths
+
+
+def is_number(value: Any) -> bool:
+    """Whether one length is given, not a sequence of them."""
+    return isinstance(value, (int, np.integer))
+
+
+def allocate(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
+    """Memory for a result, or the reason why there is none."""
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError) as error:
+        needed = math.prod(shape) * dtype.itemsize
+        raise SelectionError(f"a selection of shape {shape} needs {needed} bytes of memory: {error}") from None
+
+
+def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
+    """Values as numpy would assign them; elements of variable length are bytes, nothing else."""
+    try:
+        if hasattr(value, "__array__"):
+            array = np.asarray(value).astype(dtype, copy=False)
+        else:
+            array = scalar_array(value, dtype) if isinstance(value, bytes) else np.asarray(value, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"the values cannot be stored as {dtype}: {error}") from None
+    if dtype.kind == "O":
+        for item in array.flat:
+            if not isinstance(item, bytes):
+                raise ArgumentError(f"an element must be bytes, not {type(item).__name__}")
+    return array
+
+
+def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
+    """A scalar as an array of no dimensions, every bit kept."""
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        return value
+    if isinstance(value, np.generic) and value.dtype == dtype and len(value.tobytes()) == dtype.itemsize:
+        return np.frombuffer(value.tobytes(), dtype).reshape(())
+    array = np.empty((), dtype)
+    array[()] = value
+    return array
+
+
+def split_fields(index: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Field names of a struct, apart from the rest of the index: `a["x"]`, `a[["x", "y"]]`, `a["x", 0:3]`."""
+    items = index if isinstance(index, tuple) else (index,)
+    names: list[str] = []
+    several = False
+    rest = []
+    for item in items:
+        if isinstance(item, str):
+            names.append(item)
+        elif isinstance(item, list) and item and all(isinstance(name, str) for name in item):
+            names += item
+            several = True
+        else:
+            rest.append(item)
+    if not names:
+        return None, index
+    for name in names:
+        if name not in (dtype.names or ()):
+            known = ", ".join(map(repr, dtype.names)) if dtype.names else "none"
+            raise SelectionError(f"there is no field {name!r} (fields: {known})")
+    return (names if several or len(names) > 1 else names[0]), tuple(rest) or ...

@@ -1,0 +1,1 @@
+"""The indexed shard format: its index, reading and writing."""

@@ -1,0 +1,25 @@
+"""`zarrlite demo`: a short tour."""
+
+from __future__ import annotations
+
+import argparse
+
+from zarrlite.tools import demo
+from zarrlite.tools.cli.console import Console
+
+HELP = "a short tour"
+EXAMPLE = "zarrlite demo"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """There are none."""
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    if console.as_json:
+        lines: list[str] = []
+        demo.main(lambda text: lines.extend(text.split("\n")))
+        console.json({"lines": lines})
+    else:
+        demo.main(console.print)
+    return 0

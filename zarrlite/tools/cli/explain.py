@@ -1,0 +1,175 @@
+"""`zarrlite explain`: one stored object or chunk, byte by byte."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from zarrlite.buffers.ranges import ByteRange
+from zarrlite.errors import ArgumentError, NodeNotFoundError
+from zarrlite.nodes import opening
+from zarrlite.nodes.array import Array
+from zarrlite.tools.cli import locate
+from zarrlite.tools.cli.console import Console
+from zarrlite.tools.layout import Range, Stored, explain
+from zarrlite.tools.layout.shards import show
+from zarrlite.tools.pictures import explained_html, explained_svg
+
+HELP = "one stored object or chunk, byte by byte"
+EXAMPLE = "zarrlite explain image.zarr c/0/0"
+_MOST = 16
+_BYTES = 8  # of each range that are shown
+_WIDE = 132  # columns of a terminal that has room for bytes
+_HEADERS = ("start", "size", "what", "by", "detail", "bytes")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", help="a path or file:// URL of an array, or the path of a file in one")
+    parser.add_argument("key", nargs="?", help="a stored object or a chunk, such as c/0/0")
+    parser.add_argument("--chunk", metavar="I,J,...", help="the coordinates of a chunk, in place of a key")
+    parser.add_argument("--all", action="store_true", help=f"every chunk and entry of a shard, not the first {_MOST}")
+    parser.add_argument("--svg", metavar="FILE", help="write a picture")
+    parser.add_argument("--html", metavar="FILE", help="write a page with the picture")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    array, key = _find(args.location, args.key, chunk=args.chunk is not None)
+    most = None if args.all else _MOST
+    if args.chunk is not None:
+        objects = explain(array, chunk=_coordinates(args.chunk), most=most)
+    else:
+        objects = explain(array, key, most=most)
+    if args.svg:
+        _write(args.svg, explained_svg(objects))
+    if args.html:
+        _write(args.html, explained_html(objects, f"{array.name}: {', '.join(stored.key for stored in objects)}"))
+    if console.as_json:
+        console.json([stored.to_json() for stored in objects])
+    else:
+        for i, stored in enumerate(objects):
+            if i:
+                console.print()
+            _print(console, array, stored)
+    return int(any(r.fault for stored in objects for _, r in stored.layout.walk()))
+
+
+def _find(location: str, key: str | None, *, chunk: bool) -> tuple[Array, str]:
+    """The array, and the key in it; the location may lead to a file in an array, and the key through groups."""
+    names: list[str] = []
+    if os.path.isfile(location):
+        location, name = os.path.split(os.path.abspath(location))
+        names = [name]
+    store, path = locate.split(location)
+    given = [name for name in [*path.split("/"), *names, *(key or "").split("/")] if name]
+    for i in range(len(given) + 1):
+        try:
+            node = opening.open(store, mode="r", path="/".join(given[:i]))
+        except (NodeNotFoundError, ArgumentError):
+            break
+        if isinstance(node, Array):
+            rest = "/".join(given[i:])
+            if not rest and not chunk:
+                example = node.metadata.chunk_key_encoding.encode((0,) * node.ndim)
+                raise ArgumentError(f"which object of {location}? give a key, such as {example}, or --chunk")
+            return node, rest
+    return locate.open_array(location), key or ""  # which says what is there
+
+
+def _coordinates(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split(",") if word.strip())
+    except ValueError:
+        raise ArgumentError(f"--chunk takes numbers, such as 0,1, not {text!r}") from None
+
+
+def _write(path: str, content: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
+def _print(console: Console, array: Array, stored: Stored) -> None:
+    size = "missing" if stored.size is None else f"{stored.size} bytes"
+    console.print(f"{console.style(stored.key, 'name')}  {size}")
+    rows = list(_rows(console, array, stored, stored.layout, "", here=True))
+    room = shutil.get_terminal_size().columns if console.stdout.isatty() else _WIDE
+    shown = len(_HEADERS) if room >= _WIDE else len(_HEADERS) - 1
+    console.table(_HEADERS[:shown], [row[:shown] for row in rows])
+
+
+def _rows(console: Console, array: Array, stored: Stored, r: Range, indent: str, *, here: bool) -> Iterator[list[Any]]:
+    """A line for each range, those inside of it below, further to the right."""
+    children, views = list(r.children()), list(r.views())
+    beside = [view for view in views if list(view.children()) or view.fault]
+    detail = "; ".join(_details(r, [view for view in views if view not in beside]))
+    if r.fault:
+        detail = console.style(f"{detail}; {r.fault.message}" if detail else r.fault.message, "bad")
+    data = b""
+    if here and not children and r.stop > r.start:
+        data = bytes(array._base.get(stored.key, ByteRange(r.start, min(r.stop, r.start + _BYTES))) or b"")
+    what = console.style(indent + r.what, "bad" if r.fault else _STYLES.get(r.role, "dim"))
+    yield [r.start, r.stop - r.start, what, r.owner, detail, _dump(data)]
+    for child in children:
+        yield from _rows(console, array, stored, child, indent + "  ", here=here)
+    for view in beside:
+        yield from _rows(console, array, stored, view, indent + "  = ", here=False)
+
+
+_STYLES = {
+    "chunk": "bold",
+    "shard": "bold",
+    "elements": "name",
+    "compressed": "name",
+    "index": "good",
+    "entry": "good",
+    "checksum": "warn",
+}
+
+
+def _details(r: Range, views: list[Range]) -> Iterator[str]:
+    """What there is to say about a range, in words."""
+    detail = r.detail
+    if "holds" in detail:
+        yield "holds [" + ", ".join(f"{start}:{stop}" for start, stop in detail["holds"]) + "]"
+    if "shape" in detail and "data type" in detail:
+        order = " big endian" if detail.get("endian") == "big" else ""
+        yield f"{show(detail['shape'])} {detail['data type']}{order}"
+    if "value" in detail:
+        yield str(detail["value"])
+    if "after" in detail:
+        yield f"after {', '.join(detail['after'])}"
+    if "found" in detail and not r.fault:
+        yield f"{detail['found']}, right"
+    if detail.get("absent") is True:
+        yield "absent"
+    elif "offset" in detail:
+        yield f"-> {detail['nbytes']} bytes at {detail['offset']}"
+    elif detail.get("absent"):
+        yield f"{detail['absent']} absent"
+    if "as configured" in detail:
+        yield "as configured" if detail["as configured"] else "not as configured"
+    if detail.get("zeros"):
+        yield "zeros"
+    if "decodes to" in detail:
+        yield ", ".join([f"-> {detail['decodes to']} bytes", *(text for view in views for text in _details(view, []))])
+    if "shares" in detail:
+        yield f"from {detail['shares'][0]} to {detail['shares'][1]}, which others have too"
+    if "last" in detail:
+        yield f"{detail['first']} to {detail['last']}"
+    for where, words in (("before", "before this"), ("behind", "behind this")):
+        if where in detail:
+            yield f"{detail[where]} bytes more lie {words}"
+
+
+def _dump(data: bytes) -> str:
+    r"""Bytes in hexadecimal and as text.
+
+    >>> _dump(b"II*\x00")
+    '49 49 2a 00              II*.'
+    """
+    if not data:
+        return ""
+    letters = "".join(chr(b) if 32 <= b < 127 else "." for b in data)
+    return f"{data.hex(' '):<{3 * _BYTES}} {letters}"

@@ -1,0 +1,86 @@
+"""Extensions as they are typed: JSON, or names with their members, `bytes,zstd:level=9,crc32c`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from zarrlite.errors import ArgumentError
+from zarrlite.extensions.config import Json
+
+
+def parse_list(text: str, flag: str) -> list[Json]:
+    """Several extensions; `none` is none.
+
+    >>> parse_list("bytes,zstd:level=9", "--codecs")
+    ['bytes', {'name': 'zstd', 'configuration': {'level': 9}}]
+    """
+    if text.strip() == "none":
+        return []
+    if text.lstrip().startswith(("[", "{")):
+        value = _json(text, flag)
+        return value if isinstance(value, list) else [value]
+    return [_one(item, flag) for item in _split(text, ",")]
+
+
+def parse_one(text: str, flag: str) -> Json:
+    """A single extension."""
+    found = parse_list(text, flag)
+    if len(found) != 1:
+        raise ArgumentError(f"{flag} takes one extension, not {text!r}")
+    return found[0]
+
+
+def parse_lengths(text: str, flag: str, ndim: int) -> tuple[int, ...]:
+    """A length for each dimension; one number stands for all.
+
+    >>> parse_lengths("64", "--chunks", 2), parse_lengths("(1,64)", "--chunks", 2)
+    ((64, 64), (1, 64))
+    """
+    parts = text.strip().strip("()[]").split(",")
+    lengths = tuple(int(part) for part in parts if part.strip().isdecimal() and part.isascii() and len(part) < 20)
+    if len(parts) == 1:
+        lengths *= ndim
+    if len(lengths) != ndim or 0 in lengths or (len(parts) != len(lengths) and len(parts) != 1):
+        raise ArgumentError(f"{flag} takes {ndim} lengths from 1, such as {','.join(['64'] * ndim)}, not {text!r}")
+    return lengths
+
+
+def _one(item: str, flag: str) -> Json:
+    name, *members = _split(item, ":")
+    if not name.strip():
+        raise ArgumentError(f"{flag}: an extension has a name")
+    if not members:
+        return name.strip()
+    configuration: dict[str, Any] = {}
+    for member in members:
+        key, equals, value = member.partition("=")
+        if not equals:
+            raise ArgumentError(f"{flag}: {member!r} is not member=value, as in zstd:level=9")
+        try:
+            configuration[key.strip()] = json.loads(value)
+        except (ValueError, RecursionError):
+            configuration[key.strip()] = value
+    return {"name": name.strip(), "configuration": configuration}
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Parts between separators that stand outside of brackets and quotes."""
+    parts, depth, quoted = [""], 0, False
+    for c in text:
+        if c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c in "[{") - (c in "]}")
+        if c == separator and depth == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
+def _json(text: str, flag: str) -> Json:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{flag}: {text!r} is not JSON: {error}") from None

@@ -1,0 +1,47 @@
+"""`zarrlite n5`: make the metadata that reads an N5 container."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from zarrlite import n5
+from zarrlite.errors import NodeNotFoundError
+from zarrlite.names import DOCUMENT, key_prefix
+from zarrlite.nodes.group import Group
+from zarrlite.stores import LocalStore, open_store
+from zarrlite.tools.cli.console import Console, clean
+
+HELP = "make the metadata that reads an N5 container"
+EXAMPLE = "zarrlite n5 volume.n5"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", help="a path or file:// URL of an N5 container, group or dataset")
+    parser.add_argument(
+        "--codec",
+        choices=("n5_default", "pad", "offset"),
+        default="n5_default",
+        help="who deals with the headers of blocks (n5_default; the others cannot read blocks that are cut off)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the documents and write nothing")
+    parser.add_argument("--overwrite", action="store_true", help="replace documents that are there already")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    store = open_store(args.location)
+    if isinstance(store, LocalStore) and not os.path.isdir(store.root):
+        raise NodeNotFoundError(f"{args.location}: there is no directory at this path", path="")
+    if args.dry_run:
+        view = n5.N5Store(store)
+        root = n5.open(store)
+        paths = ["", *(path for path, _ in root.members(None))] if isinstance(root, Group) else [""]
+        console.json({key_prefix(path) + DOCUMENT: view.document(path, args.codec) for path in paths})
+        return 0
+    written = n5.write_documents(store, codec=args.codec, overwrite=args.overwrite)
+    if console.as_json:
+        console.json({"written": written})
+    else:
+        for key in written:
+            console.print(clean(key))
+    return 0

@@ -1,0 +1,56 @@
+"""`zarrlite tree`: a hierarchy, one line for each node."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from zarrlite.errors import ZarrliteError
+from zarrlite.nodes.array import Array
+from zarrlite.tools.cli.console import Console
+from zarrlite.tools.cli.locate import open_node
+from zarrlite.tools.cli.nodes import Node, kind, walk
+
+HELP = "a hierarchy, one line for each node"
+EXAMPLE = "zarrlite tree experiment.zarr --level 2"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("location", help="a path or file:// URL of a group")
+    parser.add_argument("-L", "--level", type=int, metavar="N", help="only N levels")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    root = open_node(args.location)
+    refused = False
+    rows = []
+    if not console.as_json:
+        console.print(_line(console, root.name, root))
+    for found in walk(root, args.level):
+        refused |= isinstance(found.node, ZarrliteError)
+        if console.as_json:
+            rows.append({"path": found.path, **_facts(found.node)})
+        else:
+            indent = "".join("    " if end else "│   " for end in found.ends[:-1])
+            branch = "└── " if found.ends[-1] else "├── "
+            console.print(indent + branch + _line(console, found.name, found.node))
+    if console.as_json:
+        console.json({"path": "", **_facts(root), "nodes": rows})
+    return 1 if refused else 0
+
+
+def _line(console: Console, name: str, node: Node) -> str:
+    if isinstance(node, Array):
+        return f"{console.style(name, 'name')} {node.shape} {node.metadata.data_type.name}"
+    if isinstance(node, ZarrliteError):
+        return f"{name} {console.style(f'refused: {node}', 'bad')}"
+    return console.style(name, "bold")
+
+
+def _facts(node: Node) -> dict[str, Any]:
+    facts: dict[str, Any] = {"type": kind(node)}
+    if isinstance(node, ZarrliteError):
+        facts["error"] = str(node)
+    if isinstance(node, Array):
+        facts |= {"shape": node.shape, "data_type": node.metadata.data_type.name}
+    return facts

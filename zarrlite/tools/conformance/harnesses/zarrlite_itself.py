@@ -1,0 +1,57 @@
+"""zarrlite itself, which is the only one that is asked for everything."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from loop import CORE_TYPES, Json, elements, index, serve, stored, to_write, values
+
+sys.path.insert(0, str(Path(__file__).parents[4]))  # the one that this file belongs to
+import zarrlite
+from zarrlite.extensions import registry
+from zarrlite.tools.conformance.reference import CountingStore, details, run_operations
+
+
+def array(message: Json, mode: Any = "r") -> zarrlite.Array:
+    return zarrlite.open_array(CountingStore(values(message)), mode=mode, path=message["path"])
+
+
+def open_node(message: Json) -> Json:
+    return {"document": zarrlite.open(values(message), mode="r", path=message["path"]).metadata.to_json()}
+
+
+def read(message: Json) -> Json:
+    a = array(message)
+    return elements(a[index(message)], a.dtype)
+
+
+def write(message: Json) -> Json:
+    a = array(message, "r+")
+    a[...] = to_write(message, a.dtype, a.shape, text=a.metadata.data_type.name == "string")
+    return stored({key: bytes(a.store.get(key)) for key in a.store.list()})
+
+
+def rounds(message: Json) -> Json:
+    a = array(message, "r+")
+    a.store.rounds.clear()
+    a[index(message)]
+    return {"rounds": a.store.rounds}
+
+
+def keys(message: Json) -> Json:
+    a = array(message)
+    return {"coords": [a.metadata.chunk_key_encoding.decode(key, a.ndim) for key in message["keys"]]}
+
+
+def store(message: Json) -> Json:
+    results, below = run_operations(message["document"], values(message), message["operations"])
+    return {"results": results, **stored(below)}
+
+
+members = {"codec": "codecs", "storage_transformer": "storage_transformers"}
+claims = {members.get(kind, kind): known.names() for kind, known in registry.REGISTRIES.items()}
+claims["data_type"] += [*CORE_TYPES, "r*"]
+operations = {"open": open_node, "read": read, "write": write, "rounds": rounds, "keys": keys, "store": store}
+serve("zarrlite", zarrlite.__version__, claims, operations, details, unsupported=(zarrlite.DependencyError,))

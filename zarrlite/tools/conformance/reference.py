@@ -1,0 +1,108 @@
+"""What only a reference implementation is asked for: the store above transformers, and which bytes are read.
+
+Rules
+- A round is what is asked of a store at once; what gives no bytes is not a read, nor is asking for a size.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.chunks.single import ArrayOptions, Chunks
+from zarrlite.errors import MetadataError, ZarrliteError
+from zarrlite.metadata.documents import parse_node
+from zarrlite.stores import MemoryStore, Store
+
+Json = dict[str, Any]
+
+
+class CountingStore(MemoryStore):
+    """Notes what is read, round by round, in absolute offsets."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        super().__init__(values)
+        self.rounds: list[list[list[Any]]] = []
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        return self.get_partial_values([(key, byte_range)])[0]
+
+    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
+        there = [(key, *r.resolve(size)) for key, r in key_ranges if (size := self.size(key)) is not None]
+        read = [[key, start, stop] for key, start, stop in there if stop > start]
+        if read:
+            self.rounds.append(read)
+        return [super(CountingStore, self).get(key, r) for key, r in key_ranges]
+
+
+def details(error: Exception) -> Json:
+    """What an error of zarrlite says beside its message; it is compared too."""
+    if isinstance(error, MetadataError):
+        return {"pointer": error.pointer, "fault": error.kind}
+    return {"error": type(error).__name__}
+
+
+def run_operations(
+    document: Json, values: dict[str, bytes], operations: list[Json]
+) -> tuple[list[Json], dict[str, bytes]]:
+    """Do operations above the transformers of an array: their results, and what lies below then."""
+    below = CountingStore(values)
+    metadata: Any = parse_node(document)
+    store = Chunks(below, "", metadata, ArrayOptions()).store
+    results = []
+    for op in operations:
+        below.rounds.clear()
+        try:
+            found = _DO[op["op"]](store, op)
+        except ZarrliteError as error:
+            found = {"refused": str(error), **details(error)}
+        results.append({**found, "rounds": list(below.rounds)})
+    return results, {key: bytes(MemoryStore.get(below, key) or b"") for key in below.list()}
+
+
+def _text(value: Buffer | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+def _list_dir(store: Store, op: Json) -> Json:
+    keys, prefixes = store.list_dir(op["prefix"])
+    return {"keys": keys, "prefixes": prefixes}
+
+
+def _get_partial_values(store: Store, op: Json) -> Json:
+    return {"values": [_text(v) for v in store.get_partial_values([(k, ByteRange(*r)) for k, *r in op["ranges"]])]}
+
+
+def _set_partial_values(store: Store, op: Json) -> Json:
+    store.set_partial_values([(key, start, base64.b64decode(value)) for key, start, value in op["pieces"]])
+    return {}
+
+
+def _without_result(name: str, argument: str) -> Callable[[Store, Json], Json]:
+    def do(store: Store, op: Json) -> Json:
+        getattr(store, name)(op[argument])
+        return {}
+
+    return do
+
+
+def _set(store: Store, op: Json) -> Json:
+    store.set(op["key"], base64.b64decode(op["value"]))
+    return {}
+
+
+_DO: dict[str, Callable[[Store, Json], Json]] = {
+    "get": lambda store, op: {"value": _text(store.get(op["key"], ByteRange(*op.get("range", ALL))))},
+    "get_partial_values": _get_partial_values,
+    "size": lambda store, op: {"size": store.size(op["key"])},
+    "list": lambda store, op: {"keys": sorted(store.list())},
+    "list_prefix": lambda store, op: {"keys": sorted(store.list_prefix(op["prefix"]))},
+    "list_dir": _list_dir,
+    "set": _set,
+    "set_partial_values": _set_partial_values,
+    "erase": _without_result("erase", "key"),
+    "erase_values": _without_result("erase_values", "keys"),
+    "erase_prefix": _without_result("erase_prefix", "prefix"),
+}

@@ -1,0 +1,110 @@
+"""`python -m zarrlite.tools.demo`: create, write, read back, and show what lies on disk."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import zarrlite
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.chunk_key_encodings import SuffixKeys
+from zarrlite.codecs import Bytes, Crc32c, Offset, Pad, Zstd
+from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.stores import LocalStore
+
+
+class CountingStore(LocalStore):
+    """A store on disk that notes what is read of it."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.reads: list[str] = []
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        value = super().get(key, byte_range)
+        self.reads.append(f"{key} {f'bytes {byte_range.start}:{byte_range.stop}' if byte_range != ALL else 'whole'}")
+        return value
+
+
+def picture(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+    """A smooth 16-bit image."""
+    y, x = np.mgrid[0 : shape[0], 0 : shape[1]] / shape[0]
+    smooth: np.ndarray[Any, Any] = 30_000 * (1 + np.sin(6 * x) * np.cos(4 * y))
+    return smooth.astype("uint16")
+
+
+def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Callable[[str], object]) -> None:
+    """All five: padded chunks in shards with suffixed keys, whose index is an object of its own."""
+    show("\nThe five proposed extensions: padding, draft shards, suffixed keys, the index in its own part:\n")
+    extended = root.create_array(
+        "extended",
+        data=image,
+        chunks=(64, 64),
+        codecs=[Bytes(), Zstd(), Offset(16, b"MY_CUSTOM_HEADER"), Pad("end", 4)],
+        chunk_key_encoding=SuffixKeys(".shard"),
+        storage_transformers=[Sharding((4, 4)), ConcatParts((Part(""), Part(".index", 16 * 16)))],
+    )
+    for key in root.store.list_prefix("extended/"):
+        show(f"{root.store.size(key):>8} {key}")
+    show(f"first bytes of the shard   : {bytes(root.store.get('extended/c/0/0.shard', ByteRange(0, 16)) or b'')!r}")
+    show(f"reads as what was written  : {np.array_equal(extended[...], image)}")
+
+
+def main(show: Callable[[str], object] = print) -> None:
+    """The tour."""
+    with tempfile.TemporaryDirectory() as folder:
+        image = picture((512, 512))
+
+        show("A group with two arrays, one of them sharded:\n")
+        root = zarrlite.create_group(f"{folder}/demo.zarr", attributes={"title": "zarrlite demo"})
+        plain = root.create_array("plain", shape=image.shape, dtype="uint16", chunks=(256, 256), fill_value=7)
+        sharded = root.create_array(
+            "deep/sharded",
+            data=image,
+            chunks=(64, 64),
+            shards=(256, 256),
+            compressors=[Zstd(level=3), Crc32c()],
+            dimension_names=["y", "x"],
+            attributes={"unit": "counts"},
+        )
+        plain[:256] = image[:256]
+        show(f"{root.tree()}\n\n{sharded.info}\n")
+
+        show("Written and read back:\n")
+        same = np.array_equal(sharded[...], image)
+        show(f"sharded[...] equals what was written : {same}")
+        show(f"plain[300, 300], never written       : {plain[300, 300]} (the fill value)")
+        show(f"sharded[::200, ::200]                :\n{sharded[::200, ::200]}\n")
+
+        show("What lies on disk:\n")
+        for key in root.store.list():
+            show(f"{root.store.size(key):>8} {key}")
+
+        store = CountingStore(f"{folder}/demo.zarr")
+        one = zarrlite.open_array(store, mode="r", path="deep/sharded")
+        store.reads.clear()
+        value = one[100, 200]
+        show(f"\nOne element of a shard, {value}, costs the index and one inner chunk:\n")
+        show("\n".join(store.reads))
+
+        show_extensions(root, image[:256, :256], show)
+
+        show("\nDamage is an error, never wrong data:\n")
+        key = "deep/sharded/c/0/0"
+        data = bytearray(root.store.get(key) or b"")
+        data[1000] ^= 1
+        root.store.set(key, data)
+        try:
+            sharded[...]
+        except zarrlite.DataError as error:
+            show(f"{type(error).__name__}: {error}")
+        if not same:
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

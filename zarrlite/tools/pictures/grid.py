@@ -1,0 +1,196 @@
+"""The grid of chunks, and of shards: the last dimensions as a line, a plane or a cuboid, the others in words.
+
+Rules
+- To scale along each dimension, unless it has too many chunks to be drawn: then the first ones, a gap, the last ones.
+- Chunks that reach beyond the array are dashed there. The first chunk, or shard, stands out: it is what is stored.
+- The number of lines is bounded, whatever the shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.tools.pictures.svg import COLOURS, Picture, box, element, number, plural, text, text_width, title
+
+_SIDE, _LEAST, _DEPTH = 230.0, 46.0, 84.0
+_MOST, _FIRST, _LAST, _GAP = 12, 7, 2, 26.0  # cells along one dimension; those shown before and behind a gap
+_INNER = 5.0  # pixels that an inner chunk has at least, to be drawn
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension as it is drawn."""
+
+    name: str
+    length: int
+    cell: int  # the length of what is stored: a chunk, or a shard
+    inner: int  # the length of an inner chunk; of the cell, if there are none
+    pixels: float  # the length of all that is drawn
+
+    @property
+    def count(self) -> int:
+        return max(1, -(-self.length // self.cell))
+
+    @property
+    def cells(self) -> list[tuple[int, float, float]]:
+        """The cells that are drawn: their number, where they begin and where they end."""
+        if self.count <= _MOST:
+            step = self.pixels / self.count
+            return [(i, i * step, (i + 1) * step) for i in range(self.count)]
+        step = (self.pixels - _GAP) / (_FIRST + _LAST)
+        first = [(i, i * step, (i + 1) * step) for i in range(_FIRST)]
+        return first + [
+            (self.count - _LAST + i, self.pixels - (_LAST - i) * step, self.pixels - (_LAST - i - 1) * step)
+            for i in range(_LAST)
+        ]
+
+    @property
+    def gap(self) -> float | None:
+        """The middle of the gap."""
+        return None if self.count <= _MOST else self.cells[_FIRST - 1][2] + _GAP / 2
+
+    @property
+    def end(self) -> float:
+        """Where the array ends."""
+        i, start, stop = self.cells[-1]
+        return start + (self.length - i * self.cell) / self.cell * (stop - start)
+
+    @property
+    def lines(self) -> list[float]:
+        """Where cells meet."""
+        return sorted({x for _, start, stop in self.cells for x in (start, stop)} - {0.0, self.pixels})
+
+    @property
+    def inner_lines(self) -> list[float]:
+        """Where inner chunks meet, unless they lie too close."""
+        parts = self.cell // self.inner
+        _, start, stop = self.cells[0]
+        if parts < 2 or (stop - start) / parts < _INNER:
+            return []
+        return [a + (b - a) * i / parts for _, a, b in self.cells for i in range(1, parts)]
+
+    @property
+    def words(self) -> str:
+        """What it is."""
+        name = f"{self.name} " if self.name else ""
+        if not self.length:
+            return f"{name}0"
+        if self.cell == self.inner:
+            return f"{name}{self.length}: {plural(self.count, 'chunk')} of {self.cell}"
+        return f"{name}{self.length}: {plural(self.count, 'shard')} of {self.cell}, chunks of {self.inner}"
+
+
+def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -> Picture:
+    """An array of these chunks and shards."""
+    names = metadata.dimension_names or (None,) * len(metadata.shape)
+    cells = shards or chunks
+    shown = min(len(metadata.shape), 3)
+    first = len(metadata.shape) - shown
+    extents = [max(-(-n // c), 1) * c for n, c in zip(metadata.shape, cells, strict=True)][first:]
+    longest = max(extents, default=1)
+    axes = []
+    for i, extent in enumerate(extents, first):
+        most = _DEPTH if shown == 3 and i == first else _SIDE
+        count = -(-metadata.shape[i] // cells[i])
+        pixels = most if count > _MOST else min(max(most * (extent / longest) ** 0.6, _LEAST), most)
+        axes.append(Axis(names[i] or "", metadata.shape[i], cells[i], chunks[i], pixels))
+    if not axes:
+        axes = [Axis("", 1, 1, 1, _LEAST)]
+    if len(axes) == 1:
+        axes = [Axis("", 1, 1, 1, _LEAST), *axes]
+    others = [Axis(names[i] or f"dimension {i}", metadata.shape[i], cells[i], chunks[i], 0.0) for i in range(first)]
+    key = metadata.chunk_key_encoding.encode((0,) * len(metadata.shape))
+    return _cuboid(axes, others, len(metadata.shape), f"{'shard' if shards else 'chunk'} {key}")
+
+
+def _cuboid(axes: list[Axis], others: list[Axis], ndim: int, first: str) -> Picture:
+    *depth, y, x = axes
+    z = depth[0] if depth else None
+    lean = z.pixels * 0.6 if z else 0.0  # how far the back is shifted, to the right and up
+    bottom = lean + y.pixels
+    beside = ndim > 1 and text_width(y.words) <= bottom  # whether what is said of the lines fits on their left
+    left = 22.0 if beside else 0.0
+    empty = any(axis.length == 0 for axis in [*axes, *others])
+    drawn = _outline(x, y) if empty else _faces(x, y, z, lean) + _front(x, y, first, flat=z is None)
+    body = element("g", drawn, transform=f"translate({number(left)} {number(lean)})")
+    lines = [x.words] if ndim else ["one element, no dimensions"]
+    lines += [f"{y.words} (down)"] if ndim > 1 and not beside else []
+    lines += ([f"{z.words} (to the back)"] if z else []) + [axis.words for axis in others[:8]]
+    if len(others) > 8:
+        lines.append(f"and {len(others) - 8} more dimensions")
+    if empty:
+        lines.append("no elements")
+    labels = [text(left, bottom + 15 * (i + 1), line) for i, line in enumerate(lines)]
+    if beside:
+        labels.append(text(0, 0, y.words, transform=f"translate(13 {number(bottom)}) rotate(-90)"))
+    width = left + max([x.pixels + lean, *map(text_width, lines)])
+    return Picture(width, bottom + 15 * len(lines) + 4, body + "".join(labels))
+
+
+def _outline(x: Axis, y: Axis) -> str:
+    return element(
+        "rect", width=x.pixels, height=y.pixels, fill="none", stroke=COLOURS["array"][1], stroke_dasharray="3 3"
+    )
+
+
+def _front(x: Axis, y: Axis, first: str, *, flat: bool) -> str:
+    """The plane of the last two dimensions; what reaches beyond the array is shown if nothing is behind it."""
+    face, edge = COLOURS["array"]
+    sharded = (x.cell, y.cell) != (x.inner, y.inner)
+    shade, strong = COLOURS["shard" if sharded else "elements"]
+    right, low = (x.pixels, y.pixels) if flat else (x.end, y.end)
+    parts = [_outline(x, y)] if flat else []
+    parts.append(element("rect", width=x.end, height=y.end, fill=face))
+    stored = min(x.cells[0][2], x.end), min(y.cells[0][2], y.end)
+    parts.append(element("rect", title(first), width=stored[0], height=stored[1], fill=shade))
+    thin = {"stroke": edge, "stroke_width": "0.6", "stroke_opacity": "0.6"}
+    firm = {"stroke": strong if sharded else edge, "stroke_width": "1.4" if sharded else "0.9"}
+    for style, across, down in ((thin, x.inner_lines, y.inner_lines), (firm, x.lines, y.lines)):
+        parts += [_line(at, 0, at, low, **style) for at in across if at < right]
+        parts += [_line(0, at, right, at, **style) for at in down if at < low]
+    parts.append(element("rect", width=x.end, height=y.end, fill="none", stroke=edge, stroke_width="1.6", rx=1))
+    parts += [_gap(axis.gap, right, low, axis is x) for axis in (x, y) if axis.gap is not None]
+    return "".join(parts)
+
+
+def _gap(at: float, right: float, low: float, across: bool) -> str:
+    """Where cells are left out."""
+    half = _GAP / 2 - 1
+    place = (at - half, -1.0, 2 * half, low + 2) if across else (-1.0, at - half, right + 2, 2 * half)
+    middle = place[0] + place[2] / 2, place[1] + place[3] / 2 + 5
+    dots = text(*middle, "⋯" if across else "⋮", size=16, fill="#57606a", text_anchor="middle")
+    return box(*place, "more", stroke="none") + dots
+
+
+def _faces(x: Axis, y: Axis, z: Axis | None, lean: float) -> str:
+    """The top and the right side of a cuboid."""
+    if z is None:
+        return ""
+    _, edge = COLOURS["array"]
+    right, low = x.end, y.end
+    share = lean / z.pixels
+    top = _points((0, 0), (lean, -lean), (right + lean, -lean), (right, 0))
+    side = _points((right, 0), (right + lean, -lean), (right + lean, low - lean), (right, low))
+    parts = [
+        element("polygon", points=top, fill="#cbe7fa", stroke=edge, stroke_width="1.2", stroke_linejoin="round"),
+        element("polygon", points=side, fill="#b7d9f2", stroke=edge, stroke_width="1.2", stroke_linejoin="round"),
+    ]
+    style = {"stroke": edge, "stroke_width": "0.8"}
+    for at in z.lines:
+        shift = at * share
+        parts.append(_line(shift, -shift, right + shift, -shift, **style))
+        parts.append(_line(right + shift, -shift, right + shift, low - shift, **style))
+    parts += [_line(at, 0, at + lean, -lean, **style) for at in x.lines if at < right]
+    parts += [_line(right, at, right + lean, at - lean, **style) for at in y.lines if at < low]
+    return "".join(parts)
+
+
+def _points(*points: tuple[float, float]) -> str:
+    return " ".join(f"{number(x)},{number(y)}" for x, y in points)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, **style: object) -> str:
+    return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), **style)

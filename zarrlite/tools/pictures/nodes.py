@@ -1,0 +1,150 @@
+"""What notebooks show of an array and of a group, and their pictures.
+
+Rules
+- Nothing is read: all is taken from metadata that is there already. Members of a group are shown if it has copies of
+  their documents.
+- Everything is bounded: rows, characters, lines.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from zarrlite.extensions.config import show
+from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.nodes.info import human
+from zarrlite.tools.pictures.grid import grid_picture
+from zarrlite.tools.pictures.sketch import bytes_picture
+from zarrlite.tools.pictures.svg import (
+    DARK,
+    GREY,
+    Picture,
+    box,
+    document,
+    element,
+    escape,
+    plural,
+    stack,
+    text,
+    text_width,
+)
+
+if TYPE_CHECKING:
+    from zarrlite.nodes.array import Array
+    from zarrlite.nodes.group import Group
+
+_MOST = 40  # members
+_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:none;background:none"
+
+
+def node_svg(node: Array | Group) -> str:
+    """A picture of a node, as an SVG document."""
+    if isinstance(node.metadata, ArrayMetadata):
+        return document(stack(_pictures(node), gap=20), f"array {node.name}")
+    return document(_tree(node), f"group {node.name}")
+
+
+def node_html(node: Array | Group) -> str:
+    """What a notebook shows."""
+    if isinstance(node.metadata, ArrayMetadata):
+        grid, layout = (document(picture, "", color=None) for picture in _pictures(node))
+        table = _table(_array_rows(node), f"Array {node.name}")
+        top = f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{table}<div>{grid}</div></div>'
+        return f'<div>{top}<div style="overflow-x:auto">{layout}</div>{_attributes(node)}</div>'
+    members = _members(node)
+    rows: list[tuple[str, object]] = [("Attributes", len(node.attrs))]
+    if members is None:
+        rows.append(("Members", "not listed here: tree() reads them"))
+        return f"<div>{_table(rows, f'Group {node.name}')}{_attributes(node)}</div>"
+    rows.append(("Members", f"{len(members)}, as copied into this group's document"))
+    return f"<div>{_table(rows, f'Group {node.name}')}{document(_tree(node), '', color=None)}{_attributes(node)}</div>"
+
+
+def _pictures(array: Any) -> list[Picture]:
+    return [grid_picture(array.metadata, array.chunks, array.shards), bytes_picture(array.metadata)]
+
+
+def _array_rows(array: Any) -> list[tuple[str, object]]:
+    metadata: ArrayMetadata = array.metadata
+    rows: list[tuple[str, object]] = [
+        ("Shape", metadata.shape),
+        ("Data type", metadata.data_type.name),
+        ("Fill value", show(metadata.data_type.fill_value_json(metadata.fill_value))),
+        ("Chunks", array.chunks),
+    ]
+    if array.shards:
+        rows.append(("Shards", array.shards))
+    rows += [
+        ("Chunk keys", metadata.chunk_key_encoding.encode((0,) * len(metadata.shape)) + " …"),
+        ("Codecs", " → ".join(codec.name for codec in metadata.codecs)),
+    ]
+    if metadata.storage_transformers:
+        rows.append(("Storage transformers", " → ".join(t.name for t in metadata.storage_transformers)))
+    return [*rows, ("Bytes, decoded", human(array.nbytes))]
+
+
+def _table(rows: list[tuple[str, Any]], heading: str) -> str:
+    body = "".join(
+        f'<tr style="background:none"><th style="{_CELL};font-weight:600">{escape(name)}</th>'
+        f'<td style="{_CELL}">{escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    return (
+        f'<table style="border-collapse:collapse;border:none"><caption style="{_CELL};font-weight:700;'
+        f'caption-side:top;color:inherit">{escape(heading)}</caption><tbody>{body}</tbody></table>'
+    )
+
+
+def _attributes(node: Any) -> str:
+    if not node.attrs:
+        return ""
+    content = json.dumps(node.attrs.asdict(), indent=2, ensure_ascii=False, default=str)
+    count = plural(len(node.attrs), "attribute")
+    return f"<details><summary>{count}</summary><pre>{escape(content, 4000)}</pre></details>"
+
+
+def _members(group: Any) -> dict[str, Any] | None:
+    """The documents that are known of what is below, by path; None: none are."""
+    consolidated = group.metadata.consolidated
+    return None if consolidated is None else dict(consolidated)
+
+
+def _tree(group: Any) -> Picture:
+    """The hierarchy as far as it is known."""
+    members = _members(group) or {}
+    paths = sorted(members, key=lambda path: path.split("/"))
+    rows = [(0, group.name, "group", "")]
+    for path in paths[:_MOST]:
+        names = path.split("/")
+        rows.append((len(names), names[-1], *_describe(members[path])))
+    if len(paths) > _MOST:
+        rows.append((1, f"and {len(paths) - _MOST} more", "unknown", ""))
+    parts, width = [], 0.0
+    above: dict[int, float] = {}
+    for i, (depth, name, role, note) in enumerate(rows):
+        x, y = 8 + 24.0 * depth, 26.0 * i
+        if depth and depth - 1 in above:
+            elbow = f"M{8 + 24 * (depth - 1) + 8} {above[depth - 1] + 20} V{y + 10} H{x}"
+            parts.append(element("path", d=elbow, fill="none", stroke=GREY, stroke_width="1"))
+        above[depth] = y
+        label = name if len(name) <= 40 else name[:39] + "…"
+        parts.append(box(x, y, text_width(label) + 16, 20, role) + text(x + 8, y + 14, label, fill=DARK))
+        parts.append(text(x + text_width(label) + 24, y + 14, note) if note else "")
+        width = max(width, x + text_width(label) + 24 + text_width(note[:80]))
+    if not members:
+        note = "" if _members(group) is not None else "its members are not listed here: tree() reads them"
+        parts.append(text(8, 40, note))
+        width = max(width, text_width(note) + 8)
+    return Picture(width, 26.0 * max(len(rows), 2 if not members else 1), "".join(parts))
+
+
+def _describe(content: Any) -> tuple[str, str]:
+    """What a document of a member says; nobody has looked whether it is right."""
+    if content.get("node_type") != "array":
+        return "group", ""
+    data_type = content.get("data_type")
+    name = data_type.get("name") if isinstance(data_type, dict) else data_type
+    shape = content.get("shape")
+    lengths = " × ".join(str(n) for n in shape[:8]) if isinstance(shape, list) else ""
+    return "array", f"{lengths}  {name}"

@@ -1,0 +1,350 @@
+"""The laws of stores, for pytest.
+
+    class TestMyStore(StoreLaws):
+        def make_store(self) -> Store:
+            return MyStore(...)  # writable, and empty
+
+Rules
+- Every law holds for every store that can be written and listed. Nothing here looks behind the interface.
+- Keys and prefixes never meet ("a" beside "a/b"): whether a store can hold both is its own affair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import ByteSource
+from zarrlite.errors import KeyRefusedError
+from zarrlite.stores.base import Store
+
+HOSTILE_KEYS = (
+    "", "/", "/a", "a/", "a//b", ".", "..", "./a", "../a", "a/.", "a/..", "a/./b", "a/../b", "a/../../b", "/etc/passwd",
+    "a\0b", "\0", "a\\b", "..\\a", "\\",
+)  # fmt: skip
+HOSTILE_PREFIXES = ("a", "/", "//", "/a/", "a//", "../", "a/../", "./", "a\\/", "a\0/")
+VALUES = (b"", b"x", b"0123456789", bytes(range(256)) * 5)
+_OFFSETS = (0, 1, 4, 9, 10, 11, 500, 1280, 10**6, 2**63, 2**70)
+RANGES = [
+    ByteRange(start, stop)
+    for start, stop in itertools.product(
+        (*_OFFSETS, *(-n for n in _OFFSETS if n)), (None, *_OFFSETS, *(-n for n in _OFFSETS if n))
+    )
+]
+MODEL = {
+    "zarr.json": b"{}",
+    "a/zarr.json": b"1",
+    "a/c/0/0": b"22",
+    "a/c/0/1": b"333",
+    "a/c-d": b"4",
+    "a/c.d/x": b"5",
+    "ab/c": b"6",
+    "b/deep/er/still/x": b"7",
+    "é/ñ 1": b"8",
+}
+
+
+class StoreLaws(ABC):
+    """Subclass it, name the subclass Test..., and give it `make_store`."""
+
+    @abstractmethod
+    def make_store(self) -> Store:
+        """A new store: writable, and empty."""
+
+    def filled(self) -> Store:
+        """A new store that holds the model."""
+        store = self.make_store()
+        store.set_many(MODEL.items())
+        return store
+
+    # Values
+
+    def test_a_missing_key_is_none(self) -> None:
+        store = self.make_store()
+        assert store.get("a") is None
+        assert store.get("a/b", ByteRange(1, 2)) is None
+        assert store.size("a/b") is None
+
+    def test_a_new_store_is_empty(self) -> None:
+        store = self.make_store()
+        assert list(store.list()) == list(store.list_prefix("a/")) == []
+        assert store.list_dir("") == store.list_dir("a/") == ([], [])
+
+    def test_ranges_are_slices(self) -> None:
+        store = self.make_store()
+        for value in VALUES:
+            store.set("a/b", value)
+            assert _content(store.get("a/b")) == value
+            assert store.size("a/b") == len(value)
+            for start, stop in RANGES:
+                part = _content(store.get("a/b", ByteRange(start, stop)))
+                assert part == value[start:stop], (value, start, stop)
+
+    def test_a_peek_is_a_part_of_a_value_of_that_size_or_nothing(self) -> None:
+        store = self.make_store()
+        store.set("a/b", b"0123456789")
+        assert _content(store.peek("a/b", 2, 3, 10)) in (None, b"234")
+        assert store.peek("a/b", 2, 3, 9) is None
+        assert store.peek("a/b", 2, 3, 11) is None
+        assert store.peek("a", 2, 3, 10) is None
+        assert store.peek("none", 0, 0, 0) is None
+
+    def test_what_is_fetched_is_the_value_or_nothing(self) -> None:
+        store = self.make_store()
+        for value in VALUES:
+            store.set("a/b", value)
+            for size in (0, len(value), len(value) + 1, 2**12):
+                (found,) = store.fetch(["a/b"], memoryview(bytearray(size)), size)
+                assert found is None or (_content(found) == value and len(value) < size), (value, size)
+        store.set_many([("a/c", b"0123456789"), ("b", b"abc")])
+        wanted = {"b": b"abc", "a": None, "a/c": b"0123456789", "none": None}
+        several = store.fetch([*wanted], memoryview(bytearray(11 * len(wanted))), 11)
+        assert len(several) == len(wanted)
+        for (key, expected), found in zip(wanted.items(), several, strict=True):
+            assert found is None or _content(found) == expected, key
+
+    def test_partial_values_come_in_order(self) -> None:
+        store = self.make_store()
+        store.set("a", b"0123456789")
+        store.set("b", b"")
+        asked = [
+            ("b", ALL),
+            ("a", ByteRange(-2)),
+            ("none", ALL),
+            ("a", ByteRange(1, 3)),
+            ("a", ByteRange(3, 1)),
+            ("a", ALL),
+        ]
+        expected = [b"", b"89", None, b"12", b"", b"0123456789"]
+        assert [_content(part) for part in store.get_partial_values(asked)] == expected
+        assert store.get_partial_values([]) == []
+        everything = [("a", byte_range) for byte_range in RANGES]
+        parts = [_content(part) for part in store.get_partial_values(everything)]
+        assert parts == [b"0123456789"[start:stop] for start, stop in RANGES]
+
+    def test_set_replaces(self) -> None:
+        store = self.make_store()
+        for value in (b"long value", b"short", b"", b"again"):
+            store.set("a/b", value)
+            assert _content(store.get("a/b")) == value
+        assert list(store.list()) == ["a/b"]
+
+    def test_set_takes_every_kind_of_buffer(self) -> None:
+        store = self.make_store()
+        for buffer in (b"0123", bytearray(b"0123"), memoryview(b"0123"), memoryview(b"0123").cast("H")):
+            store.set("a", buffer)
+            assert _content(store.get("a")) == b"0123"
+            assert store.size("a") == 4
+        store.set("a", memoryview(b"00112233")[::2])
+        assert _content(store.get("a")) == b"0123"
+
+    def test_a_value_is_isolated_from_the_buffer_it_came_in(self) -> None:
+        store = self.make_store()
+        buffer = bytearray(b"before")
+        store.set("a", buffer)
+        store.set_partial_values([("b", 0, buffer)])
+        store.update("c", lambda _: buffer)
+        buffer[:] = b"after!"
+        assert [_content(store.get(key)) for key in "abc"] == [b"before"] * 3
+
+    def test_set_many_stores_all_and_the_last_wins(self) -> None:
+        store = self.make_store()
+        store.set_many([("a", b"1"), ("b/c", b"2"), ("a", b"3")])
+        assert _read(store) == {"a": b"3", "b/c": b"2"}
+
+    def test_set_new_stores_all_or_nothing(self) -> None:
+        store = self.make_store()
+        items = {"a/b": b"1", "a/b.c": b"22", "d/e": b""}
+        store.set_new([])
+        stored = store.set_new(list(items.items()))
+        assert _read(store) == (items if stored else {})
+        for there in items:
+            store = self.make_store()
+            store.set(there, b"old")
+            assert not store.set_new(list(items.items()))
+            assert _read(store) == {there: b"old"}
+
+    def test_partial_values_overwrite_and_grow_with_zeros(self) -> None:
+        store = self.make_store()
+        store.set("a", b"0123456789")
+        store.set_partial_values([("a", 2, b"xy"), ("b/c", 3, b"z"), ("a", 9, b"!!"), ("a", 3, memoryview(b"Y"))])
+        assert _read(store) == {"a": b"01xY45678!!", "b/c": b"\0\0\0z"}
+
+    def test_patch_overwrites_a_value_after_a_look_at_it(self) -> None:
+        store = self.make_store()
+        store.set("a/b", b"0123456789")
+        seen: list[Any] = []
+
+        def change(source: ByteSource) -> list[tuple[int, Buffer]]:
+            seen.extend((_content(source.read_one(ByteRange(2, 4))), _content(source.read_all())))
+            return [(2, b"xy"), (8, memoryview(b"89AB")), (4, b"")]
+
+        assert store.patch("a/b", change)
+        assert seen == [b"23", b"0123456789"]
+        assert not store.patch("a/b", lambda source: None)
+        assert not store.patch("none", lambda source: None if source.read_all() is None else [])
+        with contextlib.suppress(ZeroDivisionError):
+            store.patch("a/b", lambda source: 1 // 0)  # type: ignore[arg-type,return-value]
+        assert _read(store) == {"a/b": b"01xy456789AB"}
+        store.set("a/b", b"and it can be written again")
+        assert _content(store.get("a/b")) == b"and it can be written again"
+
+    # Erasing
+
+    def test_erase(self) -> None:
+        store = self.filled()
+        store.erase("a/c/0/0")
+        store.erase("a/c/0/0")
+        store.erase("none")
+        store.erase("none/at/all")
+        assert _read(store) == {key: value for key, value in MODEL.items() if key != "a/c/0/0"}
+
+    def test_erase_values(self) -> None:
+        store = self.filled()
+        store.erase_values(iter(["zarr.json", "none", "ab/c"]))
+        assert _read(store) == {key: value for key, value in MODEL.items() if key not in ("zarr.json", "ab/c")}
+
+    def test_erase_prefix(self) -> None:
+        for prefix in ("a/", "a/c/", "a/c/0/", "b/", "none/", "a/zarr.json/", "é/", ""):
+            store = self.filled()
+            store.erase_prefix(prefix)
+            assert _read(store) == {key: value for key, value in MODEL.items() if not key.startswith(prefix)}, prefix
+
+    def test_what_was_erased_can_be_set_again(self) -> None:
+        store = self.make_store()
+        for key in ("a/b", "a", "a/b/c"):  # a prefix becomes a key and a prefix again
+            store.set(key, b"x")
+            assert _read(store) == {key: b"x"}
+            store.erase(key)
+            assert list(store.list()) == []
+
+    # Listing
+
+    def test_listings_agree_with_a_dict(self) -> None:
+        store = self.filled()
+        assert sorted(store.list()) == sorted(MODEL)
+        for prefix in ("", "a/", "a/c/", "a/c/0/", "ab/", "b/", "none/", "é/"):
+            below = sorted(key for key in MODEL if key.startswith(prefix))
+            assert sorted(store.list_prefix(prefix)) == below, prefix
+            heads = [key[len(prefix) :].partition("/") for key in below]
+            keys = sorted({prefix + head for head, slash, _ in heads if not slash})
+            prefixes = sorted({prefix + head + "/" for head, slash, _ in heads if slash})
+            assert store.list_dir(prefix) == (keys, prefixes), prefix
+
+    def test_a_store_may_be_written_while_it_is_listed(self) -> None:
+        store = self.filled()
+        for key in store.list():
+            store.erase(key)
+            store.set("new/" + key, b"")
+        assert all(key in {"new/" + old for old in MODEL} or key.startswith("new/new/") for key in store.list())
+
+    # Changing
+
+    def test_update(self) -> None:
+        store = self.make_store()
+        previous = None
+        for new in (None, b"1", b"2", b"", None, None, b"3"):
+            seen: list[Buffer | None] = []
+
+            def change(old: Buffer | None, seen: Any = seen, new: Any = new) -> Buffer | None:
+                seen.append(old)
+                return new  # type: ignore[no-any-return]
+
+            store.update("a/b", change)
+            assert [_content(old) for old in seen] == [previous]
+            assert _content(store.get("a/b")) == new
+            previous = new
+
+    def test_an_update_that_fails_changes_nothing(self) -> None:
+        store = self.make_store()
+        store.set("a", b"old")
+
+        def fail(_: Buffer | None) -> Buffer | None:
+            raise ZeroDivisionError
+
+        for key in ("a", "b/c"):
+            _raises(ZeroDivisionError, store.update, key, fail)
+        assert _read(store) == {"a": b"old"}
+        store.update("a", lambda old: b"and not locked")
+        assert _content(store.get("a")) == b"and not locked"
+
+    def test_whoever_holds_a_lock_may_write(self) -> None:
+        store = self.make_store()
+        for _ in range(2):
+            with store.lock("a/b"), store.lock("a/b"), store.lock("a/c"):
+                store.set("a/b", b"1")
+                store.set("a/c", b"2")
+                store.erase("a/b")
+                store.update("a/b", lambda old: b"3" if old is None else None)
+                store.set("other", b"4")
+            assert _read(store) == {"a/b": b"3", "a/c": b"2", "other": b"4"}
+
+    def test_threads_lose_no_updates(self) -> None:
+        store = self.make_store()
+        store.set("there", b"0")
+        threads, updates = 8, 50
+
+        def work() -> None:
+            for _ in range(updates):
+                store.update("there", _add_one)
+                store.update("not/there", _add_one)
+
+        in_threads(*[work] * threads)
+        assert _read(store) == {"there": b"%d" % (threads * updates), "not/there": b"%d" % (threads * updates)}
+
+    # Keys
+
+    def test_hostile_keys_are_refused(self) -> None:
+        store = self.filled()
+        for key in HOSTILE_KEYS:
+            for operation in self._operations(store, key):
+                _raises(KeyRefusedError, operation)
+        for prefix in HOSTILE_PREFIXES:
+            for listing in (store.list_prefix, store.list_dir, store.erase_prefix):
+                _raises(KeyRefusedError, lambda listing=listing, prefix=prefix: list(listing(prefix) or ()))
+        assert _read(store) == MODEL
+
+    def _operations(self, store: Store, key: str) -> Iterator[Callable[[], object]]:
+        yield lambda: store.get(key)
+        yield lambda: store.get_partial_values([("zarr.json", ALL), (key, ByteRange(0, 1))])
+        yield lambda: store.set(key, b"hostile")
+        yield lambda: store.set_many([(key, b"hostile")])
+        yield lambda: store.set_partial_values([(key, 0, b"hostile")])
+        yield lambda: store.erase(key)
+        yield lambda: store.erase_values([key])
+        yield lambda: store.size(key)
+        yield lambda: store.update(key, lambda old: b"hostile")
+        yield lambda: store.lock(key).__enter__()
+
+
+def in_threads(*tasks: Callable[[], object]) -> None:
+    """Run each in a thread of its own, and raise what one of them raised."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        for future in [pool.submit(task) for task in tasks]:
+            future.result()
+
+
+def _add_one(old: Buffer | None) -> bytes:
+    return b"%d" % (int(bytes(old or b"0")) + 1)
+
+
+def _content(value: Buffer | None) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _read(store: Store) -> dict[str, bytes | None]:
+    return {key: _content(store.get(key)) for key in store.list()}
+
+
+def _raises(expected: type[BaseException], function: Callable[..., Any], *args: Any) -> None:
+    try:
+        function(*args)
+    except expected:
+        return
+    raise AssertionError(f"{expected.__name__} was not raised")
