@@ -17,14 +17,14 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from zarrlite.buffers.batch import Run, lengths
 
 import zarrlite
 from zarrlite.buffers import scratch
-from zarrlite.buffers.batch import Run, lengths
-from zarrlite.buffers.ranges import ALL, joined
+from zarrlite.buffers.pieces import join
+from zarrlite.buffers.ranges import ALL
 from zarrlite.chunk_grids import ChunkGrid
-from zarrlite.chunks.many import BatchedChunks
-from zarrlite.chunks.single import Chunks
+from zarrlite.chunks.chunks import Chunks
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
@@ -146,7 +146,7 @@ def test_a_run_is_the_values_in_it(values: list[bytes]) -> None:
 def test_a_checksum_of_a_run_is_that_of_each(values: list[bytes], damage: int, long: bool) -> None:
     values = [value * 300 for value in values] if long else values
     encoded = [Crc32c().encode(value) for value in values]
-    assert [joined(value) for value in Crc32c().encode_many(in_a_run(values))] == encoded
+    assert [join(value) for value in Crc32c().encode_many(in_a_run(values))] == encoded
     encoded[0] = (encoded[0], encoded[0][:-1], encoded[0] + b"\0", b"abc")[damage]
     each = outcome(lambda: [Crc32c().decode(value, 2**20) for value in encoded])
     assert outcome(lambda: Crc32c().decode_many(in_a_run(encoded), 2**20)) == each
@@ -157,7 +157,7 @@ def test_a_checksum_of_a_run_is_that_of_each(values: list[bytes], damage: int, l
 @given(st.lists(st.sampled_from([bytes(64), b"\0\1" * 32, b"\1" * 64, b"\2" * 64]), min_size=1))
 def test_arrays_of_many_are_the_arrays_of_each(codec: Any, values: list[bytes]) -> None:
     for dtype, shape in (("uint16", (2, 2)), ("bool", (2, 4)), ("bool", (64,))):
-        bound = codec.prepare(pipelines.ArraySpec(shape, registry.data_types.coerce(dtype), 0))
+        bound = codec.bind(pipelines.ArraySpec(shape, registry.data_types.coerce(dtype), 0))
         some = [value[: bound.encoded_size] for value in values]
         each = outcome(lambda bound=bound, some=some: [bound.decode(v).astype(bound.spec.dtype) for v in some])
         joint = memoryview(b"".join(some))
@@ -406,9 +406,9 @@ def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> No
     inner = pipelines.Pipeline(chain, pipelines.ArraySpec((3,), registry.data_types.coerce("uint16"), 7))
     arrays = np.array(values, "u2")
     each = [inner.write(array) for array in arrays]
-    assert [joined(chunk) for chunk in inner.write_many(arrays, [True] * len(values))] == each
+    assert [join(chunk) for chunk in inner.write_many(arrays, [True] * len(values))] == each
     likely = [value[0] == 7 for value in values]
-    assert [joined(chunk) for chunk in inner.write_many(arrays, likely)] == each
+    assert [join(chunk) for chunk in inner.write_many(arrays, likely)] == each
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Zstd()], [Bytes()], [Bytes("big")]])
@@ -451,8 +451,8 @@ def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any
         patch.setattr("zarrlite.chunks.many.READ_BATCH", most)
         patch.setattr("zarrlite.chunks.many.WRITE_BATCH", most)
         found = []
-        for name, kind in (("many", BatchedChunks), ("each", Chunks)):
-            patch.setattr("zarrlite.nodes.array.BatchedChunks", kind)
+        for name, kind in (("many", Chunks), ("each", Chunks)):
+            patch.setattr("zarrlite.nodes.array.Chunks", kind)
             store = MemoryStore() if place == "memory" else LocalStore(f"{root}/{name}")
             array = zarrlite.create_array(store, shape=(40, 40), dtype="u2", chunks=(7, 10), codecs=chain)
             for n, selection in enumerate(writes):
@@ -465,7 +465,7 @@ def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any
 @pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])
 def test_chunks_of_one_byte_take_little_memory(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take = scratch.take
+    take = scratch.acquire
     monkeypatch.setattr(scratch, "take", lambda size: taken.append(size) or take(size))
     data = np.arange(3000, dtype="u2").astype("u1")
     array = zarrlite.create_array("memory://", data=data, chunks=1, codecs=chain)
@@ -647,7 +647,7 @@ def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
 ) -> None:
     codec = ShardingIndexed((1,), [Bytes()], index_location=location)
     spec = pipelines.ArraySpec((6,), registry.data_types.coerce("uint32"), 0)
-    form = codec.prepare(spec).format  # type: ignore[attr-defined]
+    form = codec.bind(spec).format  # type: ignore[attr-defined]
     writer = ShardWriter(form, Writing(header=header if location == "end" else 0))
     chunks: list[Any] = [None if n == 3 else bytes([65 + i]) * n for i, n in enumerate(lengths)]
     old = writer.join(chunks)
@@ -658,12 +658,12 @@ def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
     if pieces is None:
         assert chunks == [None] * 6
     else:
-        assert bytes(joined(pieces)) == bytes(writer.join(chunks, old))
+        assert bytes(join(pieces)) == bytes(writer.join(chunks, old))
 
 
 def test_a_shard_with_a_gap_is_not_taken_to_pieces() -> None:
     codec = ShardingIndexed((1,), [Bytes()])
-    form = codec.prepare(pipelines.ArraySpec((2,), registry.data_types.coerce("uint8"), 0)).format  # type: ignore[attr-defined]
+    form = codec.bind(pipelines.ArraySpec((2,), registry.data_types.coerce("uint8"), 0)).format  # type: ignore[attr-defined]
     writer = ShardWriter(form, Writing())
     index = struct.pack("<4Q", 0, 1, 2, 1)
     shard = b"a.b" + index + Crc32c().encode(index)[-4:]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import codecs
-from zarrlite.buffers.source import Held
+from zarrlite.buffers.source import InMemory
 from zarrlite.codecs import (
     ArraySpec,
     Blosc,
@@ -61,7 +61,7 @@ def pipeline(chain: list[Any], shape: tuple[int, ...], dtype: Any, fill: Any = N
 
 
 def decode(bound: Pipeline, data: Any) -> Any:
-    return bound.read(Held(data), everything(bound.spec.shape))
+    return bound.read(InMemory(data), everything(bound.spec.shape))
 
 
 def refusal(bound: Pipeline, data: bytes) -> tuple[type, str]:

@@ -11,7 +11,7 @@ from fixture_files import assert_read, cases, decode, index, stored
 
 import zarrlite
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.chunks.single import ArrayOptions, Chunks
+from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ZarrliteError
 from zarrlite.metadata.documents import parse_node
 from zarrlite.stores import MemoryStore

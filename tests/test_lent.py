@@ -15,45 +15,45 @@ def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_given_back_is_taken_again() -> None:
-    memory = scratch.take(100)
+    memory = scratch.acquire(100)
     assert len(memory) == 100
-    scratch.give(memory)
-    assert scratch.take(50) is memory
+    scratch.release(memory)
+    assert scratch.acquire(50) is memory
 
 
 def test_what_is_taken_is_nobody_elses() -> None:
-    first = scratch.take(100)
-    scratch.give(first)
-    assert scratch.take(100) is first
-    assert scratch.take(100) is not first
+    first = scratch.acquire(100)
+    scratch.release(first)
+    assert scratch.acquire(100) is first
+    assert scratch.acquire(100) is not first
 
 
 def test_the_smallest_that_is_large_enough_is_taken() -> None:
-    small, large = scratch.take(10), scratch.take(100)
-    scratch.give(large)
-    scratch.give(small)
-    assert scratch.take(10) is small
-    assert scratch.take(10) is large
+    small, large = scratch.acquire(10), scratch.acquire(100)
+    scratch.release(large)
+    scratch.release(small)
+    assert scratch.acquire(10) is small
+    assert scratch.acquire(10) is large
 
 
 def test_the_largest_are_kept() -> None:
-    pieces = [scratch.take(size) for size in (30, 10, 20)]
+    pieces = [scratch.acquire(size) for size in (30, 10, 20)]
     for piece in pieces:
-        scratch.give(piece)
-    assert [len(scratch.take(1)) for _ in range(3)] == [20, 30, 1]
+        scratch.release(piece)
+    assert [len(scratch.acquire(1)) for _ in range(3)] == [20, 30, 1]
 
 
 def test_huge_memory_is_not_kept() -> None:
-    memory = scratch.take(scratch.MOST + 1)
-    scratch.give(memory)
-    assert scratch.take(1) is not memory
+    memory = scratch.acquire(scratch.MOST + 1)
+    scratch.release(memory)
+    assert scratch.acquire(1) is not memory
 
 
 def test_a_thread_has_memory_of_its_own() -> None:
-    memory = scratch.take(100)
-    scratch.give(memory)
+    memory = scratch.acquire(100)
+    scratch.release(memory)
     found: list[memoryview] = []
-    thread = threading.Thread(target=lambda: found.append(scratch.take(100)))
+    thread = threading.Thread(target=lambda: found.append(scratch.acquire(100)))
     thread.start()
     thread.join()
     assert found[0] is not memory

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import ByteRange
-from zarrlite.buffers.source import Held, Limit
+from zarrlite.buffers.source import InMemory, Limit
 from zarrlite.codecs import Bytes, Offset, Pad, ShardingIndexed, Zstd
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extensions import registry
@@ -57,7 +57,7 @@ def test_padding_is_added_and_skipped(codec: Any, encoded: bytes) -> None:
 )  # fmt: skip
 def test_ranges_shift_through(location: str, padding: bytes, data: bytes, start: int, stop: int | None) -> None:
     codec = Pad(location, len(padding), padding)
-    source = codec.view(Held(codec.encode(data)), Limit(100))
+    source = codec.view(InMemory(codec.encode(data)), Limit(100))
     assert [bytes(part) for part in source.read([ByteRange(start, stop)]) or []] == [data[start:stop]]
 
 

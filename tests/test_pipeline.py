@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import zarrlite
-from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, joined
-from zarrlite.buffers.source import ByteSource, Held, Limit, Stored, Window
+from zarrlite.buffers.pieces import join
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import InMemory, Limit, Source, Stored, Window
 from zarrlite.codecs import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -188,7 +189,7 @@ def test_any_chain_reads_parts_and_updates_parts_as_numpy_does(data: Any) -> Non
     store = zarrlite.MemoryStore({"k": encoded})
     whole = everything(shape)
     for source in (
-        Held(encoded),
+        InMemory(encoded),
         Stored(store, "k"),
         Window(Stored(zarrlite.MemoryStore({"k": b"12" + encoded}), "k"), 2),
     ):
@@ -196,7 +197,7 @@ def test_any_chain_reads_parts_and_updates_parts_as_numpy_does(data: Any) -> Non
 
     selection = basic(data.draw(parts(shape)), shape).selection
     expected = selection.take(array)
-    for source in (Held(encoded), Stored(store, "k")):
+    for source in (InMemory(encoded), Stored(store, "k")):
         assert equal(bound.read(source, selection), expected)
 
     values = data.draw(values_of(selection.shape, dtype))
@@ -210,7 +211,7 @@ def test_any_chain_reads_parts_and_updates_parts_as_numpy_does(data: Any) -> Non
             assert not write_empty
             assert spec.is_fill(start)
         else:
-            assert equal(bound.read(Held(joined(updated)), whole), start)
+            assert equal(bound.read(InMemory(join(updated)), whole), start)
     written = bound.write(array)
     assert (written is None) == (not write_empty and spec.is_fill(array))
 
@@ -241,9 +242,9 @@ def test_arrays_of_any_chain_are_the_same_after_the_same_writes(data: Any) -> No
 
 def test_a_missing_chunk_is_none_and_an_update_begins_with_the_fill_value() -> None:
     bound = Pipeline((Transpose((1, 0)), Bytes(), Crc32c()), ArraySpec((2, 3), from_dtype("u1"), 9))
-    assert bound.read(Held(None), everything((2, 3))) is None
-    updated = joined(bound.update(None, basic((0, 1), (2, 3)).selection, np.full((1, 1), 5, "u1")))
-    assert bound.read(Held(updated), everything((2, 3))).tolist() == [[9, 5, 9], [9, 9, 9]]
+    assert bound.read(InMemory(None), everything((2, 3))) is None
+    updated = join(bound.update(None, basic((0, 1), (2, 3)).selection, np.full((1, 1), 5, "u1")))
+    assert bound.read(InMemory(updated), everything((2, 3))).tolist() == [[9, 5, 9], [9, 9, 9]]
     assert bound.update(updated, everything((2, 3)), np.array(9, "u1")) is None
 
 
@@ -544,7 +545,7 @@ def test_what_a_serializer_raises_is_a_data_error() -> None:
         (b"1 2 3", "codec test.text: decodes to shape (3,), the chunk has (2, 2)"),
     ):
         with pytest.raises(DataError) as caught:
-            bound.read(Held(data), everything((2, 2)))
+            bound.read(InMemory(data), everything((2, 2)))
         assert str(caught.value) == message
 
 
@@ -584,7 +585,7 @@ class Asking(ArrayBytesCodec):
 def test_errors_of_zarrlite_keep_their_kind(error: Exception, kind: type, message: str) -> None:
     Asking.error = error
     with pytest.raises(kind) as caught:
-        Pipeline([Asking()], ArraySpec((1,), from_dtype("u1"), 0)).read(Held(b""), everything((1,)))
+        Pipeline([Asking()], ArraySpec((1,), from_dtype("u1"), 0)).read(InMemory(b""), everything((1,)))
     assert str(caught.value) == message
 
 
@@ -716,7 +717,7 @@ def test_a_selection_keeps_its_order_of_axes_through_every_codec() -> None:
         ArraySpec((2, 3, 4), from_dtype("u1"), 0),
     )
     turned = Selection(everything((4, 2, 3)).parts, [(2,), (0,), (1,)])
-    source: ByteSource = Held(bound.encode(array))
+    source: Source = InMemory(bound.encode(array))
     np.testing.assert_array_equal(bound.read(source, turned), array.transpose(2, 0, 1))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import ByteSource, Decoded, Held, Limit, Slice, Stored, Window
+from zarrlite.buffers.source import Decoded, InMemory, Limit, Slice, Source, Stored, Window
 from zarrlite.errors import ArgumentError, ChecksumError, DataError, TruncatedError, ZarrliteError
 from zarrlite.stores import MemoryStore
 
@@ -87,20 +87,20 @@ def test_a_part_of_a_large_buffer_is_not_copied() -> None:
 
 # Sources: each row makes, from a value, a source that must read as that value does
 
-SOURCES: dict[str, Callable[[bytes], ByteSource]] = {
+SOURCES: dict[str, Callable[[bytes], Source]] = {
     "Stored": stored,
-    "Held": Held,
-    "Held memoryview": lambda value: Held(memoryview(value)),
+    "InMemory": InMemory,
+    "InMemory memoryview": lambda value: InMemory(memoryview(value)),
     "Window head": lambda value: Window(stored(b"head" + value), head=4),
     "Window tail": lambda value: Window(stored(value + b"tails"), tail=5),
     "Window both": lambda value: Window(stored(b"head" + value + b"tails"), 4, 5),
     "Window of nothing": lambda value: Window(stored(value)),
-    "Window in memory": lambda value: Window(Held(b"head" + value + b"tails"), 4, 5),
+    "Window in memory": lambda value: Window(InMemory(b"head" + value + b"tails"), 4, 5),
     "Window of Window": lambda value: Window(Window(stored(b"abc" + value + b"de"), head=2), 1, 2),
     "Window of two heads": lambda value: Window(Window(stored(b"abc" + value), head=2), head=1),
     "Window of two tails": lambda value: Window(Window(stored(value + b"abc"), tail=2), tail=1),
     "Slice": lambda value: Slice(stored(b"before" + value + b"behind"), 6, len(value)),
-    "Slice in memory": lambda value: Slice(Held(b"before" + value + b"behind"), 6, len(value)),
+    "Slice in memory": lambda value: Slice(InMemory(b"before" + value + b"behind"), 6, len(value)),
     "Slice of Window": lambda value: Slice(Window(stored(b"he" + value + b"behind"), 1, 3), 1, len(value)),
     "Window of Slice": lambda value: Window(Slice(stored(b"before" + value + b"behind"), 4, len(value) + 3), 2, 1),
     "Decoded": lambda value: Decoded(Backwards(), stored(value[::-1]), Limit(12)),
@@ -120,7 +120,7 @@ def test_a_source_reads_ranges_as_slices(kind: str, value: bytes, ranges: list[B
     assert source.size() == len(value)
 
 
-MISSING: dict[str, Callable[[ByteSource], ByteSource]] = {
+MISSING: dict[str, Callable[[Source], Source]] = {
     "itself": lambda source: source,
     "Window head": lambda source: Window(source, head=3),
     "Window both": lambda source: Window(source, 3, 2),
@@ -130,7 +130,7 @@ MISSING: dict[str, Callable[[ByteSource], ByteSource]] = {
 
 
 @pytest.mark.parametrize("kind", MISSING)
-@pytest.mark.parametrize("inner", [lambda: stored(None), lambda: Held(None)], ids=["Stored", "Held"])
+@pytest.mark.parametrize("inner", [lambda: stored(None), lambda: InMemory(None)], ids=["Stored", "InMemory"])
 @given(st.lists(RANGES, min_size=1, max_size=3))
 def test_a_missing_value_is_none_all_the_way_up(kind: str, inner: Any, ranges: list[ByteRange]) -> None:
     source = MISSING[kind](inner())
@@ -151,7 +151,7 @@ def test_a_value_shorter_than_its_padding_is_never_data(
         value = value[: max(0, head + tail - 1)]
     if not head + tail:
         head = 1
-    window = Window(Held(value) if in_memory else stored(value), head, tail)
+    window = Window(InMemory(value) if in_memory else stored(value), head, tail)
     message = f"the stored value has {len(value)} bytes, its padding alone has {head + tail}"
     for whole in (window.read_all, window.size):
         with pytest.raises(TruncatedError) as caught:
@@ -199,17 +199,17 @@ def test_a_window_asks_for_the_size_only_where_a_range_could_reach_the_padding(
     ("partial", "source"),
     [
         (True, stored(b"")),
-        (False, Held(b"")),
+        (False, InMemory(b"")),
         (True, Window(stored(b""))),
-        (False, Window(Held(b""))),
+        (False, Window(InMemory(b""))),
         (True, Slice(stored(b""), 0, 0)),
-        (False, Slice(Held(b""), 0, 0)),
+        (False, Slice(InMemory(b""), 0, 0)),
         (False, Decoded(Backwards(), stored(b""), Limit(0))),
         (False, Window(Decoded(Backwards(), stored(b""), Limit(0)))),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_source_knows_whether_a_part_is_cheaper_than_the_whole(partial: bool, source: ByteSource) -> None:
+def test_a_source_knows_whether_a_part_is_cheaper_than_the_whole(partial: bool, source: Source) -> None:
     assert source.partial is partial
 
 

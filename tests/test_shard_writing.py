@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.buffers.ranges import joined
-from zarrlite.chunks.single import Chunks
+from zarrlite.buffers.pieces import join
+from zarrlite.chunks.chunks import Chunks
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Gzip, Offset, Pad, ShardingIndexed, Transpose, Zstd
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, StoreError
@@ -693,16 +693,16 @@ def test_chunks_that_are_encoded_as_they_are_written_are_encoded_as_often_as_the
         chunks, index = pipeline.serializer.encode_pieces(data)
         return chunks, index
 
-    expected = joined(list(made()))
+    expected = join(list(made()))
     chunks, index = made()
-    assert joined([index]) == expected[-INDEX:]  # which makes the chunks
+    assert join([index]) == expected[-INDEX:]  # which makes the chunks
     assert (len(chunks), len(index)) == (len(expected) - INDEX, INDEX)
-    assert joined([chunks]) == expected[:-INDEX]
+    assert join([chunks]) == expected[:-INDEX]
     chunks, index = made()
     for _ in range(2):
-        assert joined([chunks, index]) == expected
+        assert join([chunks, index]) == expected
     assert len(chunks) == len(expected) - INDEX
-    assert joined([chunks, index]) == expected
+    assert join([chunks, index]) == expected
 
 
 class Failing(Handing):

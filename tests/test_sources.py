@@ -12,9 +12,9 @@ import pytest
 
 import zarrlite
 from zarrlite.buffers import scratch
-from zarrlite.buffers.packing import Packed
-from zarrlite.buffers.ranges import ALL, ByteRange, Made, in_pieces, joined, size_of, within
-from zarrlite.buffers.source import ByteSource, Held, Slice, Window
+from zarrlite.buffers.pieces import LazyPiece, as_list, join, size_of
+from zarrlite.buffers.ranges import ALL, ByteRange
+from zarrlite.buffers.source import InMemory, Slice, Source, Window
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed
 from zarrlite.codecs import bytes as bytes_codec
 from zarrlite.errors import DataError, KeyRefusedError, MissingChunkError, TruncatedError
@@ -26,32 +26,32 @@ from zarrlite.stores import LocalStore, MemoryStore, Store
 VALUE = b"0123456789abcdef"
 KEY = "c/0"
 RANGES = [(0, 16), (0, 0), (3, 9), (15, 16), (10, 30), (16, 16), (20, 30)]
-Maker = Callable[[Store, bytes | None], ByteSource]
+Maker = Callable[[Store, bytes | None], Source]
 
 
-def stored(store: Store, value: bytes | None) -> ByteSource:
+def stored(store: Store, value: bytes | None) -> Source:
     if value is not None:
         store.set(KEY, value)
     return store.source(KEY)
 
 
-def sliced(store: Store, value: bytes | None) -> ByteSource:
+def sliced(store: Store, value: bytes | None) -> Source:
     return Slice(stored(store, None if value is None else b"<<" + value + b">>"), 2, len(VALUE))
 
 
-def windowed(store: Store, value: bytes | None) -> ByteSource:
+def windowed(store: Store, value: bytes | None) -> Source:
     return Window(stored(store, None if value is None else b"<<" + value + b">>>"), 2, 3, "pad")
 
 
 def parted(*parts: Part) -> Maker:
-    def make(store: Store, value: bytes | None) -> ByteSource:
+    def make(store: Store, value: bytes | None) -> Source:
         wrapped = ConcatParts(parts).wrap(store, array_metadata((4,), "u1", chunks=(1,)))
         return stored(wrapped, value)
 
     return make
 
 
-def padded_in_parts(store: Store, value: bytes | None) -> ByteSource:
+def padded_in_parts(store: Store, value: bytes | None) -> Source:
     make = parted(Part(".h", 1), Part(""), Part(".i", 4))
     return Window(make(store, None if value is None else b"<" + value + b">>>>>"), 1, 5, "pad")
 
@@ -280,10 +280,10 @@ def test_pieces_are_joined() -> None:
         ([b"0", Letters(), b"1"], b"0abcdef1"),
         ([], b""),
     ):
-        assert bytes(joined(value)) == expected
+        assert bytes(join(value)) == expected
         assert size_of(value) == len(expected)
-        assert bytes(joined(in_pieces(value))) == expected
-    assert joined(None) is None
+        assert bytes(join(as_list(value))) == expected
+    assert join(None) is None
 
 
 def test_what_lies_within_is_cut_out_of_pieces() -> None:
@@ -292,8 +292,8 @@ def test_what_lies_within_is_cut_out_of_pieces() -> None:
     for start in range(13):
         for stop in range(start, 13):
             found = within(pieces, start, stop)
-            assert bytes(joined([piece for _, piece in found])) == whole[start:stop]
-            assert all(whole[start + at : start + at + len(piece)] == joined([piece]) for at, piece in found)
+            assert bytes(join([piece for _, piece in found])) == whole[start:stop]
+            assert all(whole[start + at : start + at + len(piece)] == join([piece]) for at, piece in found)
     assert within(pieces, 4, 10)[0][1] is pieces[1][1]  # whole: as it is
 
 
@@ -335,16 +335,16 @@ def test_a_chunk_of_another_size_is_not_read_as_if_it_were_right(tmp_path: Path)
 
 
 def test_held_values_are_borrowed_as_they_are() -> None:
-    assert Held(VALUE).borrow(ByteRange(2, 4)) == VALUE[2:4]
-    assert not Held(None).fill(np.empty(2, "u1"), 0)
-    assert not Held(VALUE).fill(np.empty(2, "u1"), len(VALUE) - 1)
+    assert InMemory(VALUE).borrow(ByteRange(2, 4)) == VALUE[2:4]
+    assert not InMemory(None).fill(np.empty(2, "u1"), 0)
+    assert not InMemory(VALUE).fill(np.empty(2, "u1"), len(VALUE) - 1)
 
 
 @pytest.mark.parametrize("dtype", ["u1", ">u2", "M8[s]", [("a", "u1"), ("b", "<u4")]])
 def test_held_values_fill_memory_of_any_kind(dtype: Any) -> None:
     for shape in ((), (0,), (1, 1)):
         memory = np.zeros(shape, dtype)
-        assert Held(VALUE).fill(memory, 3)
+        assert InMemory(VALUE).fill(memory, 3)
         assert memory.tobytes() == VALUE[3 : 3 + memory.nbytes]
 
 
@@ -379,7 +379,7 @@ def test_a_shard_is_the_same_in_pieces_and_whole(tmp_path: Path, location: str, 
 
 def test_a_large_shard_is_packed_some_chunks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take = scratch.take
+    take = scratch.acquire
     monkeypatch.setattr(writing, "STEP", 100)
     monkeypatch.setattr(scratch, "take", lambda size: taken.append(size) or take(size))
     data = np.arange(1, 24 * 35 * 4 + 1, dtype="<u2").reshape(4, 24, 35)
@@ -392,7 +392,7 @@ def test_a_large_shard_is_packed_some_chunks_at_a_time(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("position", [0, 1, 46, 64, 110])
 def test_what_is_packed_is_aligned_as_it_will_be_in_the_file(position: int) -> None:
     image = np.arange(90 * 50, dtype="<f8").reshape(90, 50)
-    packed = Packed(image[:, 3:20], [image[:40, 3:20], image[40:, 3:20]])
+    packed = LazyPiece(image[:, 3:20], [image[:40, 3:20], image[40:, 3:20]])
     expected = image[:, 3:20].tobytes()
     assert (len(packed), bytes(packed.whole()), b"".join(map(bytes, packed))) == (len(expected), expected, expected)
     found = b""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import ByteRange, MetadataError
-from zarrlite.chunks.single import ArrayOptions, Chunks
+from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context
 from zarrlite.nodes.creation import array_metadata

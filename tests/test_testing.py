@@ -16,7 +16,7 @@ import pytest
 
 import zarrlite
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import ArraySource, ByteSource, Held, Limit, Window
+from zarrlite.buffers.source import ArraySource, InMemory, Limit, Source, Window
 from zarrlite.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys, V2Keys
 from zarrlite.codecs import (
     ArrayArrayCodec,
@@ -262,13 +262,13 @@ class TooSmall(Broken):
 
 
 class BadView(Broken):
-    def view(self, source: ByteSource, limit: Limit) -> ByteSource:
+    def view(self, source: Source, limit: Limit) -> Source:
         return Window(source, head=1)
 
 
 class Inventive(Broken):
-    def view(self, source: ByteSource, limit: Limit) -> ByteSource:
-        return Held(source.read_all() or b"")
+    def view(self, source: Source, limit: Limit) -> Source:
+        return InMemory(source.read_all() or b"")
 
 
 class Bomb(Broken):
@@ -281,17 +281,17 @@ class Bomb(Broken):
         data = bytes(data)
         return data[1:] if data[:1] == b"=" else bytes(int(data))
 
-    def view(self, source: ByteSource, limit: Limit) -> ByteSource:
+    def view(self, source: Source, limit: Limit) -> Source:
         data = source.read_all()
-        return Held(None if data is None else self.decode(data, 0))
+        return InMemory(None if data is None else self.decode(data, 0))
 
 
 class Raising(Broken):
-    def view(self, source: ByteSource, limit: Limit) -> ByteSource:
+    def view(self, source: Source, limit: Limit) -> Source:
         data = source.read_all()
         if data is not None and not any(bytes(data)[:1]):
             raise IndexError(data)
-        return Held(data)
+        return InMemory(data)
 
 
 class LastPiece(Broken):
@@ -305,8 +305,8 @@ class Reversed(Broken):
 
 
 class Unrolled(Broken):
-    def unroll(self, data: Buffer, size: int) -> ByteSource:
-        return Window(Held(data), head=min(1, len(data)))
+    def unroll(self, data: Buffer, size: int) -> Source:
+        return Window(InMemory(data), head=min(1, len(data)))
 
 
 class Hasty(Broken):
@@ -446,7 +446,7 @@ class Mismeasured(BrokenSerializer):
 
 class BlindSerializer(BrokenSerializer):
     class serializer(Serializer):
-        def view(self, source: ByteSource) -> ArraySource:
+        def view(self, source: Source) -> ArraySource:
             return Always(self.spec)
 
 

@@ -1,24 +1,22 @@
-"""Memory that a thread uses again and again: new memory costs more than a copy.
+"""Scratch memory that each thread reuses: allocating and first touching new memory costs more than a copy.
 
 Rules
-- Whoever takes some has it alone until it is given back; who forgets to give it back has cost some time, nothing else.
-- A thread keeps two pieces: one for a value as it is stored, one for what that decodes to.
+- A buffer belongs to its taker until it is released. Not releasing it is safe: it only costs one allocation.
+- A thread keeps two buffers: one for a stored value, one for its decoded form.
 """
 
 from __future__ import annotations
 
-from _thread import _local as local  # as `threading` has it, which takes a millisecond to import
-from typing import Final
+from _thread import _local as local  # importing `threading` for it would take a millisecond
 
-MOST: Final = 2**23  # bytes of a piece that a thread keeps
-ALIGNMENT: Final = 64  # of memory that a thread keeps, in bytes
-KEPT: Final = 2  # pieces that it keeps
+from zarrlite.tuning import MAX_SCRATCH_BYTES, SCRATCH_ALIGNMENT, SCRATCH_BUFFERS
+
 _local = local()
 
 
-def take(size: int) -> memoryview:
-    """Memory of at least this size, most often what this thread gave back before."""
-    kept = _all_kept()
+def acquire(size: int) -> memoryview:
+    """Return a buffer of at least `size` bytes, usually one that this thread released before."""
+    kept = _take_all()
     for i, memory in enumerate(kept):
         if len(memory) >= size:
             del kept[i]
@@ -29,23 +27,23 @@ def take(size: int) -> memoryview:
     return memory
 
 
-def give(memory: memoryview) -> None:
-    """Give memory back, to be used again."""
-    if len(memory) <= MOST:
-        # the smallest that is large enough is taken first
-        _local.kept = sorted([*_all_kept(), memory], key=len)[-KEPT:]
+def release(memory: memoryview) -> None:
+    """Return a buffer for reuse by this thread."""
+    if len(memory) <= MAX_SCRATCH_BYTES:
+        # sorted, so that `acquire` finds the smallest one that is large enough first
+        _local.kept = sorted([*_take_all(), memory], key=len)[-SCRATCH_BUFFERS:]
 
 
 def _aligned(size: int) -> memoryview:
-    """New memory, to whose start a kernel copies up to twice as fast as to where large blocks begin by themselves."""
-    from ctypes import addressof, c_char
+    """Allocate aligned memory, into which the kernel copies up to twice as fast as into what malloc returns."""
+    from ctypes import addressof, c_char  # late: keeps the import light
 
-    memory = memoryview(bytearray(size + ALIGNMENT))
-    start = -addressof(c_char.from_buffer(memory)) % ALIGNMENT
+    memory = memoryview(bytearray(size + SCRATCH_ALIGNMENT))
+    start = -addressof(c_char.from_buffer(memory)) % SCRATCH_ALIGNMENT
     return memory[start : start + size]
 
 
-def _all_kept() -> list[memoryview]:
-    """What this thread keeps, which it has no more: a signal handler that comes now must not take the same."""
+def _take_all() -> list[memoryview]:
+    """Take all buffers of this thread off its list, so that a signal handler cannot take the same one."""
     kept: list[memoryview] = _local.__dict__.pop("kept", None) or []
     return kept

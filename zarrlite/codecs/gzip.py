@@ -27,7 +27,6 @@ class Gzip(BytesBytesCodec):
     """Deflate with a header and a checksum."""
 
     name = "gzip"
-    fresh = True
     level: int = 5
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The `n5_default` codec: a block of N5 in default mode, its own shape in front.
+"""The `n5_default` codec: a block of N5 in default mode, which begins with its own shape.
 
 Rules (registered codec n5_default, Configuration parameters and Procedure)
 - The inner chain is a full `transpose`, `bytes` in big endian, and at most one bytes -> bytes codec.
@@ -11,14 +11,12 @@ Rules (registered codec n5_default, Configuration parameters and Procedure)
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-import numpy as np
-
-from zarrlite.buffers.ranges import Buffer, joined
-from zarrlite.buffers.source import ArraySource, ByteSource, Held, Limit
-from zarrlite.cached import cached_property
+from zarrlite.buffers.pieces import join
+from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.codecs.bytes import Bytes
 from zarrlite.codecs.transpose import Transpose
 from zarrlite.errors import ArgumentError, DataError, FaultKind, MetadataError, TruncatedError
@@ -28,18 +26,20 @@ from zarrlite.extensions.registry import codecs as registry
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.chain import parse_chain
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
+from zarrlite.pipeline.decoding import Limit
+from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request
 from zarrlite.selections.casting import normalize_shape
 from zarrlite.selections.selection import Points, Selection, Shape, everything
 
-Array = np.ndarray[Any, Any]
 DATA_TYPES: Final = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
 MAX_LENGTH: Final = 2**32 - 1  # of a block along one dimension
 _MODES = {1: "varlength", 2: "object"}
 
 
 def n5_header(shape: Any) -> bytes:
-    """The bytes in front of an N5 block of this shape, in default mode.
+    """Return the bytes before an N5 block of this shape, in default mode.
 
     >>> n5_header((64, 64)).hex(" ", 4)
     '00000002 00000040 00000040'
@@ -73,17 +73,17 @@ class N5Default(ArrayBytesCodec):
     def byte_order(self) -> str:  # type: ignore[override]
         return byte_order_of(self.codecs)
 
-    def prepare(self, spec: ArraySpec) -> Serializer:
+    def bind(self, spec: ArraySpec) -> Serializer:
         return BlockSerializer(self, spec)
 
-    def encode(self, array: Array, spec: ArraySpec) -> Buffer:
-        return self.prepare(spec).encode(array)
+    def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
+        return join(self.bind(spec).encode(array))
 
-    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
-        return self.prepare(spec).decode(data)
+    def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
+        return self.bind(spec).decode(data)
 
     def check(self, spec: ArraySpec) -> None:
-        """Refuse what N5 has no blocks for; pointers are relative to the codec."""
+        """Refuse chunks that N5 has no blocks for; pointers are relative to the codec."""
         ndim, name = len(spec.shape), spec.data_type.name
         if name not in DATA_TYPES:
             raise MetadataError(f"N5 has no {name}; it has {', '.join(DATA_TYPES)}", kind="conflict")
@@ -114,22 +114,24 @@ class BlockSerializer(Serializer):
 
     def __init__(self, codec: N5Default, spec: ArraySpec) -> None:
         codec.check(spec)
-        super().__init__(codec, spec)
+        self.codec = codec
+        self.spec = spec
         self.inner = self.pipeline(spec.shape)
         self.header = n5_header(spec.shape)
+        self.needs_old = self.inner.needs_old
+        super().__init__(codec, spec)
         if self.inner.encoded_size is not None:
             self.encoded_size = len(self.header) + self.inner.encoded_size
 
     def pipeline(self, shape: Shape) -> Pipeline:
-        """The inner chain, for blocks of this shape."""
+        """Return the inner chain for blocks of this shape."""
         return Pipeline(self.codec.codecs, self.spec.reshaped(shape))
 
-    @cached_property
-    def limit(self) -> Limit:
+    def _limit(self) -> Limit:
         return Limit(len(self.header) + self.inner.limit.fixed)
 
     def open(self, data: Buffer) -> tuple[Shape, Buffer]:
-        """The shape of a stored block, which fits into the chunk, and what follows its header."""
+        """Return the shape of a stored block, which must fit into the chunk, and the bytes after its header."""
         ndim, name = len(self.spec.shape), self.codec.name
         mode, dimensions = struct.unpack(">HH", bytes(data[:4])) if len(data) >= 4 else (0, ndim)
         if mode != 0:
@@ -146,57 +148,52 @@ class BlockSerializer(Serializer):
             raise DataError(message, codec=name)
         return shape, memoryview(data)[size:]
 
-    def view(self, source: ByteSource) -> ArraySource:
-        return _Block(self, source)
+    def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+        requests: list[Request] = [(handle, ByteRange(0, self.limit.fixed + 1), None) for handle in handles]
+        values = yield requests
+        for i, (value, (selection, target)) in enumerate(zip(values, parts, strict=True)):
+            if value is not None:
+                try:
+                    target[...] = self._take(value, selection)
+                except DataError as error:
+                    raise FailedPart(i, error) from error
+        return [i for i, value in enumerate(values) if value is None]
 
-    def decode(self, data: Buffer) -> Array:
-        array = _Block(self, Held(data)).read(everything(self.spec.shape))
-        return self.spec.filled() if array is None else array
+    def _take(self, data: Buffer, selection: Selection) -> NDArray:
+        """Return selected elements of a stored block; the elements that it lacks are the fill value."""
+        if len(data) > self.limit.fixed:
+            raise TruncatedError(f"has more than {self.limit.fixed} bytes, the most that fit here")
+        shape, block = self.open(data)
+        if shape == self.spec.shape:
+            return self.inner.take(block, selection)
+        pipeline = self.pipeline(shape)
+        # no larger than the selection needs: the chunk shape comes from a file, and nothing vouches for it
+        needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
+        if needed == shape:
+            return pipeline.take(block, selection)
+        padded = self.spec.reshaped(needed).filled()
+        padded[tuple(slice(0, n) for n in shape)] = pipeline.decode(block)
+        return selection.take(padded)
 
-    @property
-    def needs_old(self) -> bool:  # type: ignore[override]
-        return self.inner.needs_old
+    def decode(self, data: Buffer) -> NDArray:
+        return self._take(data, everything(self.spec.shape))
 
-    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
+    def encode(self, array: NDArray, old: Buffer | None = None) -> Buffer:
         replaced = None if old is None else self.open(old)[1]
-        return b"".join((self.header, self.inner.encode(array, replaced)))
+        return b"".join((self.header, self.inner.encode_always(array, replaced)))
 
-    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
+    def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Buffer | None:
         if selection.spans_all(self.spec.shape) and not self.needs_old:
             old = None
         if old is not None:
             shape, block = self.open(old)
-            old = block if shape == self.spec.shape else self.inner.encode(self.decode(old), block)
+            old = block if shape == self.spec.shape else self.inner.encode_always(self.decode(old), block)
         new = self.inner.update(old, selection, values)
-        return None if new is None else b"".join((self.header, joined(new)))
-
-
-class _Block(ArraySource):
-    """A stored block, decoded as a whole; what it lacks of the chunk is the fill value."""
-
-    def __init__(self, serializer: BlockSerializer, source: ByteSource) -> None:
-        self.serializer = serializer
-        self.source = source
-
-    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
-        bound, data = self.serializer, self.source.read_all()
-        if data is None:
-            return None
-        shape, block = bound.open(data)
-        if shape == bound.spec.shape:
-            return bound.inner.read(Held(block), selection)
-        pipeline = bound.pipeline(shape)
-        # no larger than what is asked for: the chunk shape comes from a file, and nothing vouches for it
-        needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
-        if needed == shape:
-            return pipeline.read(Held(block), selection)
-        padded = bound.spec.reshaped(needed).filled()
-        padded[tuple(slice(0, n) for n in shape)] = pipeline.read(Held(block), everything(shape))
-        return selection.take(padded)
+        return None if new is None else b"".join((self.header, join(new)))
 
 
 def _stops(selection: Selection) -> list[int]:
-    """For each dimension the end of what is selected."""
+    """Return for each dimension the end of the selection."""
     stops = [0] * selection.ndim
     for part, dims in zip(selection.parts, selection.dims, strict=True):
         for i, dim in enumerate(dims):

@@ -46,7 +46,7 @@ class Packbits(ArrayBytesCodec):
     def to_config(self) -> dict[str, Json]:
         return {k: v for k, v in super().to_config().items() if (k, v) != ("padding_encoding", "none")}
 
-    def prepare(self, spec: ArraySpec) -> Serializer:
+    def bind(self, spec: ArraySpec) -> Serializer:
         kind = spec.dtype.kind
         if kind not in "biufc" or spec.dtype.itemsize > 16:
             raise MetadataError(f"packbits stores booleans and numbers, not {spec.data_type.name}", kind="conflict")
@@ -56,7 +56,7 @@ class Packbits(ArrayBytesCodec):
             if value is not None and value >= bits:
                 message = f"must be below {bits}, the bits of {spec.data_type.name}, not {value}"
                 raise MetadataError(message, pointer=f"/configuration/{key}", kind="conflict")
-        return super().prepare(spec)
+        return super().bind(spec)
 
     def _range(self, spec: ArraySpec) -> tuple[int, int]:
         """First bit kept, and the one after the last."""

@@ -8,18 +8,16 @@ Rules (codecs/transpose, Configuration parameters)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from zarrlite.buffers.source import ArraySource
 from zarrlite.errors import MetadataError
 from zarrlite.extensions.config import Config
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArraySpec
+from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.selections.selection import Selection
-
-Array = np.ndarray[Any, Any]
 
 
 @register
@@ -46,28 +44,17 @@ class Transpose(ArrayArrayCodec):
             raise MetadataError(message, pointer="/configuration/order", kind="conflict")
         return spec.reshaped(tuple(spec.shape[i] for i in self.order))
 
-    def encode(self, array: Array, spec: ArraySpec) -> Array:
+    def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:
         return array.transpose(self.order)
 
-    def decode(self, array: Array, spec: ArraySpec) -> Array:
+    def decode(self, array: NDArray, spec: ArraySpec) -> NDArray:
         return array.transpose(np.argsort(self.order))
 
-    def view(self, source: ArraySource, spec: ArraySpec) -> ArraySource:
-        return _Transposed(source, self.order)
+    def encode_selection(self, selection: Selection) -> Selection:
+        return selection.relabel(self.order)
+
+    def decoded_layout(self, layout: ElementLayout) -> ElementLayout:
+        return layout.transposed(self.order)
 
     def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(shape[i] for i in np.argsort(self.order))
-
-    def encode_update(self, selection: Selection, values: Array) -> tuple[Selection, Array]:
-        return selection.relabel(self.order), values
-
-
-class _Transposed(ArraySource):
-    """An array seen before its dimensions were reordered."""
-
-    def __init__(self, source: ArraySource, order: tuple[int, ...]) -> None:
-        self.source = source
-        self.order = order
-
-    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
-        return self.source.read(selection.relabel(self.order), out)

@@ -27,11 +27,11 @@ class _Vlen(ArrayBytesCodec):
 
     element: ClassVar[str]
 
-    def prepare(self, spec: ArraySpec) -> Serializer:
+    def bind(self, spec: ArraySpec) -> Serializer:
         if spec.data_type.serializer != self.name:
             message = f"{self.name} stores {self.element}, not {spec.data_type.name}; use {spec.data_type.serializer}"
             raise MetadataError(message, kind="conflict")
-        return super().prepare(spec)
+        return super().bind(spec)
 
     def join(self, items: list[bytes]) -> bytes:
         if any(len(item) >= 2**32 for item in items):

@@ -10,28 +10,24 @@ from __future__ import annotations
 
 import struct
 from _thread import _local as local
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 import zstandard
 
-from zarrlite.buffers import scratch
-from zarrlite.buffers.batch import Run, lengths
-from zarrlite.buffers.ranges import Buffer, ByteRange, Pieces
-from zarrlite.buffers.source import ByteSource, decoding_failed
+from zarrlite.buffers.pieces import Value
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import TruncatedError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
+from zarrlite.tuning import ZSTD_DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
 _local = local()
 # A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
 _STEP = 256
 _GROWTH = 2**15
-_SMALL = 2**15  # decoded bytes up to which one call for many values is best: threads meet less often
-_SMALL_TO_ENCODE = 2**17  # the same for encoding, which takes longer
 _RLE = 1  # the type of a block that is one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -42,7 +38,6 @@ class Zstd(BytesBytesCodec):
     """Zstandard compression."""
 
     name = "zstd"
-    fresh = True
     level: int = 3
     checksum: bool = False
 
@@ -65,12 +60,12 @@ class Zstd(BytesBytesCodec):
     def encode(self, data: Buffer) -> bytes:
         return self._compressor().compress(data)
 
-    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
-        sizes = [*lengths(values)]
-        if not sizes or min(sizes) == 0 or max(sizes) > _SMALL_TO_ENCODE:
+    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Value]:
+        sizes = [*map(len, values)]
+        if min(sizes) == 0 or max(sizes) > ZSTD_ENCODE_TOGETHER_BYTES:
             return [*map(self._compressor().compress, values)]
-        made: Any = self._compressor().multi_compress_to_buffer(_segments(values), threads=1)
-        return [memoryview(value) for value in made]
+        encoded: Any = self._compressor().multi_compress_to_buffer(list(values), threads=1)
+        return [memoryview(value) for value in encoded]
 
     def decode(self, data: Buffer, limit: int) -> bytes:
         decompressor = _decompressor()
@@ -85,72 +80,43 @@ class Zstd(BytesBytesCodec):
                     raise
         return _decode_frames(decompressor, memoryview(data), limit)
 
-    def decode_into(self, data: Buffer, memory: memoryview) -> bool:
+    def decode_into(self, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
+        slot = len(memory) // len(values)
         try:
-            if zstandard.frame_content_size(data) != len(memory) or not _is_one_frame(data):
+            if slot == size and not all(map(_is_frame_of(size), values)):
                 return False
-            return _decompressor().stream_reader(data).readinto(memory) == len(memory)
+            if 0 < slot <= ZSTD_DECODE_TOGETHER_BYTES and len(values) > 1 and slot == size:
+                return _decode_together(values, memory, size)
+            return all(_decode_prefix(v, memory[i * slot : (i + 1) * slot], size) for i, v in enumerate(values))
         except zstandard.ZstdError:
             return False
 
-    def unroll(self, data: Buffer, size: int) -> ByteSource | None:
-        return _Unrolled(data, size) if zstandard.frame_content_size(data) == size else None
 
-    def decode_side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> bool:
-        size = len(memory) // len(values)
-        if not 0 < size <= _SMALL:
-            return super().decode_side_by_side(values, memory)
-        sizes = struct.pack("=Q", size) * len(values)
-        try:
-            for value in map(values.__getitem__, _unusual(values, size)):
-                if zstandard.frame_content_size(value) != size or not _is_one_frame(value):
-                    return False
-            made: Any = _decompressor().multi_decompress_to_buffer(_segments(values), sizes, threads=1)
-        except zstandard.ZstdError:
+def _is_frame_of(size: int) -> Callable[[Buffer], bool]:
+    """Return a predicate: whether a value is a single frame of this content size."""
+    return lambda value: zstandard.frame_content_size(value) == size and _is_one_frame(value)
+
+
+def _decode_together(values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
+    """Decode small values by one call, since every call hands the GIL over, then copy them into their slots."""
+    sizes = struct.pack("=Q", size) * len(values)
+    decoded: Any = _decompressor().multi_decompress_to_buffer(list(values), sizes, threads=1)
+    for i, value in enumerate(decoded):
+        memory[i * size : (i + 1) * size] = value
+    return True
+
+
+def _decode_prefix(data: Buffer, memory: memoryview, size: int) -> bool:
+    """Decode the first bytes of a value, as many as `memory` has; all of it if that has `size` bytes."""
+    if zstandard.frame_content_size(data) != size:
+        return False
+    reader, position = _decompressor().stream_reader(data), 0
+    while position < len(memory):
+        count = reader.readinto(memory[position:])
+        if not count:
             return False
-        for i, value in enumerate(made):
-            memory[i * size : (i + 1) * size] = value
-        return True
-
-
-class _Unrolled(ByteSource):
-    """A frame that is decoded as far as it is read, in memory that is the reader's until it closes this."""
-
-    def __init__(self, data: Buffer, size: int) -> None:
-        self._data = data
-        self._size = size
-        self._memory = scratch.take(size)
-        self._done = 0
-
-    def known_size(self) -> int:
-        return self._size
-
-    size = known_size
-
-    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer]:
-        bounds = [byte_range.resolve(self._size) for byte_range in ranges]
-        stop = max((stop for _, stop in bounds), default=0)
-        if stop > self._done:  # from the start: it is seldom read in several steps
-            self._decode(stop)
-        return [self._memory[start:stop] for start, stop in bounds]
-
-    def _decode(self, stop: int) -> None:
-        reader, done = _decompressor().stream_reader(self._data), 0
-        while done < stop:
-            try:
-                made = reader.readinto(self._memory[done:stop])
-                more = reader.read(1) if done + made == self._size else b""
-            except zstandard.ZstdError as error:
-                decoding_failed(error, Zstd.name)
-            if more or not made:
-                wrong = "decodes to more than fits here" if more else "the zstd frame ends too early"
-                raise TruncatedError(wrong, codec=Zstd.name)
-            done += made
-        self._done = done
-
-    def close(self) -> None:
-        memory, self._memory, self._done = self._memory, memoryview(b""), 0
-        scratch.give(memory)
+        position += count
+    return True
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:
@@ -169,40 +135,6 @@ def _first_block(descriptor: int) -> int:
 
 
 _FIRST_BLOCK = [_first_block(descriptor) for descriptor in range(256)]
-
-
-def _segments(values: Sequence[Buffer]) -> Any:
-    """Several values as zstandard takes them."""
-    if not isinstance(values, Run):
-        return list(values)
-    table = np.stack((values.starts, values.stops - values.starts), 1)
-    return zstandard.BufferWithSegments(values.memory, table.astype(np.uint64, copy=False).tobytes())
-
-
-def _unusual(values: Sequence[Buffer], size: int) -> Iterable[int]:
-    """Which of some values must be looked at one by one.
-
-    The others have the header that a frame of so many bytes most often has, and a single block, with which they end.
-    """
-    if not isinstance(values, Run):
-        return range(len(values))
-    header = _usual_header(size)
-    ends = values.starts + len(header) + 3
-    if (ends > values.stops).any():
-        return range(len(values))
-    heads = values.bytes[values.starts[:, None] + np.arange(len(header) + 3)]
-    first, second, third = heads[:, -3:].astype(np.int64).T
-    usual = (heads[:, :-3] == header).all(axis=1) & (first & 7 != _RLE << 1 | 1) & (first & 1 == 1)
-    usual &= ends + (first >> 3 | second << 5 | third << 13) == values.stops
-    found: list[int] = np.flatnonzero(~usual).tolist()
-    return found
-
-
-def _usual_header(size: int) -> np.ndarray[Any, Any]:
-    """The header of a frame of known size, a single segment without a checksum (RFC 8878, 3.1.1.1)."""
-    if size < 256:
-        return np.frombuffer(struct.pack("<IBB", zstandard.MAGIC_NUMBER, 0x20, size), "u1")
-    return np.frombuffer(struct.pack("<IBH", zstandard.MAGIC_NUMBER, 0x60, size - 256), "u1")
 
 
 def _is_one_frame(data: Buffer) -> bool:

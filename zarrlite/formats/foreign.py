@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import ByteSource, Held
+from zarrlite.buffers.source import InMemory, Source
 from zarrlite.errors import MetadataError, ReadOnlyError
 from zarrlite.extensions.config import Json, dump_json
 from zarrlite.names import DOCUMENT
-from zarrlite.stores.base import Listing, Store, check_key, check_prefix
+from zarrlite.stores.base import Buffers, Listing, Request, Store, check_key, check_prefix
 
 
 class ForeignStore(Store):
@@ -61,23 +61,25 @@ class ForeignStore(Store):
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
         return self.get_partial_values([(key, byte_range)])[0]
 
-    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        found: list[Buffer | None] = [None] * len(key_ranges)
-        requests: list[tuple[int, str, ByteRange]] = []
-        for i, (key, byte_range) in enumerate(key_ranges):
+    def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
+        found: Buffers = [None] * len(requests)
+        passed: list[int] = []
+        below: list[Any] = []
+        for i, (key, byte_range, *rest) in enumerate(requests):
             if _is_document(check_key(key)):
                 document = self._document(key)
                 found[i] = None if document is None else byte_range.of(document)
-            elif (below := self.below(key)) is not None:
-                requests.append((i, below, byte_range))
-        values = self.store.get_partial_values([(key, byte_range) for _, key, byte_range in requests])
-        for (i, _, _), value in zip(requests, values, strict=True):
+            elif (name := self.below(key)) is not None:
+                passed.append(i)
+                below.append((name, byte_range, *rest))
+        values = self.store.get_partial_values(below, memory)
+        for i, value in zip(passed, values, strict=True):
             found[i] = value
         return found
 
-    def source(self, key: str) -> ByteSource:
+    def source(self, key: str) -> Source:
         below = None if _is_document(check_key(key)) else self.below(key)
-        return Held(self.get(key)) if below is None else self.store.source(below)
+        return InMemory(self.get(key)) if below is None else self.store.source(below)
 
     def size(self, key: str) -> int | None:
         if _is_document(check_key(key)):

@@ -24,9 +24,9 @@ from zarrlite.metadata.members import Members
 from zarrlite.names import name_fault
 from zarrlite.pipeline.chain import parse_chain
 from zarrlite.pipeline.codec import ArraySpec, Codec, byte_order_of
-from zarrlite.pipeline.pipeline import Pipeline, Prepared
+from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.casting import MAX_NDIM
-from zarrlite.storage_transformers.base import StorageTransformer
+from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
 
 Options = Mapping[str, Mapping[str, Any]]
 
@@ -59,34 +59,43 @@ class ArrayMetadata(Members):
         self.storage_transformers = storage_transformers
         self.dimension_names = dimension_names
         self._pipelines: dict[Any, Pipeline] = {}  # those that are bound, by the shape of chunks
-        self._prepared: dict[bool, Prepared] = {}
         self.extra = extra or {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pipelines": {}, "_prepared": {}}
+        return {**self.__dict__, "_pipelines": {}}
 
     @property
     def byte_order(self) -> str:
         """Of multi-byte elements as they are stored."""
         return byte_order_of(self.codecs)
 
-    def pipeline(self, chunk_shape: tuple[int, ...], *, write_empty: bool = False) -> Pipeline:
-        """The codec chain bound to chunks of this shape."""
-        pipelines, key = self._pipelines, (chunk_shape, write_empty)
+    def pipeline(
+        self, chunk_shape: tuple[int, ...], *, write_empty: bool = False, require_chunks: bool = False
+    ) -> Pipeline:
+        """Return the codec chain bound to chunks of this shape."""
+        pipelines, key = self._pipelines, (chunk_shape, write_empty, require_chunks)
         if key not in pipelines:
-            spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, write_empty=write_empty)
+            options = {"write_empty": write_empty, "require_chunks": require_chunks}
+            spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, **options)
             pipelines[key] = Pipeline(self.codecs, spec)
         return pipelines[key]
 
-    def prepared(self, *, write_empty: bool) -> Prepared:
-        """What reading and writing chunks needs of the metadata, whatever the store."""
-        known = self._prepared
-        if write_empty not in known:
-            grid, ndim = self.chunk_grid, len(self.shape)
-            shape = grid.chunk_shape((0,) * ndim) if grid.uniform else None
-            pipeline = None if shape is None else self.pipeline(shape, write_empty=write_empty)
-            known[write_empty] = Prepared(self.chunk_key_encoding.bound(ndim), pipeline)
-        return known[write_empty]
+    @property
+    def in_store(self) -> ArrayInStore:
+        """The members that storage transformers may depend on."""
+        transformers = self.storage_transformers or ()
+        return ArrayInStore(self.shape, self.chunk_grid, self.chunk_key_encoding, self.codecs, transformers)
+
+    def folded(self) -> Self:
+        """Return an equivalent array with as few storage transformers as possible."""
+        array = folded = self.in_store
+        while array.storage_transformers:
+            first = array.storage_transformers[0]
+            result = None if isinstance(first, Ignored) else first.fold(array)
+            if result is None:
+                break
+            array = result
+        return self if array is folded else self.replace(**array._asdict())
 
     def check(self) -> None:
         """Refuse what only shows when the members are seen together; pointers are relative to the document."""
@@ -96,7 +105,7 @@ class ArrayMetadata(Members):
         ]
         for i, transformer in enumerate(self.storage_transformers or ()):
             if isinstance(transformer, StorageTransformer):
-                checks.append((f"/storage_transformers/{i}", lambda t=transformer: t.check(self)))
+                checks.append((f"/storage_transformers/{i}", lambda t=transformer: t.check(self.in_store)))
         for pointer, check in checks:
             try:
                 check()
@@ -135,7 +144,7 @@ class ArrayMetadata(Members):
         unknown = members.keys() - self.__dict__.keys()
         if unknown:
             raise TypeError(f"metadata of an array has no {', '.join(sorted(unknown))}")
-        return self._with(**members, _pipelines={}, _prepared={})
+        return self._with(**members, _pipelines={})
 
 
 class GroupMetadata(Members):

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.chunks.many import BatchedChunks
-from zarrlite.chunks.single import ArrayOptions, Chunks
+from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.names import key_prefix
@@ -43,7 +42,7 @@ class Array(Node):
 
     @cached_property
     def _chunks(self) -> Chunks:
-        return BatchedChunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
+        return Chunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.store, self.path, self.metadata, self.options)
@@ -96,7 +95,7 @@ class Array(Node):
         """The shape of a shard, if the array has any."""
         if self._inner_chunk_shape:
             return self._grid_chunk_shape
-        folded = self._chunks.metadata.chunk_grid.chunk_shape((0,) * self.ndim)  # by a transformer
+        folded = self.metadata.folded().chunk_grid.chunk_shape((0,) * self.ndim)  # by a transformer
         return folded if folded != self._grid_chunk_shape else None
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from zarrlite import chunk_grids
-from zarrlite.chunks.single import ArrayOptions
+from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.data_types import DataType, from_dtype
 from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extensions import registry

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from zarrlite.chunks.single import ArrayOptions
+from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.extensions.config import Json, escape
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from zarrlite.chunks.single import ArrayOptions
+from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import ArrayMetadata, Metadata, Options

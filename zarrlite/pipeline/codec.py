@@ -1,66 +1,83 @@
-"""The three kinds of codec, and what is prepared from them once for each array.
+"""The three kinds of codec, and an array -> bytes codec bound to a chunk.
 
 Rules
-- A codec author writes `encode` and `decode`; reading in parts is then right, and costs the whole chunk.
-- `decode` of a bytes -> bytes codec gets the most bytes that may come out, and must not make more.
-- Whatever `decode` raises reaches the user as a DataError.
+- A codec author writes `encode` and `decode`. Reading and writing parts of chunks then works, at the cost of the whole
+  chunk; the other methods have right defaults and exist to save time.
+- `decode` of a bytes -> bytes codec receives the number of bytes that may come out, and must not produce more.
+- Every exception that `decode` raises reaches the user as a DataError.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, final
 
 import numpy as np
 
-from zarrlite.buffers.ranges import Buffer, Pieces, joined
-from zarrlite.buffers.source import ArraySource, ByteSource, Decoded, Held, Limit, decoding_failed
-from zarrlite.cached import cached_property
+from zarrlite.buffers.pieces import Patch, Value, as_list, join
+from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.source import InMemory, Source, Window, inner_size
 from zarrlite.data_types.base import DataType
-from zarrlite.errors import DataError
+from zarrlite.errors import TruncatedError
 from zarrlite.extensions.extension import Extension
+from zarrlite.pipeline.decoding import Limit, decode_array
+from zarrlite.pipeline.elements import ElementLayout, NDArray
+from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
 from zarrlite.selections.casting import scalar_array
-from zarrlite.selections.selection import Selection, everything
+from zarrlite.selections.selection import Selection
 
-Array = np.ndarray[Any, Any]
-Piece = tuple[int, Buffer]  # bytes, and where in a value they go
+Patches = list[Patch]  # what to overwrite in a stored value, in this order
 
 
 class ArraySpec:
     """What a codec must know of the arrays that pass through it: shape, data type, fill value."""
 
-    __slots__ = ("_first", "data_type", "dtype", "fill", "shape", "size", "write_empty")
+    __slots__ = ("_first", "data_type", "dtype", "fill", "require_chunks", "shape", "size", "write_empty")
 
-    def __init__(self, shape: tuple[int, ...], data_type: DataType, fill: Any, *, write_empty: bool = False) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        data_type: DataType,
+        fill: Any,
+        *,
+        write_empty: bool = False,
+        require_chunks: bool = False,
+    ) -> None:
         self.shape = shape
         self.data_type = data_type
         self.dtype = data_type.dtype
         self.fill = scalar_array(fill, self.dtype)
-        self.write_empty = write_empty  # whether chunks that hold nothing but the fill value are stored
+        self.write_empty = write_empty  # whether chunks that contain only the fill value are stored
+        self.require_chunks = require_chunks  # whether a missing chunk is an error
         self.size = math.prod(shape)
         self._first: Any = (*(0,) * len(shape), ...)
 
     def reshaped(self, shape: tuple[int, ...]) -> ArraySpec:
-        """The same elements in another shape."""
-        return ArraySpec(shape, self.data_type, self.fill, write_empty=self.write_empty)
+        """Return the same spec with another shape."""
+        options = {"write_empty": self.write_empty, "require_chunks": self.require_chunks}
+        return ArraySpec(shape, self.data_type, self.fill, **options)
 
-    def filled(self) -> Array:
-        """A new array of this spec that holds nothing but the fill value."""
+    def filled(self) -> NDArray:
+        """Return a new array that contains only the fill value."""
         array = np.empty(self.shape, self.dtype)
         array[...] = self.fill
         return array
 
-    def is_fill(self, array: Array) -> bool:
-        """Whether an array holds nothing but the fill value, bit for bit."""
+    def is_fill(self, array: NDArray) -> bool:
+        """Whether an array contains only the fill value, bit for bit."""
         if self.dtype.hasobject or self.data_type.itemsize is None:
             return bool((array == self.fill).all())
         if array[self._first].tobytes() != self.fill.tobytes():
-            return False  # the first element tells most chunks apart
+            return False  # decided by the first element for most chunks
         bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
         array = np.ascontiguousarray(array, self.dtype)
         return bool((array.view(bits) == self.fill.view(bits)).all())
+
+    def is_stored(self, array: NDArray) -> bool:
+        """Whether a chunk with these elements is stored: it has other values than the fill value, or all are stored."""
+        return self.write_empty or not self.is_fill(array)
 
 
 class Codec(Extension):
@@ -70,264 +87,251 @@ class Codec(Extension):
 
 
 class BytesBytesCodec(Codec):
-    """bytes -> bytes: compression, checksums, padding."""
+    """bytes -> bytes: a compressor; for checksums and padding see `Framing`."""
 
     @abstractmethod
     def encode(self, data: Buffer) -> Buffer:
-        """The encoded form."""
+        """Encode a value."""
 
     @abstractmethod
     def decode(self, data: Buffer, limit: int) -> Buffer:
-        """The decoded form, which has at most `limit` bytes; more is an error, found before it is made.
+        """Decode a value to at most `limit` bytes; more is an error, noticed before they are allocated.
 
-        `data` is only lent: the memory behind it may hold something else once the chunk has been read.
+        `data` may be scratch memory, which is overwritten once the chunk has been read.
         """
 
-    def decode_many(self, values: Sequence[Buffer], limit: int) -> Sequence[Buffer]:
-        """Several values, each as by `decode`; override where a library does many at once at less cost."""
-        return [self.decode(value, limit) for value in values]
+    def decode_into(self, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
+        """Decode values that have `size` bytes each once decoded into consecutive slots of equal length.
 
-    def decode_into(self, data: Buffer, memory: memoryview) -> bool:
-        """Decode to memory that has just the size of the decoded form; False: that could not be done, `decode` tells.
-
-        Override where a library can: memory that is used again costs less than new memory.
+        The slots fill `memory`. A slot that is shorter than `size` receives the first bytes of its value; callers ask
+        for that only if a checksum has verified the value. Returns False if that is not possible; `decode` then raises
+        the reason. Override if a library can decode into given memory, or many values by one call.
         """
         return False
 
-    def decode_side_by_side(self, values: Sequence[Buffer], memory: memoryview) -> bool:
-        """Decode several values, which are as long as each other then, one behind the other: they fill the memory.
-
-        False: that could not be done. Override as `decode_many`.
-        """
-        size = len(memory) // len(values)
-        return all(self.decode_into(value, memory[i * size : (i + 1) * size]) for i, value in enumerate(values))
-
-    fresh: bool = False  # whether nothing that `encode` returns is in the memory that it got
-
-    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Pieces]:
-        """Several values, each as by `encode`, perhaps in pieces; override as `decode_many`."""
+    def encode_many(self, values: Sequence[Buffer]) -> Sequence[Value]:
+        """Encode several values; override if a library can encode many by one call."""
         return [self.encode(value) for value in values]
 
-    verifies: bool = False  # whether `decode` refuses a damaged value, so that what is inside can be trusted
-
-    def is_sound(self, data: Buffer) -> bool:
-        """Whether a value begins with what it decodes to, unharmed; False: `decode` tells."""
-        return False
-
-    def unroll(self, data: Buffer, size: int) -> ByteSource | None:
-        """A value that is known to be sound and decodes to `size` bytes, as a source that decodes no more than is read.
-
-        None: there is no such thing.
-        """
-        return None
-
-    needs_old: bool = False  # whether `encode_over` looks at the value that is overwritten
-
-    def encode_over(self, data: Buffer, old: Buffer | None) -> Buffer:
-        """The encoded form that takes the place of an old one."""
-        return self.encode(data)
-
-    def encode_pieces(self, data: Pieces, old: Buffer | None) -> Pieces:
-        """The same for a value in pieces, perhaps in pieces; override where they stay as they are."""
-        whole = joined(data) if type(data) is list else data
-        return self.encode(whole) if old is None else self.encode_over(whole, old)  # type: ignore[arg-type]
-
-    def view(self, source: ByteSource, limit: Limit) -> ByteSource:
-        """The decoded value as a source; override where parts can be read without the whole."""
-        return Decoded(self, source, limit)
-
-    def patch(self, pieces: list[Piece], source: ByteSource) -> list[Piece] | None:
-        """The same pieces as they are overwritten in the encoded form, which is `source`; None: that cannot be."""
-        return None
-
     def encoded_size(self, size: int) -> int | None:
-        """Bytes of the encoded form of `size` bytes; None: it depends on the data."""
+        """Return the size of `size` bytes once encoded. Returns None if it depends on the data."""
         return None
 
     def max_encoded_size(self, size: int) -> int:
-        """The most bytes that encoding `size` bytes can make."""
+        """Return the largest size that encoding `size` bytes can produce."""
         exact = self.encoded_size(size)
         return size + size // 4 + 2**16 if exact is None else exact
+
+
+class Framing(BytesBytesCodec):
+    """bytes -> bytes: `head` bytes before the value and `tail` bytes after it; the value itself stays as it is.
+
+    Parts of the value are read by shifting byte ranges, unless the frame verifies the value: then all of it is read.
+    """
+
+    head: int = 0
+    tail: int = 0
+    verifies: bool = False  # whether `verify` proves the value undamaged
+    depends_on_value: bool = False  # whether the frame is computed from the value
+    keeps_old: bool = False  # whether the frame of a value that is overwritten is kept
+
+    @abstractmethod
+    def frame(self, value: Value) -> tuple[Buffer, Buffer]:
+        """Return the bytes before and after a value."""
+
+    def verify(self, data: Buffer) -> None:
+        """Raise ChecksumError if a framed value is damaged."""
+
+    @final
+    def wrap(self, value: Value, old: Buffer | None = None) -> Value:
+        """Return a value with its frame, which is that of the `old` framed value if the codec keeps it."""
+        pieces = as_list(value)
+        if self.depends_on_value:
+            # generated now: a lazy piece would be generated once for the frame and again to be stored
+            pieces = [piece if isinstance(piece, Buffer) else piece.join() for piece in pieces]
+        if old is not None and self.keeps_old:
+            size = inner_size(len(old), self.head, self.tail, self.name)
+            head, tail = memoryview(old)[: self.head], memoryview(old)[self.head + size :]
+        else:
+            head, tail = self.frame(pieces)  # type: ignore[assignment]
+        return [*((head,) if self.head else ()), *pieces, *((tail,) if self.tail else ())]
+
+    @final
+    def unwrap(self, data: Buffer) -> memoryview:
+        """Verify a framed value and return it without its frame."""
+        if len(data) < self.head + self.tail:
+            raise TruncatedError(f"has {len(data)} bytes, {self.name} alone adds {self.head + self.tail}")
+        if self.verifies:
+            self.verify(data)
+        return memoryview(data)[self.head : len(data) - self.tail]
+
+    @final
+    def encode(self, data: Buffer) -> Buffer:
+        return join(self.wrap(data))
+
+    @final
+    def decode(self, data: Buffer, limit: int) -> Buffer:
+        return self.unwrap(data)
+
+    @final
+    def encoded_size(self, size: int) -> int:
+        return size + self.head + self.tail
+
+    @final
+    def window(self, source: Source) -> Window:
+        """Return the unframed value as a source."""
+        return Window(source, self.head, self.tail, self.name)
+
+    @final
+    def patch(self, patches: Patches, source: Source) -> Patches | None:
+        """Translate patches of the value into patches of the framed value, which is `source`.
+
+        Returns None if the frame depends on the value, so that it must be encoded again.
+        """
+        size = source.size()
+        if self.depends_on_value or size is None:
+            return None
+        shifted = [(start + self.head, piece) for start, piece in patches]
+        end = max([size - self.tail, *(start + len(piece) for start, piece in shifted)])
+        frame: Patches = []
+        if not self.keeps_old:
+            head, tail = self.frame(b"")
+            frame = [*([(0, head)] if self.head else ()), *([(end, tail)] if self.tail else ())]
+        elif self.tail and end > size - self.tail:
+            kept = source.read([ByteRange(size - self.tail, size)])
+            frame = [(end, piece) for piece in kept or ()]
+        return [*frame, *shifted]  # the frame first: an index must be written last
 
 
 class ArrayArrayCodec(Codec):
     """array -> array: transposition, filters."""
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
-        """What comes out; raises MetadataError, with a pointer relative to the codec, if `spec` cannot go in."""
+        """Return the spec of encoded arrays; raises MetadataError, with a pointer relative to the codec, on a misfit."""
         return spec
 
     @abstractmethod
-    def encode(self, array: Array, spec: ArraySpec) -> Array:
-        """The encoded array."""
+    def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:
+        """Encode an array of `spec`."""
 
     @abstractmethod
-    def decode(self, array: Array, spec: ArraySpec) -> Array:
-        """The decoded array, of `spec`."""
+    def decode(self, array: NDArray, spec: ArraySpec) -> NDArray:
+        """Decode to an array of `spec`."""
 
-    def view(self, source: ArraySource, spec: ArraySpec) -> ArraySource:
-        """The decoded array as a source; override where parts can be read without the whole."""
-        return _Filtered(self, source, spec)
+    def encode_selection(self, selection: Selection) -> Selection | None:
+        """Return the same elements of the encoded array, in the same order, with equal values.
 
-    def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The shape of what encodes to a block of this shape; None: there is no such thing."""
+        Returns None if only whole chunks can be decoded and encoded.
+        """
         return None
 
-    def encode_update(self, selection: Selection, values: Array) -> tuple[Selection, Array] | None:
-        """A partial write as the next codec sees it; None: only whole chunks can be encoded."""
+    def decoded_layout(self, layout: ElementLayout) -> ElementLayout | None:
+        """Return where the decoded elements are if these are the encoded ones. Returns None if they have no place."""
+        return None
+
+    def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the shape of the block that encodes to a block of this shape. Returns None if there is none."""
         return None
 
 
 class ArrayBytesCodec(Codec):
-    """array -> bytes: the one that every chain has."""
+    """array -> bytes: exactly one is in every chain."""
 
-    byte_order: str = "little"  # of multi-byte elements as they are stored
+    byte_order: str = "little"  # of multi-byte elements as stored
     inner_chunk_shape: tuple[int, ...] | None = None  # of a shard
 
-    def prepare(self, spec: ArraySpec) -> Serializer:
-        """Bind to a chunk; raises MetadataError, with a pointer relative to the codec, if `spec` cannot go in."""
-        return Serializer(self, spec)
+    @abstractmethod
+    def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
+        """Encode a chunk."""
 
     @abstractmethod
-    def encode(self, array: Array, spec: ArraySpec) -> Buffer:
-        """The bytes of a chunk."""
-
-    @abstractmethod
-    def decode(self, data: Buffer, spec: ArraySpec) -> Array:
-        """The chunk, of `spec`."""
+    def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
+        """Decode a chunk to an array of `spec`."""
 
     def encoded_size(self, spec: ArraySpec) -> int | None:
-        """Bytes of an encoded chunk; None: it depends on the data."""
+        """Return the size of an encoded chunk. Returns None if it depends on the data."""
         return None
+
+    def bind(self, spec: ArraySpec) -> Serializer:
+        """Bind to chunks of `spec`; raises MetadataError, with a pointer relative to the codec, on a misfit."""
+        return Serializer(self, spec)
 
 
 class Serializer:
     """An array -> bytes codec bound to a chunk."""
 
+    layout: ElementLayout | None = None  # of uncompressed elements at places that are known beforehand
+
     def __init__(self, codec: ArrayBytesCodec, spec: ArraySpec) -> None:
         self.codec = codec
         self.spec = spec
         self.encoded_size = codec.encoded_size(spec)
+        self.limit = self._limit()
 
-    @cached_property
-    def limit(self) -> Limit:
-        """The most bytes that an encoded chunk can have.
+    def _limit(self) -> Limit:
+        """Return the largest size of an encoded chunk.
 
-        Where elements vary in length nothing fixed can be said. Real text compresses well below 256 to 1, short equal
-        strings do not: hence the allowance for each element.
+        Elements of variable length have no fixed limit. Real text compresses well below 256 to 1, short equal strings
+        do not: hence the allowance for each element.
         """
         return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
 
-    @property
-    def max_size(self) -> int | None:
-        """The most bytes that a stored chunk can have; None: there is no telling."""
-        return None if self.limit.per_byte else self.limit.fixed
+    # whether encoding and updating look at the value that is overwritten
+    needs_old = False
+    # whether a part of a stored chunk can be changed in place
+    patches = False
 
-    eager: bool = True  # whether all of a chunk is best decoded in one step, once its bytes are there
-    needs_old: bool = False  # whether `encode` looks at the value that is overwritten
+    def decode(self, data: Buffer) -> NDArray:
+        """Decode a whole chunk; every exception becomes a DataError."""
+        return decode_array(self.codec, data, self.spec)
 
-    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
-        """The bytes of a chunk, which take the place of old ones."""
+    def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+        """Read parts of chunks, as `Pipeline.read` does; override if parts can be read without the whole."""
+        wanted = ByteRange() if self.encoded_size is None else ByteRange(0, self.encoded_size + 1)
+        requests: list[Request] = [(handle, wanted, None) for handle in handles]
+        values = yield requests
+        for i, (value, (selection, target)) in enumerate(zip(values, parts, strict=True)):
+            if value is not None:
+                try:
+                    target[...] = selection.take(self.decode(value))
+                except Exception as error:
+                    raise FailedPart(i, error) from error
+        return [i for i, value in enumerate(values) if value is None]
+
+    @final
+    def take(self, data: Buffer, selection: Selection) -> NDArray:
+        """Return selected elements of an encoded chunk."""
+        target = np.empty(selection.shape, self.spec.dtype)
+        try:
+            read_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
+        except FailedPart as failed:
+            raise failed.error from failed.error.__cause__
+        return target
+
+    def element(self, handle: Any, coords: tuple[int, ...]) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+        """Read a single element. Returns None if the chunk is missing."""
+        target = np.empty((1,) * len(coords), self.spec.dtype)
+        missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], 0)
+        return None if missing else target.reshape(())[()]
+
+    def encode(self, array: NDArray, old: Buffer | None = None) -> Value:
+        """Encode a chunk, which replaces the `old` one if `needs_old`."""
         return self.codec.encode(array, self.spec)
 
-    def encode_pieces(self, array: Array, old: Buffer | None = None) -> Pieces:
-        """The same, perhaps in pieces; override where one copy is saved by that."""
-        return self.encode(array, old)
-
-    def encode_many(self, arrays: Array) -> Sequence[Buffer]:
-        """Several chunks along the first axis of an array, each as by `encode`."""
-        return [self.encode(array) for array in arrays]
-
-    raw_dtype: np.dtype[Any] | None = None  # of elements that are stored as they are, of any bits; None: not so
-    patches: bool = False  # whether a part can be written without the rest
-
-    def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
-        """What to overwrite in a chunk, in this order, so that a part of it changes; None: write it anew."""
-        return None
-
-    def decode(self, data: Buffer) -> Array:
-        """The whole chunk; whatever goes wrong is a DataError."""
-        return _decoded(self.codec, data, self.spec)
-
-    def decode_many(self, data: memoryview) -> Array:
-        """Several chunks of one encoded size, one behind the other, each as by `decode`, along a new first axis."""
-        size = self.encoded_size or 1
-        return np.stack([self.decode(data[i : i + size]) for i in range(0, len(data), size)])
-
-    def view(self, source: ByteSource) -> ArraySource:
-        """The chunk as a source; override where parts can be read without the whole."""
-        return _Deserialized(self, source)
-
-    def read(self, source: ByteSource, selection: Selection, out: Array | None = None) -> Array | None:
-        """The selected elements, as the view has them; override where some are had without one."""
-        return self.view(source).read(selection, out)
-
-    def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
-        """A single element, as numpy has it; None: there is no such chunk."""
-        found = self.view(source).read(Selection.box(coords, (1,) * len(coords)))
-        return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
-
-    def pick(self, data: Buffer, coords: tuple[int, ...]) -> Any:
-        """A single element of a whole chunk."""
-        return self.element(Held(data), coords)
-
-    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
-        """The bytes of a chunk of which a part is overwritten; None: nothing but the fill value is left."""
+    def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Value | None:
+        """Encode a chunk of which a part is overwritten. Returns None if only the fill value is left."""
         if selection.spans_all(self.spec.shape) or old is None:
             array = self.spec.filled()
         else:
             array = np.array(self.decode(old), self.spec.dtype)
         selection.put(array, values)
-        if not self.spec.write_empty and self.spec.is_fill(array):
-            return None
-        return self.encode(array)
+        return self.encode(array) if self.spec.is_stored(array) else None
+
+    def patch(self, source: Source, selection: Selection, values: NDArray) -> Patches | None:
+        """Return what to overwrite in a stored chunk to change a part of it. Returns None if it must be rewritten."""
+        return None
 
 
-class _Deserialized(ArraySource):
-    """A chunk that must be decoded as a whole."""
-
-    def __init__(self, serializer: Serializer, source: ByteSource) -> None:
-        self.serializer = serializer
-        self.source = source
-
-    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
-        data = self.source.read_all()
-        return None if data is None else selection.take(self.serializer.decode(data))
-
-
-class _Filtered(ArraySource):
-    """An array that must be decoded as a whole."""
-
-    def __init__(self, codec: ArrayArrayCodec, source: ArraySource, spec: ArraySpec) -> None:
-        self.codec = codec
-        self.source = source
-        self.spec = spec
-
-    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
-        array = self.source.read(everything(self.codec.encoded_spec(self.spec).shape))
-        return None if array is None else selection.take(_decoded(self.codec, array, self.spec))
-
-
-def _decoded(codec: ArrayArrayCodec | ArrayBytesCodec, encoded: Any, spec: ArraySpec) -> Array:
-    """What a codec makes of its input, which is an array of the shape that it must have, or a DataError."""
-    try:
-        array = codec.decode(encoded, spec)
-    except Exception as error:
-        decoding_failed(error, codec.name)
-    if array.shape != spec.shape:
-        raise DataError(f"decodes to shape {array.shape}, the chunk has {spec.shape}", codec=codec.name)
-    return array
-
-
-def byte_order_of(codecs: Sequence[Extension]) -> str:
-    """Of multi-byte elements as a chain stores them."""
+def byte_order_of(codecs: Iterable[Extension]) -> str:
+    """Return the byte order of multi-byte elements as a chain stores them."""
     return next((codec.byte_order for codec in codecs if isinstance(codec, ArrayBytesCodec)), "little")
-
-
-def row_major_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Bytes between neighbours along each dimension, row-major."""
-    strides = []
-    for n in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= n
-    return tuple(reversed(strides))

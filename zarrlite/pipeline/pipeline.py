@@ -1,24 +1,25 @@
 """A codec chain bound to a chunk: read, encode, update.
 
 Rules
-- Which lists of codecs are chains is said in chain.py.
-- Everything that does not depend on a chunk's bytes is worked out once, here.
-- There is no partial path beside a full path: a full read is the selection that covers the chunk.
+- Which lists of codecs form a chain is decided in chain.py. Everything that does not depend on a chunk's bytes is
+  worked out once, here.
+- There is no partial path beside a full path: a full read is the selection that covers the chunk. A chunk is read in one
+  of three ways, decided by its chain: uncompressed elements by their ranges, shards by their index, the rest whole.
+- A fast path may decline; the general path then runs and reports errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import mul
-from typing import Any, NamedTuple
+from collections.abc import Generator, Sequence
+from typing import Any
 
 import numpy as np
 
 from zarrlite.buffers import scratch
-from zarrlite.buffers.batch import Run
-from zarrlite.buffers.ranges import Buffer, ByteRange, Pieces, joined, size_of
-from zarrlite.buffers.source import Budget, ByteSource, Decoded, Held, Limit
-from zarrlite.errors import ArgumentError, MetadataError
+from zarrlite.buffers.pieces import Value, join, size_of
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import InMemory, Source
+from zarrlite.errors import ArgumentError, DataError, MetadataError, TruncatedError
 from zarrlite.extensions.extension import Extension, Ignored
 from zarrlite.pipeline.chain import check_chain
 from zarrlite.pipeline.codec import (
@@ -27,23 +28,14 @@ from zarrlite.pipeline.codec import (
     ArraySpec,
     BytesBytesCodec,
     Codec,
-    Piece,
-    row_major_strides,
+    Framing,
+    Patches,
 )
-from zarrlite.pipeline.decoding import Decoders
+from zarrlite.pipeline.decoding import Budget, Limit, decode_array, decode_bytes, decoding_failed
+from zarrlite.pipeline.elements import ElementLayout, NDArray
+from zarrlite.pipeline.reading import FailedPart, Framed, Part, Reading, Request, read_from_memory, unframed
 from zarrlite.selections.selection import Selection, everything
-
-Array = np.ndarray[Any, Any]
-BATCH = 2**20  # decoded bytes of small chunks that are handled together
-STEP = 2**20  # bytes of a large chunk, stored as it is, that are read at once: they are still near when they are copied
-SMALL = 2**16  # decoded bytes of a chunk up to which one more copy costs less than a step of its own
-
-
-class Prepared(NamedTuple):
-    """What is worked out once for all arrays of the same metadata, attributes and shape aside."""
-
-    encode_key: Callable[[tuple[int, ...]], str]
-    pipeline: Pipeline | None  # the one of all chunks, if they have one shape
+from zarrlite.tuning import BATCH_BYTES, PREFIX_BYTES, SMALL_CHUNK_BYTES
 
 
 class Pipeline:
@@ -60,42 +52,24 @@ class Pipeline:
                 spec = self._add(codec, spec)
             except MetadataError as error:
                 raise error.under(f"/{i}") from None
-        self.decoders = Decoders(self.compressors, self.serializer)
-        # of elements that are stored as they are and nothing else; None: there is more to it
-        self.raw_dtype = None if self.filters or self.compressors else self.serializer.raw_dtype
-        self.strides = row_major_strides(self.spec.shape, self.spec.dtype.itemsize)  # of these
-        # whether a whole chunk is best read at once and decoded from one end to the other
-        self.eager = not self.filters and self.serializer.eager
-        self.together = self._together()
-        # whether nothing of what is encoded is in the memory of the array that it was
-        self.fresh = any(codec.fresh for codec, _ in self.compressors)
+        self._steps = self.compressors[::-1]  # in the order in which they decode
+        self._prepare_reading()
         # whether what is written depends on what is overwritten
-        self.needs_old = self.serializer.needs_old or any(codec.needs_old for codec, _ in self.compressors)
-
-    def _together(self) -> int:
-        """How many chunks are best decoded in one step."""
-        size = self.serializer.encoded_size
-        plain = BytesBytesCodec
-        many = any(
-            type(codec).decode_many is not plain.decode_many
-            or type(codec).decode_side_by_side is not plain.decode_side_by_side
-            for codec, _ in self.compressors
-        )
-        if not size or size > SMALL or not (many and self.eager and self.decoders.whole):
-            return 1
-        return max(1, BATCH // size)
+        self.needs_old = self.serializer.needs_old or any(_keeps_old(codec) for codec, _ in self.compressors)
 
     def _add(self, codec: Extension, spec: ArraySpec) -> ArraySpec:
-        """Take one codec into the chain; returns what the next one gets."""
+        """Take one codec into the chain; returns the spec for the next one."""
         if isinstance(codec, ArrayArrayCodec):
             encoded = codec.encoded_spec(spec)
             self.filters.append((codec, spec))
             return encoded
         if isinstance(codec, ArrayBytesCodec):
-            self.serializer = codec.prepare(spec)
+            self.serializer = codec.bind(spec)
             self.encoded_size = self.serializer.encoded_size  # of the whole chain; None: it depends on the data
-            self.limit = self.serializer.limit  # the most bytes that the whole chain can make
-            self.max_size = self.serializer.max_size  # the most that can be stored; None: there is no telling
+            self.limit = self.serializer.limit  # of what the whole chain can produce
+            # of a stored chunk; None: it has no bound, as in a shard, where unused space is allowed
+            bounded = not self.limit.per_byte and codec.inner_chunk_shape is None
+            self.max_size = self.limit.fixed if bounded else None
         elif isinstance(codec, BytesBytesCodec):
             self.compressors.append((codec, self.limit))
             self.limit = Limit(codec.max_encoded_size(self.limit.fixed), self.limit.per_byte)
@@ -104,230 +78,401 @@ class Pipeline:
                 self.encoded_size = codec.encoded_size(self.encoded_size)
         return spec
 
-    def read(
-        self, source: ByteSource, selection: Selection, budget: Budget | None = None, out: Array | None = None
-    ) -> Array | None:
-        """The selected elements, perhaps written to `out`, which is then returned; None: the chunk is missing."""
-        if out is not None and self.eager and selection.plain and selection.shape == self.spec.shape and budget is None:
-            if self.lies_in(out) and source.known_size() == out.nbytes and source.fill(out, 0):
-                return out
-            if self.raw_dtype is not None and self.nbytes > STEP and self._read_rows(source, out):
-                return out
-            data = source.borrow()
-            if data is None:
-                return None
-            self.decode_to(out, data)
-            return out
-        if self.decoders.whole:
-            data = source.read_all()
-            if data is None:
-                return None
-            source = self.decoders.opened(data)
-        elif self.compressors:
-            source = self.decoders.view(source)
-        if budget is not None:
-            budget.spend(source.size() or 0)
-        if not self.filters:
-            return self.serializer.read(source, selection, out)
-        elements = self.serializer.view(source)
-        for filter_, spec in reversed(self.filters):
-            elements = filter_.view(elements, spec)
-        return elements.read(selection, out)
+    def _prepare_reading(self) -> None:
+        """Decide in which of the three ways chunks are read."""
+        framings = [codec for codec, _ in self.compressors if isinstance(codec, Framing) and not codec.verifies]
+        self.head = sum(codec.head for codec in framings)
+        self.tail = sum(codec.tail for codec in framings)
+        # whether parts of the serialized chunk can be read from the stored one
+        self.reads_parts = len(framings) == len(self.compressors)
+        # of the elements in the serialized chunk, and in the stored one; None: there is no such layout
+        self.decoded_layout = self._decoded_layout()
+        self.layout: ElementLayout | None = None
+        if self.reads_parts and self.decoded_layout is not None:
+            self.layout = self.decoded_layout.framed(self.head, self.tail)
+        # whether one range of each chunk is all that is requested
+        self.one_request = self.layout is not None or not self.reads_parts
+        self._whole = ALL if self.max_size is None else ByteRange(0, self.max_size + 1)
+        size = self.decoded_layout.size if self.decoded_layout is not None and not self.reads_parts else 0
+        # how many chunks are best decoded and encoded together
+        self.batch_size = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
+        # whether the first bytes of a chunk can be used without decoding the rest: it is large, and was verified
+        verified = any(isinstance(codec, Framing) and codec.verifies for codec, _ in self.compressors[1:])
+        self._decodes_prefix = size >= PREFIX_BYTES and verified
 
-    def _read_rows(self, source: ByteSource, out: Array) -> bool:
-        """A large chunk, stored as it is, some rows at a time to its place; False: read all of it at once."""
-        if not source.lends or source.known_size() != self.nbytes:
-            return False
-        row = self.nbytes // len(out)
-        count = max(1, STEP // row)
-        for i in range(0, len(out), count):
-            part = out[i : i + count]
-            data = source.borrow(ByteRange(i * row, (i + len(part)) * row))
-            if data is None or len(data) != len(part) * row:  # the file has been cut meanwhile
+    def _decoded_layout(self) -> ElementLayout | None:
+        layout = self.serializer.layout
+        for codec, _ in reversed(self.filters):
+            layout = None if layout is None else codec.decoded_layout(layout)
+        return layout
+
+    # Reading
+
+    def read(
+        self, handles: Sequence[Any], parts: Sequence[Part], gap: int, budget: Budget | None = None
+    ) -> Reading[list[int]]:
+        """Read parts of several chunks into their targets; returns the numbers of the chunks that are missing.
+
+        A handle names the value of a chunk. Ranges of one value that are at most `gap` bytes apart are read as one.
+        Raises FailedPart if a chunk is damaged.
+        """
+        if self.layout is not None:
+            return self._read_elements(self.layout, handles, parts)
+        if not self.reads_parts:
+            return self._read_whole(handles, parts, budget)
+        return self._read_serialized(handles, parts, gap)
+
+    def _read_elements(
+        self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part]
+    ) -> Reading[list[int]]:
+        """Read uncompressed elements by their ranges."""
+        extents = [layout.extent(selection) for selection, _ in parts]
+        requests: list[Request] = []
+        for handle, extent in zip(handles, extents, strict=True):
+            requests += [(handle, byte_range, layout.size) for byte_range in extent.ranges]
+        answers: Any = yield requests
+        missing: list[int] = []
+        first = 0
+        for i, (extent, (_, target)) in enumerate(zip(extents, parts, strict=True)):
+            buffers = answers[first : first + len(extent.ranges)]
+            first += len(extent.ranges)
+            if None in buffers:
+                missing.append(i)
+                continue
+            try:
+                target[...] = layout.read(extent, buffers)
+            except DataError as error:
+                raise FailedPart(i, error) from error
+        return missing
+
+    def _read_whole(self, handles: Sequence[Any], parts: Sequence[Part], budget: Budget | None) -> Reading[list[int]]:
+        """Read whole chunks, and decode those that are small together."""
+        whole = self._whole
+        requests: list[Request] = [(handle, whole, None) for handle in handles]
+        answers: Any = yield requests
+        numbers = [i for i, answer in enumerate(answers) if answer is not None]
+        for first in range(0, len(numbers), self.batch_size):
+            batch = numbers[first : first + self.batch_size]
+            if len(batch) == 1 or not self._place_together([answers[i] for i in batch], [parts[i] for i in batch]):
+                for i in batch:
+                    try:
+                        self._place(answers[i], *parts[i], budget)
+                    except DataError as error:
+                        raise FailedPart(i, error) from error
+        return [] if len(numbers) == len(parts) else [i for i, answer in enumerate(answers) if answer is None]
+
+    def _place_together(self, values: list[Buffer], parts: list[Part]) -> bool:
+        """Decode chunks together and copy the parts to their targets. Returns False if one of them is damaged."""
+        memory = scratch.acquire(len(values) * self.decoded_layout.size)  # type: ignore[union-attr]
+        arrays = self.decode_many(values, memory)
+        if arrays is not None:
+            for array, (selection, target) in zip(arrays, parts, strict=True):
+                target[...] = selection.take(array)
+        scratch.release(memory)
+        return arrays is not None
+
+    def place(self, value: Buffer, selection: Selection, target: NDArray) -> None:
+        """Decode a stored chunk and copy a part of it to its target."""
+        if not self.reads_parts:
+            self._place(value, selection, target, None)
+        elif self.layout is not None:
+            target[...] = selection.take(self.layout.array(value))
+        else:
+            target[...] = self.take(value, selection)
+
+    def _place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
+        """Decode a chunk and copy a part of it to its target."""
+        self._check_size(value)
+        layout = self.decoded_layout
+        if layout is None or layout.size <= SMALL_CHUNK_BYTES:
+            self._place_decoded(self._decode_bytes(value), selection, target, budget)
+            return
+        if selection.covers(self.spec.shape) and _can_hold(target, layout):
+            memory = target.reshape(-1).view("u1").data
+            found = self._decode_into(value, memory)
+            if found is not memory:
+                target[...] = layout.array(found)
+            return
+        extent = layout.extent(selection)
+        stop = max(byte_range.stop or 0 for byte_range in extent.ranges) if self._decodes_prefix else layout.size
+        memory = scratch.acquire(stop)[:stop]
+        found = self._decode_into(value, memory)
+        if len(found) != stop:
+            layout.check_size(len(found))
+        target[...] = layout.read(extent, [byte_range.of(found) for byte_range in extent.ranges])
+        scratch.release(memory)
+
+    def _place_decoded(self, data: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
+        """Copy a part of a serialized chunk to its target."""
+        if budget is not None:
+            budget.spend(len(data))
+        if self.decoded_layout is not None:
+            target[...] = selection.take(self.decoded_layout.array(data))
+        else:
+            try:
+                read_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
+            except FailedPart as failed:
+                raise failed.error from failed.error.__cause__
+
+    def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+        """Read what the array -> bytes codec needs of stored chunks that have nothing but frames around it."""
+        if not self.head and not self.tail:
+            return self._read_filtered(handles, parts, gap)
+        name = next(codec.name for codec, _ in self.compressors)
+        framed = [Framed(handle, self.head, self.tail, name) for handle in handles]
+        return unframed(self._read_filtered(framed, parts, gap), self.head, self.tail)
+
+    def _read_filtered(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+        """Read parts of serialized chunks through the array -> array codecs."""
+        if not self.filters:
+            return self.serializer.read(handles, parts, gap)
+        encoded = [self._encode_selection(selection) for selection, _ in parts]
+        if None not in encoded:
+            pairs: Any = zip(encoded, parts, strict=True)
+            return self.serializer.read(handles, [(selection, target) for selection, (_, target) in pairs], gap)
+        return self._read_through_filters(handles, parts, gap)
+
+    def _read_through_filters(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+        """Read whole chunks through codecs that know nothing else."""
+        spec = self.serializer.spec
+        arrays = [np.empty(spec.shape, spec.dtype) for _ in parts]
+        missing = yield from self.serializer.read(handles, [(everything(spec.shape), a) for a in arrays], gap)
+        for i, (array, (selection, target)) in enumerate(zip(arrays, parts, strict=True)):
+            if i not in missing:
+                try:
+                    target[...] = selection.take(self._undo_filters(array))
+                except DataError as error:
+                    raise FailedPart(i, error) from error
+        return missing
+
+    def read_element(
+        self, handle: Any, coords: tuple[int, ...]
+    ) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+        """Read a single element as numpy represents it. Returns None if the chunk is missing."""
+        layout = self.decoded_layout
+        if not self.reads_parts and layout is not None and layout.is_number:
+            (value,) = yield [(handle, self._whole, None)]
+            return None if value is None else self._element(value, layout, coords)
+        if self.layout is None and self.reads_parts and not (self.filters or self.head or self.tail):
+            return (yield from self.serializer.element(handle, coords))
+        target = np.empty((1,) * len(coords), self.spec.dtype)
+        missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], 0)
+        return None if missing else target.reshape(())[()]
+
+    def _element(self, value: Buffer, layout: ElementLayout, coords: tuple[int, ...]) -> Any:
+        """Decode a chunk as far as one element needs it."""
+        self._check_size(value)
+        position = layout.position(coords)
+        if not self._decodes_prefix:
+            data = self._decode_bytes(value)
+            if len(data) != layout.size:
+                layout.check_size(len(data))
+            return np.frombuffer(data, layout.dtype, 1, position)[0]
+        stop = position + layout.dtype.itemsize
+        memory = scratch.acquire(stop)[:stop]
+        data = self._decode_into(value, memory)
+        if data is not memory:
+            layout.check_size(len(data))
+        element = np.frombuffer(data, layout.dtype, 1, position)[0]
+        scratch.release(memory)
+        return element
+
+    # Decoding
+
+    def take(self, data: Buffer, selection: Selection) -> NDArray:
+        """Return selected elements of a stored chunk."""
+        target = np.empty(selection.shape, self.spec.dtype)
+        try:
+            read_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
+        except FailedPart as failed:
+            raise failed.error from failed.error.__cause__
+        return target
+
+    def decode(self, data: Buffer) -> NDArray:
+        """Decode a whole chunk."""
+        data = self._decode_bytes(data)
+        if self.decoded_layout is not None:
+            return self.decoded_layout.array(data)
+        return self._undo_filters(self.serializer.decode(data))
+
+    def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> NDArray | None:
+        """Decode several chunks into `memory`, as one array with a new first axis.
+
+        Only for chains with a `decoded_layout`. Returns None if one of the chunks is damaged or needs another way.
+        """
+        layout: Any = self.decoded_layout
+        memory = memory[: len(values) * layout.size]
+        try:
+            if not self._decode_into_slots(values, memory, layout.size):
+                return None
+            shape, strides = (len(values), *layout.shape), (layout.size, *layout.strides)
+            return layout.check(np.ndarray(shape, layout.dtype, memory, layout.offset, strides))
+        except DataError:  # decoded one by one, one of them raises it again and says which
+            return None
+
+    def _decode_into_slots(self, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
+        """Undo the bytes -> bytes codecs of several values, into slots of `size` bytes."""
+        for codec, limit in self._steps[:-1]:
+            values = self._decode_each(codec, limit, values)
+            if max(map(len, values)) > limit.fixed:
                 return False
-            part[...] = np.frombuffer(data, self.raw_dtype).reshape(part.shape)
+        codec, limit = self._steps[-1]
+        if not isinstance(codec, Framing):
+            try:
+                return codec.decode_into(values, memory, size)
+            except Exception as error:
+                decoding_failed(error, codec.name)
+        values = self._decode_each(codec, limit, values)
+        for i, value in enumerate(values):
+            if len(value) != size:
+                return False
+            memory[i * size : (i + 1) * size] = value
         return True
 
-    def lies_in(self, out: Array) -> bool:
-        """Whether a whole chunk lies in an array of its shape as it is stored, so that it can be read to there."""
-        return self.raw_dtype is not None and out.flags.c_contiguous and self.raw_dtype == out.dtype
+    @staticmethod
+    def _decode_each(codec: BytesBytesCodec, limit: Limit, values: Sequence[Buffer]) -> Sequence[Buffer]:
+        try:
+            return [codec.decode(value, limit.fixed) for value in values]
+        except Exception as error:
+            decoding_failed(error, codec.name)
 
-    def element(self, source: ByteSource, coords: tuple[int, ...]) -> Any:
-        """A single element, as numpy has it; None: the chunk is missing."""
-        if self.filters:
-            found = self.read(source, Selection.box(coords, (1,) * len(coords)))
-            return None if found is None else found.astype(self.spec.dtype, copy=False).reshape(())[()]
-        if self.decoders.whole:
-            data = source.borrow()
-            if data is None:
-                return None
-            if not self.decoders.unrolls:
-                return self.serializer.pick(self.decoders.decode(data), coords)
-            opened = self.decoders.opened(data)
-            found = self.serializer.element(opened, coords)
-            if self.serializer.raw_dtype is not None:
-                opened.close()  # a number is a copy; anything else may still be in that memory
-            return found
-        if self.compressors:
-            source = self.decoders.view(source)
-        return self.serializer.element(source, coords)
+    def _decode_bytes(self, data: Buffer) -> Buffer:
+        return decode_bytes(data, self._steps)
 
-    def extent(self, inside: Selection) -> tuple[int, int]:
-        """Of elements as they are: where a box starts, and how far it reaches, in bytes."""
-        reach = sum(map(mul, inside.shape, self.strides)) - sum(self.strides) + self.spec.dtype.itemsize
-        return sum(map(mul, inside.starts, self.strides)), reach
+    def _decode_into(self, data: Buffer, memory: memoryview) -> Buffer:
+        """Undo the bytes -> bytes codecs, into `memory` if the last one can; else the result is elsewhere."""
+        data = decode_bytes(data, self._steps[:-1])
+        codec, _ = self._steps[-1]
+        size = self.decoded_layout.size  # type: ignore[union-attr]
+        try:
+            if codec.decode_into((data,), memory, size):
+                return memory
+        except Exception as error:
+            decoding_failed(error, codec.name)
+        return decode_bytes(data, self._steps[-1:])
 
-    def decode(self, data: Buffer) -> Array:
-        """A whole chunk."""
-        if self.filters:
-            found = self.read(Held(data), everything(self.spec.shape))
-            return self.spec.filled() if found is None else found
-        return self.serializer.decode(self.decoders.decode(data))
+    def _undo_filters(self, array: NDArray) -> NDArray:
+        for codec, spec in reversed(self.filters):
+            array = decode_array(codec, array, spec)
+        return array
 
-    def decode_to(self, out: Array, data: Buffer) -> None:
-        """A whole chunk to its place."""
-        if self.filters or not self.decoders.fills(SMALL):
-            out[...] = self.decode(data)
-            return
-        if out.flags.c_contiguous and out.dtype == self.serializer.raw_dtype:
-            place = out.reshape(-1).view("u1").data
-            found = self.decoders.decode_into(data, place)
-            if found is not place:
-                out[...] = self.serializer.decode(found)
-            return
-        size = self.serializer.encoded_size or 0
-        memory = scratch.take(size)
-        out[...] = self.serializer.decode(self.decoders.decode_into(data, memory[:size]))
-        scratch.give(memory)
+    def _check_size(self, value: Buffer) -> None:
+        if self.max_size is not None and len(value) > self.max_size:
+            raise TruncatedError(f"has more than {self.max_size} bytes, the most that fit here")
 
-    def raw(self, data: Buffer) -> tuple[Buffer, np.dtype[Any]]:
-        """The elements of a whole chunk of numbers, one after the other, and of which dtype they are."""
-        dtype = self.serializer.raw_dtype
-        if dtype is not None and not self.filters:
-            return self.decoders.decode(data), dtype
-        array = self.decode(data)
-        return array.tobytes(), array.dtype
+    # Encoding
 
-    def decode_each(self, values: Sequence[Buffer], memory: memoryview) -> Sequence[Array] | Array:
-        """Several whole chunks, each as by `decode`, perhaps in memory that is lent; an error does not say which."""
-        found = self.decoders.side_by_side(values, memory)
-        if found is None:
-            return [self.serializer.decode(value) for value in self.decoders.decode_many(values)]
-        return self.serializer.decode_many(found)
+    def encode(self, array: NDArray, old: Buffer | None = None) -> Value | None:
+        """Encode a whole chunk, which replaces an old one. Returns None if it need not be stored."""
+        return self._encode(array, old) if self.spec.is_stored(array) else None
 
-    def decode_together(self, values: Sequence[Buffer], memory: memoryview) -> Array:
-        """The same as one array of all of them."""
-        found = self.decode_each(values, memory) if values else np.empty((0, *self.spec.shape), self.spec.dtype)
-        return found if isinstance(found, np.ndarray) else np.stack([*found])
-
-    def encode(self, array: Array, old: Buffer | None = None) -> Buffer:
-        """The stored form of a whole chunk, which takes the place of an old one."""
-        return joined(self._encode(array, old))
-
-    def _encode(self, array: Array, old: Buffer | None) -> Pieces:
+    def _encode(self, array: NDArray, old: Buffer | None) -> Value:
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
-        if self.fresh and self.serializer.raw_dtype is not None and not array.flags.c_contiguous:
-            memory = scratch.take(array.nbytes)
-            packed: Array = np.ndarray(array.shape, array.dtype, memory)
-            packed[...] = array
-            made = self._compress(self.serializer.encode_pieces(packed), old)
-            scratch.give(memory)
-            return made
-        replaced = self.decoders.view(Held(old)).read_all() if self.serializer.needs_old else None
-        return self._compress(self.serializer.encode_pieces(array, replaced), old)
+        serialized = self._decode_bytes(old) if old is not None and self.serializer.needs_old else None
+        return self._compress(self.serializer.encode(array, serialized), old)
+
+    def encode_always(self, array: NDArray, old: Buffer | None = None) -> Buffer:
+        """Encode a whole chunk even if it contains only the fill value."""
+        return join(self._encode(array, old))
+
+    def encode_many(self, arrays: NDArray, maybe_fill: Sequence[bool]) -> list[Value | None]:
+        """Encode several contiguous chunks, along the first axis of an array, as `encode` does.
+
+        Only for chains with a `decoded_layout`, without filters and without `needs_old`. `maybe_fill` says which of
+        them may contain only the fill value.
+        """
+        stored = [True] * len(arrays)
+        if True in maybe_fill and not self.spec.write_empty:
+            stored = [not (maybe and self.spec.is_fill(a)) for a, maybe in zip(arrays, maybe_fill, strict=True)]
+        layout: Any = self.decoded_layout
+        elements = (arrays if all(stored) else arrays[stored]).astype(layout.dtype, copy=False)
+        data, size = elements.reshape(-1).view("u1").data, layout.size
+        values: Any = [data[i : i + size] for i in range(0, len(data), size)]
+        for codec, _ in self.compressors:
+            if isinstance(codec, Framing):
+                values = [codec.wrap(value) for value in values]
+            else:
+                values = codec.encode_many([*map(join, values)]) if values else values
+        encoded = iter(values)
+        return [next(encoded) if is_stored else None for is_stored in stored]
+
+    def _compress(self, value: Value, old: Buffer | None = None) -> Value:
+        """Apply the bytes -> bytes codecs; refuse what could not be decoded again within the limits."""
+        replaced = self._replaced(old)
+        unbounded = []
+        for (codec, limit), replaced_value in zip(self.compressors, replaced, strict=True):
+            size = size_of(value)
+            if limit.per_byte or size > limit.fixed:
+                unbounded.append((size, limit))
+            value = codec.wrap(value, replaced_value) if isinstance(codec, Framing) else codec.encode(join(value))
+        stored = size_of(value) if unbounded else 0
+        for size, limit in unbounded:
+            if size > limit.of(stored):
+                raise ArgumentError(
+                    f"this chunk compresses beyond the decompression limit ({size} to {stored} bytes) and could not be "
+                    "read back; use smaller chunks"
+                )
+        return value
 
     def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
-        """For each bytes -> bytes codec what it made of the old value, as far as any of them asks for it."""
+        """Return for each bytes -> bytes codec its encoded form of the old value, as far as one keeps some of it."""
         found: list[Buffer | None] = [None] * len(self.compressors)
-        asking = [i for i, (codec, _) in enumerate(self.compressors) if codec.needs_old]
-        if old is not None and asking:
-            for i in range(len(found) - 1, asking[0] - 1, -1):
+        keeping = [i for i, (codec, _) in enumerate(self.compressors) if _keeps_old(codec)]
+        if old is not None and keeping:
+            for i in range(len(found) - 1, keeping[0] - 1, -1):
                 found[i] = old
-                codec, limit = self.compressors[i]
-                old = Decoded(codec, Held(old), limit).read_all() if i > asking[0] else None
+                if i > keeping[0]:
+                    old = decode_bytes(old, self.compressors[i : i + 1])
         return found
 
-    def _compress(self, data: Pieces, old: Buffer | None = None) -> Pieces:
-        if not self.compressors:
-            return data
-        found = self._replaced(old) if old is not None else [None] * len(self.compressors)
-        decoded = []
-        for (codec, limit), replaced in zip(self.compressors, found, strict=True):
-            size = size_of(data) if type(data) is list else len(data)
-            if limit.per_byte or size > limit.fixed:
-                decoded.append((size, limit))
-            data = codec.encode_pieces(data, replaced)
-        stored = size_of(data) if decoded else 0
-        for size, limit in decoded:
-            if size > limit.of(stored):
-                message = f"{size} bytes that became {stored} could not be read again; use smaller chunks"
-                raise ArgumentError(message)
-        return data
-
-    def write(self, array: Array, old: Buffer | None = None) -> Buffer | None:
-        """The stored form of a whole chunk; None: it holds nothing but the fill value and need not be stored."""
-        return joined(self.write_pieces(array, old))
-
-    def write_pieces(self, array: Array, old: Buffer | None = None) -> Pieces | None:
-        """The same, perhaps in pieces."""
-        if not self.spec.write_empty and self.spec.is_fill(array):
-            return None
-        return self._encode(array, old)
-
-    def write_many(self, arrays: Array, maybe: Sequence[bool]) -> list[Pieces | None]:
-        """Several whole chunks along the first axis of an array, each as by `write_pieces`.
-
-        Without filters and old values. `maybe`: which of them may hold nothing but the fill value.
-        """
-        wanted = [True] * len(arrays)
-        if True in maybe and not self.spec.write_empty:
-            wanted = [not (may and self.spec.is_fill(array)) for array, may in zip(arrays, maybe, strict=True)]
-        values: Any = self.serializer.encode_many(arrays if all(wanted) else arrays[wanted])
-        for codec, _ in self.compressors if values else ():
-            in_pieces = type(values) is not Run and list in map(type, values)
-            values = codec.encode_many([*map(joined, values)] if in_pieces else values)
-        made = iter(values)
-        return [*made] if all(wanted) else [next(made) if stored else None for stored in wanted]
-
-    def update(self, old: Buffer | None, selection: Selection, values: Array) -> Pieces | None:
-        """The stored form of a chunk of which a part is overwritten; None: nothing but the fill value is left."""
-        inner: tuple[Selection, Array] | None = (selection, values)
-        for codec, _ in self.filters:
-            inner = inner and codec.encode_update(*inner)
-        if inner is None:
-            return self._rewrite(old, selection, values)
-        whole = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
-        new = self.serializer.update(None if whole else self.decoders.view(Held(old)).read_all(), *inner)
-        if new is None or not self.compressors:
-            return new
-        return self._compress(new, old)
+    # Changing parts
 
     @property
     def patches(self) -> bool:
-        """Whether a part of a chunk can be written without the rest."""
+        """Whether a part of a stored chunk can be changed in place."""
         return self.serializer.patches
 
-    def patch(self, source: ByteSource, selection: Selection, values: Array) -> list[Piece] | None:
-        """What to overwrite in a stored chunk, in this order, so that a part of it changes; None: write it anew."""
-        inner: tuple[Selection, Array] | None = (selection, values)
-        for filter_, _ in self.filters:
-            inner = inner and filter_.encode_update(*inner)
-        sources = [source]
-        for codec, limit in reversed(self.compressors):
-            sources.append(codec.view(sources[-1], limit))
-        decoded = sources.pop()
-        if inner is None or not decoded.partial:
-            return None
-        pieces = self.serializer.patch(decoded, *inner)
-        for codec, _ in self.compressors:
-            pieces = None if pieces is None else codec.patch(pieces, sources.pop())
-        return pieces
+    def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Value | None:
+        """Encode a chunk of which a part is overwritten. Returns None if only the fill value is left."""
+        encoded = self._encode_selection(selection)
+        if encoded is None:
+            array = self.spec.filled() if old is None else np.array(self.decode(old), self.spec.dtype)
+            selection.put(array, values)
+            return self.encode(array, old)
+        covered = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
+        serialized = None if covered or old is None else self._decode_bytes(old)
+        new = self.serializer.update(serialized, encoded, values)
+        return None if new is None else self._compress(new, old)
 
-    def _rewrite(self, old: Buffer | None, selection: Selection, values: Array) -> Buffer | None:
-        """Update through codecs that know only whole chunks."""
-        array = self.spec.filled()
-        if old is not None:
-            array[...] = self.read(Held(old), everything(self.spec.shape))
-        selection.put(array, values)
-        return self.write(array, old)
+    def patch(self, source: Source, selection: Selection, values: NDArray) -> Patches | None:
+        """Return what to overwrite in a stored chunk to change a part of it. Returns None if it must be rewritten."""
+        encoded = self._encode_selection(selection)
+        sources = [source]
+        for codec, _ in self._steps:
+            if not isinstance(codec, Framing) or codec.depends_on_value:
+                return None
+            sources.append(codec.window(sources[-1]))
+        if encoded is None:
+            return None
+        patches = self.serializer.patch(sources.pop(), encoded, values)
+        for codec, _ in self.compressors:
+            if patches is not None and isinstance(codec, Framing):
+                patches = codec.patch(patches, sources.pop())
+        return patches
+
+    def _encode_selection(self, selection: Selection) -> Selection | None:
+        """Return the same elements as the array -> bytes codec sees them. Returns None if a filter cannot tell."""
+        encoded: Selection | None = selection
+        for codec, _ in self.filters:
+            encoded = None if encoded is None else codec.encode_selection(encoded)
+        return encoded
+
+
+def _keeps_old(codec: BytesBytesCodec) -> bool:
+    return isinstance(codec, Framing) and codec.keeps_old
+
+
+def _can_hold(target: NDArray, layout: ElementLayout) -> bool:
+    """Whether decoded elements can be written straight into an array of their shape."""
+    return layout.contiguous and layout.is_number and target.flags.c_contiguous and target.dtype == layout.dtype

@@ -290,6 +290,31 @@ class Selection:
         return tuple([coord.reshape(shape) for coord in coords])
 
 
+class FlatSelection(Selection):
+    """Elements by their numbers in row-major order, along one axis of the result."""
+
+    plain = False
+
+    def __init__(self, numbers: Array, of: Shape) -> None:
+        self.numbers = numbers
+        self.shape = (len(numbers),)
+        self._of = of  # the shape of the array that is selected from
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Points(tuple(np.unravel_index(self.numbers, self._of))),)
+
+    @property
+    def dims(self) -> tuple[tuple[int, ...], ...]:
+        return (tuple(range(len(self._of))),)
+
+    def take(self, array: Array) -> Array:
+        return array.take(self.numbers)
+
+    def put(self, array: Array, values: Array) -> None:
+        array.put(self.numbers, values)
+
+
 def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
     """The cartesian product; the first factor is consumed lazily, since a long dimension can have many chunks."""
     first, *rest = ways

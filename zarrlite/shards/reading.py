@@ -1,220 +1,375 @@
-"""A shard of the codec `sharding_indexed` as a source of elements.
+"""Reading shards, as a reading without I/O.
 
 Rules
-- What is wanted of one inner chunk costs the index and ranges of that chunk; of several, the index and one request.
-- All of a shard is read at once, or from a file by windows, and decoded some chunks at a time into their places.
+- Any number of shards is read in two rounds: all their indices, then the inner chunks, those that are close together as
+  one range. An inner chunk that is a shard itself adds a round.
+- A whole shard is read in blocks, and its inner chunks are decoded some at a time into their places.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Sequence
+from operator import floordiv, mod, mul
+from typing import Any, TypeVar
 
 import numpy as np
 
 from zarrlite.buffers import scratch
-from zarrlite.buffers.batch import Run
-from zarrlite.buffers.ranges import ByteRange
-from zarrlite.buffers.source import ArraySource, Budget, ByteSource, Held, Slice
-from zarrlite.errors import DataError
-from zarrlite.pipeline.pipeline import BATCH
-from zarrlite.selections.selection import Selection, Shape
-from zarrlite.shards.format import ABSENT, Box, Entry, ShardIndex, boxes
+from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.errors import DataError, MissingChunkError, TruncatedError
+from zarrlite.pipeline.codec import ArraySpec
+from zarrlite.pipeline.decoding import Budget, Limit
+from zarrlite.pipeline.elements import NDArray
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request
+from zarrlite.selections.selection import Selection, Shape, everything
+from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
+from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES
 
-if TYPE_CHECKING:
-    from zarrlite.codecs.sharding_indexed import ShardSerializer
-
-ROWS = 2**21  # bytes of raw inner chunks that are copied at once
-Array = np.ndarray[Any, Any]
-Job = tuple[Shape, Selection, Selection]  # an inner chunk, what is read of it, where that goes
-Found = tuple[list[ByteSource | None], int]  # the inner chunks, None for absent ones, and the bytes they have in all
+T = TypeVar("T")
 
 
-class ShardSource(ArraySource):
-    """A shard read by its index."""
+class InnerChunk:
+    """A handle of an inner chunk: the handle of its shard, and its place there."""
 
-    def __init__(self, serializer: ShardSerializer, source: ByteSource) -> None:
-        self.serializer = serializer
-        self.source = source
+    __slots__ = ("length", "offset", "shard")
 
-    def read(self, selection: Selection, out: Array | None = None) -> Array | None:
-        bound = self.serializer
-        if selection.covers(bound.spec.shape) and not bound.limit.per_byte:
-            return self._read_whole(out)
-        only = selection.only_chunk(bound.codec.chunk_shape) if self.source.partial else None
-        if only is not None:
-            return self._read_one(*only, out)
-        find = self._chunks if not self.source.partial or selection.spans_all(bound.spec.shape) else self._entries
-        jobs = list(selection.project(bound.codec.chunk_shape))
-        found = find(jobs)
-        if found is None:
-            return None
-        sources, stored = found
-        out = np.empty(selection.shape, bound.spec.dtype)
-        # where elements vary in length, many entries that point at the same bytes could be a bomb
-        budget = Budget(bound.limit.of(stored)) if bound.limit.per_byte else None
-        for (coords, inside, outside), source in zip(jobs, sources, strict=True):
-            if source is None:
-                outside.put(out, bound.spec.fill)
+    def __init__(self, shard: Any, offset: int, length: int) -> None:
+        self.shard = shard
+        self.offset = offset
+        self.length = length
+
+    def known_size(self) -> int:
+        return self.length
+
+
+class _Jobs:
+    """The inner chunks that are read in one round, and where their elements go."""
+
+    def __init__(self) -> None:
+        self.handles: list[InnerChunk] = []
+        self.parts: list[Part] = []
+        self.origins: list[tuple[int, Shape]] = []  # which shard, and the coordinates in it
+        self.copies: list[
+            tuple[Selection, NDArray, NDArray]
+        ] = []  # places that are no views, their array, the elements
+        self.entries: set[Entry] = set()
+
+    def add(
+        self, number: int, coords: Shape, handle: InnerChunk, inside: Selection, place: Selection, out: Any
+    ) -> None:
+        if place.plain:
+            target = place.take(out)
+        else:
+            target = np.empty(inside.shape, out.dtype)
+            self.copies.append((place, out, target))
+        self.handles.append(handle)
+        self.parts.append((inside, target))
+        self.origins.append((number, coords))
+        self.entries.add((handle.offset, handle.length))
+
+
+class ShardReader:
+    """Reads shards of one format: the grid of inner chunks, their chain, the index."""
+
+    def __init__(
+        self,
+        form: ShardFormat,
+        inner: Pipeline,
+        spec: ArraySpec,
+        limit: Limit,
+        *,
+        absent_is_missing: bool = False,
+    ) -> None:
+        self.form = form
+        self.inner = inner
+        self.spec = spec  # of a shard
+        self.limit = limit  # of a decoded shard
+        self.absent_is_missing = absent_is_missing  # whether an absent inner chunk is an error
+        self.chunk_shape = inner.spec.shape
+        # for each dimension of the grid: the distance of neighbours in the index
+        self._steps = [math.prod(form.grid[i + 1 :]) for i in range(len(form.grid))]
+
+    def number(self, coords: Shape) -> int:
+        """Return the position of an inner chunk in the index."""
+        return sum(map(mul, coords, self._steps))
+
+    def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+        """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
+        requests: list[Request] = [(handle, self.form.index_range, None) for handle in handles]
+        answers = yield requests
+        indices = [self._index(i, answer, handles[i]) for i, answer in enumerate(answers)]
+        jobs = _Jobs()
+        for i, (handle, index, (selection, target)) in enumerate(zip(handles, indices, parts, strict=True)):
+            if index is None:
                 continue
             try:
-                part = bound.inner.read(source, inside, budget)
-                if part is None:
-                    raise gone()
+                if selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing):
+                    yield from self._read_all(handle, index, target)
+                else:
+                    self._locate(i, handle, index, selection, target, jobs)
             except DataError as error:
-                raise named(coords, error) from error.__cause__
-            outside.put(out, part)
-        return out
+                raise FailedPart(i, error) from error.__cause__
+        if jobs.handles:
+            yield from self._read_inner(jobs, gap)
+        return [i for i, index in enumerate(indices) if index is None]
 
-    def _read_one(self, coords: Shape, inside: Selection, out: Array | None) -> Array | None:
-        """What is wanted of a single inner chunk."""
-        bound = self.serializer
-        entry = bound.format.find(self.source, bound.number(coords))
-        if entry is None:
+    def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
+        """Parse an index. Returns None if there is no shard."""
+        if answer is None:
             return None
-        if entry[0] == ABSENT:
-            return np.broadcast_to(bound.spec.fill, inside.shape)
         try:
-            budget = Budget(bound.limit.of(entry[1])) if bound.limit.per_byte else None
-            part = bound.inner.read(Slice(self.source, *entry), inside, budget, out)
-            if part is None:
-                raise gone()
+            # copied out of scratch memory, since it is used in the next round
+            return self.form.parse_index(bytes(answer), handle.known_size())
         except DataError as error:
-            raise named(coords, error) from error.__cause__
-        return part
+            raise FailedPart(i, error) from error
 
-    def _read_whole(self, out: Array | None) -> Array | None:
-        """Every element, chunk by chunk into its place."""
-        bound = self.serializer
-        source = self.source if self.source.lends else Held(self.source.read_all())
-        index = bound.format.read_index(source)
-        if index is None:
+    def _locate(
+        self, i: int, handle: Any, index: ShardIndex, selection: Selection, target: NDArray, jobs: _Jobs
+    ) -> None:
+        """Find the inner chunks of a selection; absent ones are filled at once."""
+        layout = self.inner.layout
+        for coords, inside, place in selection.project(self.chunk_shape):
+            entry = index.entry(self.number(coords))
+            if entry is None:
+                if self.absent_is_missing:
+                    raise MissingInnerChunk(coords)
+                place.put(target, self.spec.fill)
+                continue
+            if layout is not None and entry[1] != layout.size:
+                with _named(coords):
+                    layout.check_size(entry[1])
+            jobs.add(i, coords, InnerChunk(handle, *entry), inside, place, target)
+
+    def _read_inner(self, jobs: _Jobs, gap: int) -> Reading[None]:
+        """Read parts of inner chunks."""
+        budget = None
+        if self.limit.per_byte:
+            # many entries that point at the same bytes could be a bomb where elements vary in length
+            budget = Budget(self.limit.of(sum(length for _, length in jobs.entries)))
+        try:
+            missing = yield from within_shards(self.inner.read(jobs.handles, jobs.parts, gap, budget), gap)
+            if missing:
+                raise FailedPart(missing[0], vanished())
+        except FailedPart as failed:
+            number, coords = jobs.origins[failed.number]
+            if isinstance(failed.error, DataError):
+                raise FailedPart(number, named(coords, failed.error)) from failed.error.__cause__
+            raise FailedPart(number, failed.error) from failed.error
+        for place, out, elements in jobs.copies:
+            place.put(out, elements)
+
+    def element(self, handle: Any, coords: Shape) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+        """Read a single element. Returns None if there is no shard."""
+        (answer,) = yield [(handle, self.form.index_range, None)]
+        if answer is None:
             return None
-        if out is None or out.dtype != bound.spec.dtype:
-            out = np.empty(bound.spec.shape, bound.spec.dtype)
-        blocks = bound.blocks(out)
-        if bound.inner.raw_dtype is not None and self._copy_rows(source, index, blocks):
-            return out
-        parts = list(boxes(bound.grid, max(bound.inner.together, BATCH // max(1, bound.inner.nbytes))))
-        most = parts[0][1].stop * (bound.inner.serializer.encoded_size or 0) if bound.inner.together > 1 else 0
-        memory = scratch.take(most)  # of one batch, for all of them
-        windows = _windows(source, index, [numbers for _, numbers in parts])
-        for (box, _), (chunks, present) in zip(parts, windows, strict=True):
-            self._decode(chunks, present, box, blocks[(*box, ...)], memory)
-        scratch.give(memory)
-        return out
+        index = self.form.parse_index(answer, handle.known_size())
+        chunk = tuple(map(floordiv, coords, self.chunk_shape))
+        entry = index.entry(self.number(chunk))
+        if entry is None:
+            if self.absent_is_missing:
+                raise MissingInnerChunk(chunk)
+            return self.spec.fill[()]
+        inside = tuple(map(mod, coords, self.chunk_shape))
+        layout = self.inner.layout
+        if layout is not None and layout.is_number and entry[1] == layout.size:
+            start = entry[0] + layout.position(inside)
+            (data,) = yield [(handle, ByteRange(start, start + layout.dtype.itemsize), None)]
+            if data is not None and len(data) == layout.dtype.itemsize:
+                return np.frombuffer(data, layout.dtype)[0]
+        with _named(chunk):
+            found = yield from within_shards(self.inner.read_element(InnerChunk(handle, *entry), inside), 0)
+            if found is None:
+                raise vanished()
+        return found
 
-    def _copy_rows(self, source: ByteSource, index: ShardIndex, blocks: Array) -> bool:
-        """Raw inner chunks in the order of the index, some rows of them at a time."""
-        bound = self.serializer
-        length = bound.inner.encoded_size or 0
-        first = index.regular(length)
-        row = length * math.prod(bound.grid[1:])
-        if first is None or not bound.grid or first < index.lowest or first + row * bound.grid[0] > index.end:
-            return False
-        step = max(1, ROWS // row)
-        for i in range(0, bound.grid[0], step):
+    # Whole shards
+
+    def blocks(self, array: NDArray) -> NDArray:
+        """Return a view of a whole shard that is indexed by inner chunk first."""
+        ndim = len(self.form.grid)
+        split = array.reshape([n for pair in zip(self.form.grid, self.chunk_shape, strict=True) for n in pair])
+        return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])
+
+    def _read_all(self, handle: Any, index: ShardIndex, target: NDArray) -> Reading[None]:
+        """Read every element of a shard."""
+        blocks = self.blocks(target)
+        layout = self.inner.layout
+        if layout is not None and layout.contiguous and layout.is_number and self.form.grid:
+            first = index.regular(layout.size)
+            if first is not None and first >= index.lowest and first + layout.size * self.form.count <= index.end:
+                yield from self._copy_rows(handle, first, blocks)
+                return
+        inner = self.inner
+        parts = list(boxes(self.form.grid, max(inner.batch_size, BATCH_BYTES // max(1, inner.nbytes))))
+        memory = scratch.acquire(parts[0][1].stop * inner.decoded_layout.size if inner.batch_size > 1 else 0)  # type: ignore[union-attr]
+        windows = yield from self._windows(handle, index, [numbers for _, numbers in parts])
+        for (box, numbers), window in zip(parts, windows, strict=True):
+            if isinstance(window, ByteRange):
+                (data,) = yield [(handle, window, None)]
+                start = window.start
+            else:
+                data, start = window, 0
+            self._decode(index, numbers, data, start, box, blocks[(*box, ...)], memory)
+        scratch.release(memory)
+
+    def _copy_rows(self, handle: Any, first: int, blocks: NDArray) -> Reading[None]:
+        """Copy uncompressed inner chunks that are consecutive and in index order, some rows of the grid at a time."""
+        layout: Any = self.inner.layout
+        row = layout.size * math.prod(self.form.grid[1:])
+        step = max(1, COPY_BLOCK_BYTES // row)
+        for i in range(0, self.form.grid[0], step):
             part = blocks[i : i + step]
             start = first + i * row
-            data = source.borrow(ByteRange(start, start + len(part) * row))
+            (data,) = yield [(handle, ByteRange(start, start + len(part) * row), None)]
             if data is None or len(data) != len(part) * row:
-                return False
-            part[...] = np.frombuffer(data, bound.inner.raw_dtype).reshape(part.shape)
+                raise vanished()
+            part[...] = np.frombuffer(data, layout.dtype).reshape(part.shape)
+
+    def _windows(self, handle: Any, index: ShardIndex, parts: Sequence[slice]) -> Reading[list[Any]]:
+        """Return for consecutive parts of the index the range that holds their chunks.
+
+        If the chunks are in another order, these ranges would overlap: then all of them are the same bytes, read now.
+        """
+        present = index.check()
+        firsts = [part.start for part in parts]
+        # absent entries have an offset that no minimum takes, and an end that no maximum takes
+        ends = np.where(present, index.table.sum(axis=1), 0)
+        starts = np.minimum.reduceat(index.table[:, 0], firsts).tolist()
+        stops = np.maximum.reduceat(ends, firsts).tolist()
+        spans = [(start, stop) if start < stop else (0, 0) for start, stop in zip(starts, stops, strict=True)]
+        last = max(stop for _, stop in spans)
+        if sum(stop - start for start, stop in spans) <= 2 * last:
+            return [ByteRange(start, stop) for start, stop in spans]
+        (data,) = yield [(handle, ByteRange(0, last), None)]
+        return [b"" if data is None else bytes(data)] * len(parts)
+
+    def _decode(
+        self,
+        index: ShardIndex,
+        numbers: slice,
+        data: Buffer | None,
+        start: int,
+        box: Box,
+        blocks: NDArray,
+        memory: memoryview,
+    ) -> None:
+        """Decode the inner chunks of a box into their places, given bytes of the shard from `start` on."""
+        view = memoryview(b"" if data is None else data)
+        entries = index.table[numbers].tolist()
+        places: list[Shape] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
+        values: list[memoryview] = []
+        present: list[Shape] = []
+        for coords, (offset, length) in zip(places, entries, strict=True):
+            if length > index.longest or offset > index.end:  # absent: damaged entries have been refused
+                blocks[(*coords, ...)] = self.spec.fill
+                continue
+            value = view[offset - start : offset - start + length]
+            if len(value) != length:
+                raise vanished()
+            values.append(value)
+            present.append(coords)
+        if self.inner.batch_size > 1 and values and self._decode_together(values, present, places, blocks, memory):
+            return
+        for coords, value in zip(present, values, strict=True):
+            with _named(tuple(along.start + c for along, c in zip(box, coords, strict=True))):
+                self.inner.place(value, everything(self.chunk_shape), blocks[(*coords, ...)])
+
+    def _decode_together(
+        self, values: list[memoryview], present: list[Shape], places: list[Shape], blocks: NDArray, memory: memoryview
+    ) -> bool:
+        """Decode inner chunks together. Returns False if one of them is damaged."""
+        arrays = self.inner.decode_many(values, memory)
+        if arrays is None:
+            return False
+        if len(present) == len(places):
+            blocks[...] = arrays.reshape(blocks.shape)
+        else:
+            for coords, array in zip(present, arrays, strict=True):
+                blocks[(*coords, ...)] = array
         return True
 
-    def _decode(self, chunks: Run, present: Array, box: Box, blocks: Array, memory: memoryview) -> None:
-        """Inner chunks into their places, which are a box of the grid; those that are not present are absent."""
-        inner, fill = self.serializer.inner, self.serializer.spec.fill
-        if inner.together > 1:
-            with contextlib.suppress(Exception):  # which comes again below, with the chunk that it is about
-                self._decode_together(chunks, present, blocks, memory)
-                return
-        places: Any = itertools.product(*map(range, blocks.shape[: len(box)]))
-        following = iter(chunks)
-        for coords, there in zip(places, present.tolist(), strict=True):
-            try:
-                if there:
-                    inner.decode_to(blocks[(*coords, ...)], next(following))
-                else:
-                    blocks[(*coords, ...)] = fill
-            except DataError as error:
-                place = tuple(along.start + c for along, c in zip(box, coords, strict=True))
-                raise named(place, error) from error.__cause__
 
-    def _decode_together(self, chunks: Run, present: Array, blocks: Array, memory: memoryview) -> None:
-        """The same by one copy for all of them: with several threads, each copy is a wait for the others."""
-        arrays = self.serializer.inner.decode_together(chunks, memory)
-        if len(chunks) == len(present):
-            blocks[...] = arrays.reshape(blocks.shape)
-            return
-        present = present.reshape(blocks.shape[: len(self.serializer.grid)])
-        blocks[present] = arrays
-        blocks[~present] = self.serializer.spec.fill
-
-    def _chunks(self, jobs: list[Job]) -> Found | None:
-        """The inner chunks out of the whole shard, for a source that is read whole anyway."""
-        shard = self.source.read_all()
-        if shard is None:
-            return None
-        chunks = self.serializer.format.split(shard)
-        found = (chunks[self.serializer.number(coords)] for coords, _, _ in jobs)
-        return [None if chunk is None else Held(chunk) for chunk in found], len(shard)
-
-    def _entries(self, jobs: list[Job]) -> Found | None:
-        """The inner chunks by their entries: one, or a shard again, by its own ranges; the others by one request."""
-        index = self.serializer.format.read_index(self.source)
-        if index is None:
-            return None
-        sources: list[ByteSource | None] = [None] * len(jobs)
-        together: list[tuple[int, Entry]] = []
-        entries: set[Entry] = set()
-        alone = len(jobs) == 1 or self.serializer.inner.serializer.codec.inner_chunk_shape is not None
-        for i, (coords, inside, _) in enumerate(jobs):
-            entry = index.entry(self.serializer.number(coords))
-            if entry is None:
-                continue
-            entries.add(entry)
-            if alone and not inside.spans_all(self.serializer.codec.chunk_shape):
-                sources[i] = Slice(self.source, *entry)
-            else:
-                together.append((i, entry))
-        chunks = self.serializer.format.read_chunks(self.source, [entry for _, entry in together])
-        for n, (i, _) in enumerate(together):
-            sources[i] = Held(None if chunks is None else chunks[n])
-        return sources, sum(length for _, length in entries)
+def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
+    """Run a reading of inner chunks on the shards that they are in."""
+    answers: Sequence[Buffer | None] | None = None
+    while True:
+        try:
+            requests = next(reading) if answers is None else reading.send(answers)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if len(requests) == 1:
+            ((chunk, byte_range, _),) = requests
+            low, high = byte_range.resolve(chunk.length)
+            found = yield [(chunk.shard, ByteRange(chunk.offset + low, chunk.offset + high), None)]
+            answers = found if found[0] is None else [_complete(found[0], chunk.offset + low, high - low)]
+        else:
+            answers = yield from _read_ranges(requests, gap)
 
 
-def _windows(source: ByteSource, index: ShardIndex, parts: Sequence[slice]) -> Iterator[tuple[Run, Array]]:
-    """For parts of the index that follow each other: the inner chunks, and which of them are present.
+def _read_ranges(requests: list[Request], gap: int) -> Reading[Sequence[Buffer | None]]:
+    """Read ranges of several inner chunks, those of one shard that are close together as one."""
+    by_shard: dict[int, list[int]] = {}
+    entries: list[Entry] = []
+    for i, (chunk, byte_range, _) in enumerate(requests):
+        low, high = byte_range.resolve(chunk.length)
+        entries.append((chunk.offset + low, high - low))
+        by_shard.setdefault(id(chunk.shard), []).append(i)
+    plans = [(numbers, *coalesce([entries[i] for i in numbers], gap)) for numbers in by_shard.values()]
+    found = yield [(requests[numbers[0]][0].shard, r, None) for numbers, ranges, _ in plans for r in ranges]
+    buffers = iter(found)
+    answers: list[Buffer | None] = [None] * len(requests)
+    for numbers, ranges, places in plans:
+        held = [next(buffers) for _ in ranges]
+        if None in held:
+            continue
+        chunks = cut([entries[i] for i in numbers], places, held)  # type: ignore[arg-type]
+        for i, chunk in zip(numbers, chunks, strict=True):
+            answers[i] = chunk
+    return answers
 
-    The chunks are in memory that is lent until the next part. Where they lie far apart, as they do in another order,
-    the whole shard is read at once.
-    """
-    present = index.check()
-    firsts = [part.start for part in parts]
-    ends = np.where(present, index.table.sum(axis=1), 0)
-    starts = np.minimum.reduceat(index.table[:, 0], firsts).tolist()
-    stops = np.maximum.reduceat(ends, firsts).tolist()
-    if sum(max(0, stop - start) for start, stop in zip(starts, stops, strict=True)) > 2 * index.end:
-        source = Held(source.borrow())
-    for part, start, stop in zip(parts, starts, stops, strict=True):
-        data = source.borrow(ByteRange(start, stop)) if start < stop else b""
-        if data is None or (start < stop and len(data) != stop - start):
-            raise gone()
-        there = present[part]
-        offsets, lengths = index.table[part][there].T
-        begin = (offsets - np.uint64(start)).astype(np.int64) if len(offsets) else offsets.astype(np.int64)
-        yield Run(data, begin, begin + lengths.astype(np.int64)), there
+
+def _complete(data: Buffer, offset: int, length: int) -> Buffer:
+    if len(data) != length:
+        raise FailedPart(0, TruncatedError(f"{length} bytes are missing at offset {offset}"))
+    return data
 
 
-def gone() -> DataError:
-    """An inner chunk that was in the index is not there any more."""
-    return DataError("it has gone while the shard was read", codec="sharding_indexed")
+class MissingInnerChunk(MissingChunkError):
+    """An inner chunk is absent and was to be present."""
+
+    def __init__(self, coords: Shape) -> None:
+        super().__init__("is missing")
+        self.coords = coords
+
+
+class _named:
+    """Adds the coordinates of an inner chunk to a DataError."""
+
+    __slots__ = ("coords",)
+
+    def __init__(self, coords: Shape) -> None:
+        self.coords = coords
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, FailedPart):
+            error = error.error
+        if isinstance(error, DataError):
+            raise named(self.coords, error) from error.__cause__
 
 
 def named(coords: Shape, error: DataError) -> DataError:
-    """An error that says which inner chunk it is about."""
+    """Return an error that says which inner chunk it is about."""
     return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)
+
+
+def vanished() -> DataError:
+    """Return the error for an inner chunk that is in the index but not in the shard."""
+    return DataError("it has gone while the shard was read", codec="sharding_indexed")

@@ -1,17 +1,17 @@
-"""How shards are written: the order of their chunks, room for a header, and what is done when some chunks change.
+"""Writing shards: the order of their chunks, space for a header, and what happens when some chunks change.
 
 Rules
 - "Any configuration parameters for the write strategy must not be part of the metadata" (draft `sharding`): they are
   runtime options, the same for the codec and for the draft's transformer.
-- `rewrite` makes a new shard, which replaces the old one whole: readers and crashes see the one or the other.
+- `rewrite` builds a new shard, which replaces the old one as a whole: readers and crashes see the one or the other.
 - `in-place` overwrites chunks that fit where the old ones are, then the index if it changes. A crash can damage the
   chunks that are being written, and the index of a shard whose chunks change in size.
-- `append` puts chunks behind the shard and a new index behind them, by one write; nothing old is overwritten, save an
-  index at the start. Whoever reads in the middle of it, or after a crash there, finds a shard that ends without its
-  index, and notices that by the checksum of the index, if it has one. Where the index is a stored object of its own, it
-  is swapped after the data, whole: readers and crashes see the old chunks or the new ones.
+- `append` puts chunks after the shard and a new index after them, by one write; nothing old is overwritten, except an
+  index at the start. A reader in the middle of it, or after a crash there, finds a shard that ends without its index,
+  and notices that by the checksum of the index, if it has one. Where the index is a stored object of its own, it is
+  replaced after the data, as a whole: readers and crashes see the old chunks or the new ones.
 - Where that is not possible, or more than half of a shard would be unused, it is rewritten. A shard whose index is an
-  object of its own is not made smaller that way: that would not be safe. Write it whole for that.
+  object of its own is not made smaller that way, since that would not be safe: write it as a whole for that.
 - Inner shards of shards are always rewritten: they are values within a value.
 """
 
@@ -23,22 +23,22 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from zarrlite.buffers.packing import STEP, Packed
-from zarrlite.buffers.ranges import Buffer, Pieces, joined
-from zarrlite.buffers.source import ByteSource
+from zarrlite.buffers.pieces import LazyPiece, Patch, Value
+from zarrlite.buffers.ranges import Buffer
+from zarrlite.buffers.source import Source
 from zarrlite.cached import cached_property
 from zarrlite.errors import ArgumentError, DataError
-from zarrlite.pipeline.codec import Piece
-from zarrlite.shards.format import ABSENT, ShardFormat, ShardIndex, boxes
+from zarrlite.pipeline.codec import Patches
+from zarrlite.pipeline.elements import NDArray
+from zarrlite.shards.format import ABSENT, Entry, ShardFormat, ShardIndex, boxes
+from zarrlite.tuning import COPY_BLOCK_BYTES, MAX_CACHED_INDEX_BYTES
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
-MAX_CHUNKS: Final = 2**20  # of a shard that is written
-MAX_HEADER: Final = 2**31
-MOST_KNOWN: Final = 2**16  # bytes of an index that is kept
-FEW: Final = 8  # chunks that are looked at one by one
-ORDERS: Final = ("row-major", "column-major", "morton")
-Table = np.ndarray[Any, Any]
-Placed = dict[int, Piece | None]  # chunks by number, and where they go; None: nowhere, they are absent
+ORDERS: Final = ("row-major", "column-major", "morton")  # the three that the draft names
+MAX_CHUNKS: Final = 2**20  # chunks of a shard that is written
+MAX_HEADER: Final = 2**31  # bytes of a header
+FEW: Final = 8  # chunks; up to this number overlaps are looked for one chunk at a time
+Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; None for absent ones
 
 
 class Writing(NamedTuple):
@@ -46,10 +46,10 @@ class Writing(NamedTuple):
 
     strategy: str = "rewrite"
     order: str = "row-major"
-    header: int = 0  # unused bytes at the start of a shard; offsets count them
+    header: int = 0  # bytes left unused at the start of a shard; offsets count them
 
     def check(self, location: str) -> None:
-        """Refuse what is no option; `location` is that of the index."""
+        """Raise ArgumentError for a bad option; `location` is that of the index."""
         for name, allowed in (("strategy", STRATEGIES), ("order", ORDERS)):
             value = getattr(self, name)
             if value not in allowed:
@@ -57,21 +57,20 @@ class Writing(NamedTuple):
         if isinstance(self.header, bool) or not isinstance(self.header, int) or not 0 <= self.header <= MAX_HEADER:
             raise ArgumentError(f"header must be a number of bytes, not {self.header!r}")
         if self.header and location == "start":
-            raise ArgumentError("a header has no room at the start of a shard that begins with its index")
+            raise ArgumentError("header must be 0 for shards that begin with their index")
 
 
 class ShardWriter:
-    """Makes and changes shards of a format."""
+    """Builds and changes shards of a format."""
 
     def __init__(self, form: ShardFormat, writing: Writing) -> None:
         self.form = form
         self.writing = writing
-        self.patches = writing.strategy != "rewrite"  # whether a shard can be changed where it lies
+        self.patches = writing.strategy != "rewrite"  # whether shards are changed in place
         # whether a new shard depends on the one that it replaces
         self.needs_old = writing.header > 0 or form.index_pipeline.needs_old
-        # whether the chunks come first in a shard, in the order of the index, and depend on nothing old
-        self.streams = not (form.at_start or self.needs_old) and writing.order == "row-major"
-        self._known: tuple[bytes, int, ShardIndex] | None = None
+        # the last index that was read or written: its stored form, the size of its shard, the index
+        self._cached: tuple[bytes, int, ShardIndex] | None = None
 
     @cached_property
     def sequence(self) -> Sequence[int]:
@@ -87,36 +86,53 @@ class ShardWriter:
         return found
 
     def check(self) -> None:
-        """Refuse shards of too many chunks."""
+        """Raise ArgumentError if a shard has too many chunks to be written."""
         if self.form.count > MAX_CHUNKS:
             raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger ones")
 
     def chunks(self, old: Buffer | None) -> list[Buffer | None]:
-        """The chunks of an old shard, all absent if there is none, to be changed and joined again."""
+        """Return the chunks of an old shard, all None if there is none, to be changed and joined again."""
         self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 
-    def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Buffer:
-        """A shard of these chunks (None for absent ones) without gaps, in place of an old one."""
-        return joined(self.pieces(chunks, old))
-
-    def pieces(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Pieces:
-        """The same in pieces."""
+    def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Value:
+        """Build a shard of these chunks (None for absent ones) without gaps, in place of an old one."""
         form = self.form
         table = np.full((form.count, 2), ABSENT, np.uint64)
         present = [i for i in self.sequence if chunks[i] is not None]
         pieces: list[Any] = [chunks[i] for i in present]
         lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
-        table[present, 0] = np.cumsum(lengths) - lengths + (form.index_size if form.at_start else self.writing.header)
+        table[present, 0] = np.cumsum(lengths) - lengths + self._first_offset()
         table[present, 1] = lengths
-        index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
-        return [index, *pieces] if form.at_start else [self._header(old), *pieces, index]
+        return self._assemble(pieces, table, old)
 
-    def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Pieces | None:
-        """The same in pieces, most of them runs of the old shard; None: it has gaps, another order, or gets empty."""
+    def join_uncompressed(self, blocks: NDArray, length: int, old: Buffer | None) -> Value:
+        """Build a shard that has all chunks, uncompressed and of one length, in the order of the index."""
+        form = self.form
+        table = np.empty((form.count, 2), np.uint64)
+        table[:, 0] = self._first_offset() + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
+        table[:, 1] = length
+        parts = [blocks[(*box, ...)] for box, _ in boxes(form.grid, COPY_BLOCK_BYTES // length)]
+        return self._assemble([LazyPiece(blocks, parts)], table, old)
+
+    def _first_offset(self) -> int:
+        return self.form.index_size if self.form.at_start else self.writing.header
+
+    def _assemble(self, chunks: list[Any], table: NDArray, old: Buffer | None) -> Value:
+        """Return chunks with their index, and with the header if there is one."""
+        index = self.index(table, None if old is None else self.form.index_range.of(memoryview(old)))
+        if self.form.at_start:
+            return [index, *chunks]
+        return [self._header(old), *chunks, index] if self.writing.header else [*chunks, index]
+
+    def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Value | None:
+        """Build a shard in which some chunks are replaced; most pieces are long slices of the old one.
+
+        Returns None if the old shard has gaps or another order, or if the new one would be empty.
+        """
         form, present = self.form, index.check()
         lengths = np.where(present, index.table[:, 1], np.uint64(0)).astype(np.int64)
-        first = form.index_size if form.at_start else self.writing.header
+        first = self._first_offset()
         ends = first + np.cumsum(lengths)
         starts = ends - lengths
         if self.writing.order != "row-major" or (index.table[:, 0] != starts)[present].any():
@@ -137,55 +153,47 @@ class ShardWriter:
         stored = self.index(table, form.index_range.of(view))
         return [stored, *pieces] if form.at_start else [*pieces, stored]
 
-    def regular(self, blocks: Table, length: int, old: Buffer | None) -> Pieces:
-        """A shard that has all chunks, of one length, as they are, in the order of the index."""
-        form, header = self.form, self._header(old)
-        table = np.empty((form.count, 2), np.uint64)
-        start = form.index_size if form.at_start else len(header)
-        table[:, 0] = start + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
-        table[:, 1] = length
-        index = self.index(table, None if old is None else form.index_range.of(memoryview(old)))
-        packed = Packed(blocks, [blocks[(*box, ...)] for box, _ in boxes(form.grid, STEP // length)])
-        return [index, packed] if form.at_start else [header, packed, index]
-
     def _header(self, old: Buffer | None) -> Buffer:
-        """What is at the start of the old shard, unless that is a chunk; zeros if there is nothing."""
+        """Return the start of the old shard, unless it is part of a chunk; zeros if there is no old shard."""
         room = self.writing.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)
-            with contextlib.suppress(DataError):  # a damaged shard has nothing to keep
+            with contextlib.suppress(DataError):  # a damaged shard has no header to keep
                 if not (self.form.index_of(view).table[:, 0] < room).any():
                     return view[:room]
         return bytes(room)
 
-    def index(self, table: Table, old: Buffer | None = None) -> Buffer:
-        """The stored form of an index, in place of an old one."""
+    def index(self, table: NDArray, old: Buffer | None = None) -> Buffer:
+        """Return the stored form of an index, in place of an old one."""
         pipeline = self.form.index_pipeline
-        return pipeline.encode(table.reshape(pipeline.spec.shape), old)
+        return pipeline.encode_always(table.reshape(pipeline.spec.shape), old)
 
-    def read_index(self, source: ByteSource) -> ShardIndex | None:
-        """As by the format; most often it is the one of last time, of this shard or of one like it."""
-        data, size, known = source.read_one(self.form.index_range), source.known_size(), self._known
+    def read_index(self, source: Source) -> ShardIndex | None:
+        """Read the index of a stored shard; often it is the one of last time. Returns None if there is no shard."""
+        data, size, cached = source.read_one(self.form.index_range), source.known_size(), self._cached
         if data is None:
             return None
-        if known is not None and known[1] == size and known[0] == bytes(data):
-            return known[2]
-        index = self.form.parse_index(data, size)
+        if cached is not None and cached[1] == size and cached[0] == bytes(data):
+            return cached[2]
+        index = self.form.parse_index(bytes(data), size)
         if size is not None:
-            self._keep(data, size, index)
+            self._cache(data, size, index)
         return index
 
-    def patch(self, source: ByteSource, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> list[Piece] | None:
-        """What to overwrite, in this order, so that chunks of a stored shard change; None: write it anew."""
+    def patch(self, source: Source, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Patches | None:
+        """Return what to overwrite, in this order, to change chunks of a stored shard.
+
+        Returns None if the shard must be rewritten.
+        """
         size = source.known_size()
         size = source.size() if size is None else size
         if size is None:
             return None
         tail = 0 if self.form.at_start else self.form.index_size
-        alone = tail > 0 and source.apart == tail
+        separate = tail > 0 and source.separate_tail == tail  # whether the index is an object of its own
         if self.writing.strategy == "append":
-            end = size - tail if alone else size
-            placed = _behind(end, changes)
+            end = size - tail if separate else size
+            placed = _appended(end, changes)
             end += sum(len(chunk) for chunk in changes.values() if chunk is not None) + tail
         elif (found := _in_place(index, size - tail, changes)) is not None:
             placed, end = found, size
@@ -203,29 +211,29 @@ class ShardWriter:
                 table[i] = entry
             filled = index.filled + sum(_bytes(entry) - _bytes(index.pair(i)) for i, entry in entries.items())
             used = filled + self.form.index_size + self.writing.header
-            if (None in placed.values() and (table[:, 1] == ABSENT).all()) or (not alone and used < end / 2):
+            if (None in placed.values() and (table[:, 1] == ABSENT).all()) or (not separate and used < end / 2):
                 return None
             old = source.read_one(self.form.index_range) if self.form.index_pipeline.needs_old else None
             stored = self.index(table, old)
             pieces.append((end - tail if tail else 0, stored))
-            new = ShardIndex(self.form, table.data.cast("B"), table.dtype, end - tail)
+            new = ShardIndex(self.form, table, end - tail)
             new.filled = filled
-            self._keep(stored, end, new)
-        # by as few writes as can be: what is not there in between cannot be seen
-        return pieces if alone else _joined(pieces)
+            self._cache(stored, end, new)
+        # by as few writes as possible, so that readers see few states in between
+        return pieces if separate else _joined(pieces)
 
-    def _keep(self, stored: Buffer, size: int, index: ShardIndex) -> None:
-        """Know an index again when it is read from a shard of this size: what it says depends on nothing else."""
-        if len(stored) <= MOST_KNOWN:
-            self._known = bytes(stored), size, index
+    def _cache(self, stored: Buffer, size: int, index: ShardIndex) -> None:
+        """Cache the parsed index, keyed by its bytes and the size of its shard: it depends on nothing else."""
+        if len(stored) <= MAX_CACHED_INDEX_BYTES:
+            self._cached = bytes(stored), size, index
 
 
-def _bytes(entry: tuple[int, ...]) -> int:
+def _bytes(entry: Entry) -> int:
     return 0 if entry[1] == ABSENT else entry[1]
 
 
-def _behind(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
-    """The chunks one after the other from a position on."""
+def _appended(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
+    """Place the chunks one after the other from an offset on."""
     placed: Placed = {}
     for i, chunk in changes.items():
         placed[i] = None if chunk is None else (position, chunk)
@@ -234,7 +242,7 @@ def _behind(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
 
 
 def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None]) -> Placed | None:
-    """Each chunk where the old one is; None: one does not fit there."""
+    """Place each chunk where the old one is. Returns None if one does not fit there."""
     placed: Placed = {}
     shared = set() if index.in_order else _shared(index.table, changes)
     for i, chunk in changes.items():
@@ -248,21 +256,21 @@ def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None])
     return placed
 
 
-def _shared(table: Table, numbers: Collection[int]) -> set[int]:
-    """Those chunks in whose place another one has bytes, for overlapping entries are not forbidden; or some more."""
-    starts = table[:, 0]  # of absent ones: behind every end, so that nothing meets them
-    ends = starts + table[:, 1]  # which overflows for absent ones, and for damaged ones, which are not looked at here
+def _shared(table: NDArray, numbers: Collection[int]) -> set[int]:
+    """Return the chunks whose bytes are shared with another entry (the format allows overlaps). May over-report."""
+    starts = table[:, 0]  # absent chunks start after every end, so that they overlap nothing
+    ends = starts + table[:, 1]  # overflows for absent chunks, and for damaged ones, which are refused elsewhere
     if len(numbers) <= FEW:
         return {i for i in numbers if np.count_nonzero((starts < ends[i]) & (ends > starts[i])) > 1}
     order = np.argsort(starts, kind="stable")
     first, last = starts[order], ends[order]
     before = first[1:] < np.maximum.accumulate(last)[:-1]
-    behind = last[:-1] > first[1:]
-    return {*order[1:][before].tolist(), *order[:-1][behind].tolist()}
+    after = last[:-1] > first[1:]
+    return {*order[1:][before].tolist(), *order[:-1][after].tolist()}
 
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """The same pieces, those that follow each other as one."""
+def _joined(pieces: Sequence[Patch]) -> Patches:
+    """Return the same patches, consecutive ones as one."""
     found: list[tuple[int, list[Buffer]]] = []
     end = -1
     for start, piece in pieces:
@@ -274,8 +282,8 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
     return [(start, parts[0] if len(parts) == 1 else b"".join(parts)) for start, parts in found]
 
 
-def _morton(grid: tuple[int, ...]) -> Table:
-    """For each chunk, row-major, its number along the Morton curve: the bits of its coordinates, interleaved."""
+def _morton(grid: tuple[int, ...]) -> NDArray:
+    """Return for each chunk, row-major, its number along the Morton curve: the bits of its coordinates, interleaved."""
     coords = np.unravel_index(np.arange(np.prod(grid, dtype=int)), grid) if grid else ()
     number = np.zeros(np.prod(grid, dtype=int), np.uint64)
     place = 0

@@ -9,10 +9,10 @@ from zarrlite.storage_transformers.base import StorageTransformer
 
 if TYPE_CHECKING:
     from zarrlite.storage_transformers.concat_parts import ConcatParts
-    from zarrlite.storage_transformers.parts_store import Part
+    from zarrlite.storage_transformers.parts_source import Part
     from zarrlite.storage_transformers.sharding import Sharding
 
-_CLASSES = {"ConcatParts": "concat_parts", "Part": "parts_store", "Sharding": "sharding"}
+_CLASSES = {"ConcatParts": "concat_parts", "Part": "parts_source", "Sharding": "sharding"}
 
 __all__ = ["ConcatParts", "Part", "Sharding", "StorageTransformer"]
 

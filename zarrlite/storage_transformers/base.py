@@ -1,35 +1,46 @@
-"""What a storage transformer is: a store in front of a store.
+"""The form of a storage transformer: a store over a store.
 
 Rules (core spec, Storage transformers)
 - The order is Array -> first -> ... -> last -> Store: the first entry of the list is nearest to the array.
 - Keys are relative to the array. Chunk keys are those that the chunk key encoding decodes; every other key passes
-  through untouched, and `zarr.json` never comes by.
+  through unchanged, and `zarr.json` never comes by.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, NamedTuple
 
-from zarrlite.extensions.extension import Extension
+from zarrlite.chunk_grids.base import ChunkGrid
+from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
+from zarrlite.extensions.extension import Extension, Ignored
+from zarrlite.pipeline.codec import Codec
+from zarrlite.selections.selection import Shape
 from zarrlite.stores.base import Store
 
-if TYPE_CHECKING:
-    from zarrlite.metadata.documents import ArrayMetadata
+
+class ArrayInStore(NamedTuple):
+    """The members of an array's metadata that storage transformers may depend on."""
+
+    shape: Shape
+    chunk_grid: ChunkGrid
+    chunk_key_encoding: ChunkKeyEncoding
+    codecs: tuple[Codec | Ignored, ...]
+    storage_transformers: tuple[StorageTransformer | Ignored, ...]
 
 
 class StorageTransformer(Extension):
-    """Makes, from the next store of the stack, the store that the array or the previous transformer sees."""
+    """Builds, from the next store of the stack, the store that the array or the previous transformer sees."""
 
     kind: ClassVar[str] = "storage_transformer"
 
-    def check(self, metadata: ArrayMetadata) -> None:
+    def check(self, array: ArrayInStore) -> None:
         """Raise MetadataError, with a pointer relative to the transformer, if it does not fit the array."""
 
-    def fold(self, metadata: ArrayMetadata) -> ArrayMetadata | None:
-        """The same array, of which this is the first transformer, without it; None: it takes the transformer."""
+    def fold(self, array: ArrayInStore) -> ArrayInStore | None:
+        """Return an equivalent array without this transformer, which is its first one. Returns None if there is none."""
         return None
 
     @abstractmethod
-    def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
-        """The transformed store."""
+    def wrap(self, store: Store, array: ArrayInStore) -> Store:
+        """Return the transformed store."""

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from zarrlite.errors import MetadataError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.names import key_text_fault
-from zarrlite.storage_transformers.base import StorageTransformer
-from zarrlite.storage_transformers.parts_store import Part, PartsStore
+from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
+from zarrlite.storage_transformers.parts_source import Part
+from zarrlite.storage_transformers.parts_store import PartsStore
 from zarrlite.stores.base import Store
-
-if TYPE_CHECKING:
-    from zarrlite.metadata.documents import ArrayMetadata
 
 
 @register
@@ -64,9 +62,9 @@ class ConcatParts(StorageTransformer):
     def to_config(self) -> dict[str, Json]:
         return {"parts": [{k: v for k, v in part._asdict().items() if v is not None} for part in self.parts]}
 
-    def check(self, metadata: ArrayMetadata) -> None:
-        """Another one nearer to the array passes its parts on as they are, and its part without a suffix as a chunk."""
-        nearer = itertools.takewhile(lambda other: other is not self, metadata.storage_transformers or ())
+    def check(self, array: ArrayInStore) -> None:
+        """Refuse suffixes that a concat-parts nearer to the array uses: its parts reach this one as ordinary keys."""
+        nearer = itertools.takewhile(lambda other: other is not self, array.storage_transformers)
         taken = {part.key_suffix for other in nearer if isinstance(other, ConcatParts) for part in other.parts}
         for i, part in enumerate(self.parts):
             if part.key_suffix and part.key_suffix in taken:
@@ -74,5 +72,5 @@ class ConcatParts(StorageTransformer):
                 pointer = f"/configuration/parts/{i}/key_suffix"
                 raise MetadataError(message, pointer=pointer, kind="conflict")
 
-    def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
-        return PartsStore(store, self.parts, metadata)
+    def wrap(self, store: Store, array: ArrayInStore) -> Store:
+        return PartsStore(store, self.parts, array)

@@ -1,138 +1,178 @@
-"""A chunk that lies in parts, as a source.
+"""A chunk in parts as a source.
 
 Rules
-- What lies in one part is read from it, and each part is opened once: what is read of it is of one and the same value.
-- Everything else, and every answer that is missing or short, is the store's to say.
+- Each part is opened once, and those that were opened before are looked at again after the last one was opened: what is
+  read is of one state of the chunk, or an error.
+- Parts without a size are read last: an index describes the data that is there when it is read.
+- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names the part.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import ByteSource, Held, Stored
-from zarrlite.errors import TruncatedError
-
-if TYPE_CHECKING:
-    from zarrlite.storage_transformers.parts_store import PartsStore
-
-_NONE = ("", 0)  # no part
+from zarrlite.buffers.source import Source
+from zarrlite.errors import DataError, TruncatedError
+from zarrlite.stores.base import Store
 
 
-class ChunkInParts(Stored):
-    """A chunk that is read in several steps."""
+class Part(NamedTuple):
+    """One object of a chunk."""
 
-    store: PartsStore
-    sized = True
-    _asked = False  # whether it was tried to know the size
-    _size: int | None = None  # if all parts are there, as long as they must be, and that is known at no cost
+    key_suffix: str
+    size: int | None = None
 
-    def __init__(self, store: PartsStore, key: str) -> None:
-        self.store = store
-        self.key = key
-        self.apart = store.apart
-        self._parts: dict[str, ByteSource] = {}
 
-    def _part(self, suffix: str) -> ByteSource:
-        found = self._parts.get(suffix)
-        if found is None:
-            found = self._parts[suffix] = self.store.store.source(self.key + suffix)
+class Parts:
+    """The parts of every chunk of an array, and which of them hold which bytes."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.all = tuple(parts)
+        unsized = [i for i, part in enumerate(self.all) if part.size is None]
+        self.first_unsized, self.last_unsized = (unsized[0], unsized[-1]) if unsized else (len(parts), len(parts))
+        sizes = [part.size or 0 for part in self.all]
+        self.head = sum(sizes[: self.first_unsized])  # bytes of the sized parts at the start
+        self.tail = sum(sizes[self.last_unsized + 1 :])  # and at the end
+        self.main = self.first_unsized if len(unsized) == 1 else None  # the only part without a size
+        # bytes of the last part, if it is sized and follows the one without a size: it can be replaced alone
+        self.separate_tail = sizes[-1] if self.last_unsized == len(self.all) - 2 else 0
+        # numbers of the parts in the order in which they are read and opened
+        self.in_order = sorted(range(len(self.all)), key=lambda i: self.all[i].size is None)
+
+
+Piece = tuple[int, ByteRange, int | None]  # a part by its number, what of it, and how many bytes that must be
+
+
+class ChunkInParts(Source):
+    """A chunk that is read from its parts."""
+
+    def __init__(self, store: Store, key: str, parts: Parts) -> None:
+        self._store = store
+        self._key = key
+        self._parts = parts
+        self._opened: dict[int, Source] = {}
+        self.separate_tail = parts.separate_tail
+
+    def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
+        found: list[Buffer] = []
+        for byte_range in ranges:
+            value = self._read_range(byte_range)
+            if value is None:
+                return None
+            found.append(value)
         return found
 
-    def _holding(self, start: int, stop: int) -> tuple[ByteSource, int] | None:
-        """The part that all of a range lies in, and how far that is from the start; None: there is none, or no telling.
-
-        A range that most likely lies in the part without a size is asked for there.
-        """
-        if self._size is not None:
-            first = 0
-            for suffix, size in self.store.parts:
-                part = self._parts[suffix]
-                end = first + ((part.known_size() or 0) if size is None else size)
-                if first <= start and stop <= end:
-                    return part, first
-                first = end
-        elif self.store.main is not None and self.store.head <= start:
-            return self._part(self.store.main), self.store.head
-        return None
-
-    def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        suffix, size = self.store.ends.get(byte_range, _NONE)
-        if size and suffix not in self._parts:  # as an index is read: kept instead of opened, where one step gives it
-            value = self.store.store.peek(self.key + suffix, 0, size, size)
-            if value is not None and len(value) == size:
-                self._parts[suffix] = Held(value)
-                return value
-        wanted = self.store.wanted(self.key, byte_range)
-        if len(wanted) != 1:
-            return super().read_one(byte_range)
-        key, inside, length = wanted[0]
-        value = self._part(key[len(self.key) :]).read_one(inside)
-        if value is not None and length in (None, len(value)):
-            return value
-        return self.store.again(self.key, byte_range, [value])
-
-    def read_all(self) -> Buffer | None:
-        """All parts; where their sizes are known, each straight to its place."""
-        total = self.known_size()
-        if total is None:
-            return super().read_all()
-        if self.max_size is not None and total > self.max_size:
-            raise TruncatedError(f"has {total} bytes, at most {self.max_size} fit here")
-        memory = np.empty(total, np.uint8)
-        start = 0
-        for suffix, _ in self.store.parts:
-            part = self._parts[suffix]
-            end = start + (part.known_size() or 0)
-            if start < end and not part.fill(memory[start:end], 0):
-                return super().read_all()
-            start = end
-        return memory.data
-
-    def read_at(self, start: int, stop: int) -> Buffer | None:
-        found = self._holding(start, stop)
-        if found is None:
-            return super().read_at(start, stop)
-        part, first = found
-        value = part.read_at(start - first, stop - first)
-        if value is not None and len(value) == stop - start:
-            return value
-        return self.store.again(self.key, ByteRange(start, stop), [value])
-
-    @property
-    def lends(self) -> bool:  # type: ignore[override]
-        return self.store.main is not None and self._part(self.store.main).lends
-
-    def borrow(self, byte_range: ByteRange = ALL) -> Buffer | None:
-        start, stop = byte_range
-        found = None if stop is None or not 0 <= start < stop else self._holding(start, stop)
-        if found is not None and stop is not None:
-            part, first = found
-            value = part.borrow(ByteRange(start - first, stop - first))
-            if value is not None and len(value) == stop - start:
-                return value
-        return self.read_one(byte_range)
+    def size(self) -> int | None:
+        sizes = self._sizes()
+        return None if sizes is None else sum(sizes)
 
     def known_size(self) -> int | None:
-        if not self._asked:
-            self._asked = True
-            size = 0
-            # those without a size last: an index speaks of what is there when it is read
-            for suffix, wanted in self.store.in_order:
-                found = self._part(suffix).known_size()
-                if found is None or (wanted is not None and found != wanted):
-                    return None
-                size += found
-            self._size = size
-        return self._size
+        total = 0
+        for number in self._parts.in_order:
+            size = self._part(number).known_size()
+            if size is None or self._parts.all[number].size not in (None, size):
+                return None
+            total += size
+        self._verify()
+        return total
 
-    def fill(self, memory: np.ndarray[Any, Any], start: int) -> bool:
-        found = self._holding(start, start + memory.nbytes)
-        return found is not None and found[0].fill(memory, start - found[1])
+    def is_current(self) -> bool:
+        return all(part.is_current() for part in self._opened.values())
 
     def close(self) -> None:
-        for part in self._parts.values():
+        for part in self._opened.values():
             part.close()
-        self._parts, self._asked, self._size = {}, False, None
+        self._opened = {}
+
+    def _part(self, number: int) -> Source:
+        found = self._opened.get(number)
+        if found is None:
+            found = self._opened[number] = self._store.source(self._key + self._parts.all[number].key_suffix)
+        return found
+
+    def _verify(self) -> None:
+        """Raise DataError if a part was replaced after it was opened and before the last one was."""
+        for part in list(self._opened.values())[:-1]:
+            if not part.is_current():
+                raise DataError("was replaced while it was read; read it again")
+
+    def _read_pieces(self, pieces: Sequence[Piece]) -> list[Buffer | None]:
+        """Read pieces of parts, those without a size last."""
+        opened = len(self._opened)
+        found: list[Buffer | None] = [None] * len(pieces)
+        for i in sorted(range(len(pieces)), key=lambda i: self._parts.all[pieces[i][0]].size is None):
+            number, byte_range, _ = pieces[i]
+            found[i] = self._part(number).read_one(byte_range)
+        if len(self._opened) > max(opened, 1):
+            self._verify()
+        return found
+
+    def _read_range(self, byte_range: ByteRange) -> Buffer | None:
+        pieces = self._guess(byte_range)
+        if pieces is not None:
+            found = self._read_pieces(pieces)
+            if all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
+                return found[0] if len(found) == 1 else b"".join(v for v in found if v is not None)
+        else:
+            found = []
+        sizes = self._sizes()  # raises if some parts are missing, or not as long as they must be
+        if sizes is None:
+            return None
+        start, stop = byte_range.resolve(sum(sizes))
+        begin: Buffer = b""
+        if len(found) == 1 and found[0] and byte_range != ALL and len(found[0]) < stop - start:
+            begin = found[0]  # found by the first guess, and not read again
+        pieces = self._cut(0, start + len(begin), stop, sizes)
+        rest = self._read_pieces(pieces)
+        for value, (number, _, length) in zip(rest, pieces, strict=True):
+            if value is None or len(value) != length:
+                raise TruncatedError(
+                    f"the part {self._key + self._parts.all[number].key_suffix!r} has changed meanwhile"
+                )
+        return b"".join((begin, *(value for value in rest if value is not None)))
+
+    def _guess(self, byte_range: ByteRange) -> list[Piece] | None:
+        """Return the pieces of a range, as far as they are known without the sizes. Returns None if they are not."""
+        parts, (start, stop) = self._parts, byte_range
+        if byte_range == ALL:
+            return [(i, ALL, part.size) for i, part in enumerate(parts.all)]
+        if parts.first_unsized == len(parts.all):
+            return self._cut(0, *byte_range.resolve(parts.head))
+        if parts.main is not None and stop is not None and parts.head <= start < stop:
+            # most likely all of it is in the part without a size: one request tells, unless that ends too early
+            return [(parts.main, ByteRange(start - parts.head, stop - parts.head), stop - start)]
+        if start >= 0 and stop is not None and 0 <= stop <= parts.head:
+            return self._cut(0, start, stop)
+        if -parts.tail <= start < 0 and (stop is None or stop < 0):
+            return self._cut(parts.last_unsized + 1, parts.tail + start, parts.tail + (stop or 0))
+        return None
+
+    def _cut(self, first: int, start: int, stop: int, sizes: Sequence[int] | None = None) -> list[Piece]:
+        """Return the pieces of a range that counts from the start of a part; `sizes` are those of all parts."""
+        found: list[Piece] = []
+        for number in range(first, len(self._parts.all)):
+            size = (self._parts.all[number].size or 0) if sizes is None else sizes[number]
+            low, high = max(start, 0), min(stop, size)
+            if low < high:
+                found.append((number, ALL if high - low == size else ByteRange(low, high), high - low))
+            start, stop = start - size, stop - size
+        return found
+
+    def _sizes(self) -> list[int] | None:
+        """Return the sizes of all parts. Returns None if all of them are missing."""
+        opened = len(self._opened)
+        sizes: list[int | None] = [None] * len(self._parts.all)
+        for number in self._parts.in_order:
+            sizes[number] = self._part(number).size()
+        if len(self._opened) > max(opened, 1):
+            self._verify()
+        if all(size is None for size in sizes):
+            return None
+        for part, size in zip(self._parts.all, sizes, strict=True):
+            if size is None:
+                raise DataError(f"the part {self._key + part.key_suffix!r} is missing, others are there")
+            if part.size not in (None, size):
+                raise TruncatedError(f"the part {self._key + part.key_suffix!r} has {size} bytes, not {part.size}")
+        return [size or 0 for size in sizes]

@@ -11,7 +11,7 @@ How shards are read and written is in shards_store.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from zarrlite.chunk_grids import Regular
 from zarrlite.codecs.sharding_indexed import ShardingIndexed
@@ -20,17 +20,20 @@ from zarrlite.extensions.config import Config, Json, show
 from zarrlite.extensions.extension import runtime
 from zarrlite.extensions.registry import register
 from zarrlite.shards.writing import Writing
-from zarrlite.storage_transformers.base import StorageTransformer
+from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
 from zarrlite.storage_transformers.shards_store import INDEX_CODECS, ShardsStore
 from zarrlite.stores.base import Store
-
-if TYPE_CHECKING:
-    from zarrlite.metadata.documents import ArrayMetadata
 
 _URIS = (
     "https://purl.org/zarr/spec/storage_transformers/sharding/1.0",
     "http://purl.org/zarr/spec/storage-transformers/sharding/1.0",
 )
+
+
+class ShardedChunks(ShardingIndexed):
+    """The codec with the draft's shards: the inner chunks are the chunks of the array, and one may be missing."""
+
+    inner_chunks_are_chunks = True
 
 
 @register
@@ -79,20 +82,20 @@ class Sharding(StorageTransformer):
         """How shards are written."""
         return Writing(self.strategy, self.order, self.header)
 
-    def check(self, metadata: ArrayMetadata) -> None:
-        if len(self.chunks_per_shard) != len(metadata.shape):
-            message = f"must have {len(metadata.shape)} items, as shape has, not {len(self.chunks_per_shard)}"
+    def check(self, array: ArrayInStore) -> None:
+        if len(self.chunks_per_shard) != len(array.shape):
+            message = f"must have {len(array.shape)} items, as shape has, not {len(self.chunks_per_shard)}"
             raise MetadataError(message, pointer="/configuration/chunks_per_shard", kind="conflict")
 
-    def fold(self, metadata: ArrayMetadata) -> ArrayMetadata | None:
-        """By the codec `sharding_indexed`, whose format without a checksum is that of the draft."""
-        grid = metadata.chunk_grid
+    def fold(self, array: ArrayInStore) -> ArrayInStore | None:
+        """Express the array by the codec `sharding_indexed`, whose format without a checksum is that of the draft."""
+        grid = array.chunk_grid
         if not isinstance(grid, Regular):
             return None
         shard = tuple(c * n for c, n in zip(grid.shape, self.chunks_per_shard, strict=True))
-        codec = ShardingIndexed(grid.shape, metadata.codecs, INDEX_CODECS, "end", *self.writing)
-        rest = (metadata.storage_transformers or ())[1:]
-        return metadata.replace(chunk_grid=Regular(shard), codecs=(codec,), storage_transformers=rest)
+        codec = ShardedChunks(grid.shape, array.codecs, INDEX_CODECS, "end", *self.writing)
+        rest = array.storage_transformers[1:]
+        return array._replace(chunk_grid=Regular(shard), codecs=(codec,), storage_transformers=rest)
 
-    def wrap(self, store: Store, metadata: ArrayMetadata) -> Store:
-        return ShardsStore(store, self.chunks_per_shard, self.writing, metadata)
+    def wrap(self, store: Store, array: ArrayInStore) -> Store:
+        return ShardsStore(store, self.chunks_per_shard, self.writing, array)

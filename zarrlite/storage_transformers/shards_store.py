@@ -1,11 +1,14 @@
-"""Chunks that lie in shards: the store of the `sharding` transformer of 2022.
+"""Chunks in shards: the store of the `sharding` transformer of 2022.
 
 Rules (draft "Sharding storage transformer", version 1.0)
 - "The new shard-key is the chunk key divided by chunks_per_shard and floored", in the array's own encoding.
-- The format is that of shards.py: the index at the end, 16 bytes for each chunk, little endian, without a checksum. The
+- The format is that of shards/: the index at the end, 16 bytes for each chunk, little endian, without a checksum. The
   draft computes `16 * 64` as 1014; it is 1024.
 - An entry of which both fields are 2^64 - 1 means an absent chunk; two sentences of the draft say the opposite.
-- Reads are two batched requests below: indices, then chunks. A shard whose last chunk is erased is erased.
+- Reads are two rounds of requests below: indices, then chunks. A shard whose last chunk is erased is erased.
+
+Arrays read and write these shards by the codec `sharding_indexed` (`Sharding.fold`); this store is the interface that
+the draft describes, for everything else.
 """
 
 from __future__ import annotations
@@ -14,44 +17,57 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, joined
-from zarrlite.buffers.source import ByteSource, Limit
+from zarrlite.buffers.pieces import Value, join
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import InMemory, Source
 from zarrlite.extensions.registry import codecs, data_types
-from zarrlite.pipeline.codec import ArraySpec, Piece
+from zarrlite.pipeline.codec import ArraySpec
+from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.shards.format import ABSENT, ChunkInShard, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
-from zarrlite.shards.writing import ShardWriter, Writing
-from zarrlite.stores.base import Change, Store, Update, check_prefix
-
-if TYPE_CHECKING:
-    from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.pipeline.reading import Reading, read_from_sources
 from zarrlite.selections.selection import Shape
+from zarrlite.shards.format import ABSENT, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
+from zarrlite.shards.reading import InnerChunk, within_shards
+from zarrlite.shards.writing import ShardWriter, Writing
+from zarrlite.storage_transformers.base import ArrayInStore
+from zarrlite.stores.base import (
+    Buffers,
+    Change,
+    InPlace,
+    Request,
+    Store,
+    Update,
+    WrongSizeError,
+    check_prefix,
+    overwrite,
+)
+from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
 Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
 
 
 class ShardsStore(Store):
-    """A store whose chunks lie in the shards of the next one."""
+    """A store whose chunks are in the shards of the next one."""
 
-    def __init__(self, store: Store, per_shard: Shape, writing: Writing, metadata: ArrayMetadata) -> None:
+    def __init__(self, store: Store, per_shard: Shape, writing: Writing, array: ArrayInStore) -> None:
         self.store = store
-        self.read_only = store.read_only
+        self.read_only, self.limits = store.read_only, store.limits
         self.per_shard = per_shard
-        self.encoding = metadata.chunk_key_encoding
+        self.encoding = array.chunk_key_encoding
         spec = ArraySpec((*self.per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
         index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
-        # any value can be a chunk here; how long one may be is known to the codecs above
+        # any value can be a chunk here; only the codecs above know how long one may be
         self.format = ShardFormat(self.per_shard, index, "end", Limit(0, per_byte=1))
         self.writer = ShardWriter(self.format, writing)
 
     def __repr__(self) -> str:
         return f"ShardsStore({self.store!r}, {self.per_shard})"
 
-    def _place(self, key: str) -> Place | None:
-        """Where a chunk lies; None: the key is not a chunk's."""
+    def place_of(self, key: str) -> Place | None:
+        """Return the shard of a chunk and its number there. Returns None if the key is not a chunk's."""
         coords = self.encoding.decode(key, len(self.per_shard))
         if coords is None:
             return None
@@ -60,144 +76,129 @@ class ShardsStore(Store):
         return self.encoding.encode(shard), row_major(inside, self.per_shard)
 
     def _chunk_keys(self, shard: tuple[int, ...]) -> Iterator[str]:
-        """The keys of all chunks of a shard, in the order of its index."""
+        """Yield the keys of all chunks of a shard, in the order of its index."""
         origin = [s * n for s, n in zip(shard, self.per_shard, strict=True)]
         for inside in itertools.product(*map(range, self.per_shard)):
             yield self.encoding.encode(tuple(o + i for o, i in zip(origin, inside, strict=True)))
 
-    # reading
+    # Reading
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
         return self.get_partial_values([(key, byte_range)])[0]
 
-    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        found: list[Buffer | None] = [None] * len(key_ranges)
-        others: list[int] = []
-        wanted: dict[str, list[tuple[int, int]]] = {}  # of each shard: which answer is which of its chunks
-        for i, (key, _) in enumerate(key_ranges):
-            place = self._place(key)
-            if place is None:
-                others.append(i)
-            else:
-                wanted.setdefault(place[0], []).append((i, place[1]))
-        with self._reading([] if others else list(wanted)) as below:
-            indices = below.indices(list(wanted))
-            parts = {shard: self._parts(indices[shard], chunks, key_ranges) for shard, chunks in wanted.items()}
-            plans = {shard: coalesce(list(entries.values())) for shard, entries in parts.items()}
-            requests = [(shard, byte_range) for shard, (ranges, _) in plans.items() for byte_range in ranges]
-            values = iter(below.read(requests + [key_ranges[i] for i in others]))
-        for shard, (ranges, places) in plans.items():
-            held = [next(values) or b"" for _ in ranges]  # what has gone meanwhile is short, and an error
-            entries = parts[shard]
-            for i, chunk in zip(entries, cut(list(entries.values()), places, held), strict=True):
-                found[i] = chunk
-        for i, value in zip(others, values, strict=True):
-            found[i] = value
-        return found
-
-    @staticmethod
-    def _parts(
-        index: ShardIndex | None, chunks: Sequence[tuple[int, int]], key_ranges: Sequence[tuple[str, ByteRange]]
-    ) -> dict[int, Entry]:
-        """For each answer that there is one, where in the shard it lies."""
-        parts: dict[int, Entry] = {}
-        for i, number in chunks:
-            entry = None if index is None else index.entry(number)
-            if entry is not None:
-                # a range of the chunk never leaves the chunk, whatever lies behind it in the shard
-                start, stop = key_ranges[i][1].resolve(entry[1])
-                parts[i] = entry[0] + start, stop - start
-        return parts
-
-    @contextlib.contextmanager
-    def _reading(self, shards: Sequence[str]) -> Iterator[_Below]:
-        """The store below, for several requests; all of them see one state of a shard, if it is a single one."""
-        source = self.store.source(shards[0]) if len(shards) == 1 else None
+    def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
+        sources: dict[str, Source] = {}
+        places = [self.place_of(request[0]) for request in requests]
+        others = [request for request, place in zip(requests, places, strict=True) if place is None]
         try:
-            yield _Below(self.store, self.format, source)
+            for place in places:
+                if place is not None and place[0] not in sources:
+                    sources[place[0]] = self.store.source(place[0])
+            found = iter(read_from_sources(self._read(sources, requests, places)))
         finally:
-            if source is not None:
+            for source in sources.values():
                 source.close()
+        passed = iter(self.store.get_partial_values(others) if others else [])
+        return [next(passed) if place is None else next(found) for place in places]
 
-    def source(self, key: str) -> ByteSource:
-        place = self._place(key)
-        return (
-            self.store.source(key)
-            if place is None
-            else ChunkInShard(self.store.source(place[0]), self.format, place[1])
-        )
+    def _read(
+        self, sources: dict[str, Source], requests: Sequence[Request], places: Sequence[Place | None]
+    ) -> Reading[Buffers]:
+        """Read parts of chunks in two rounds: the indices of all shards, then the chunks."""
+        answers = yield [(source, self.format.index_range, None) for source in sources.values()]
+        indices = dict(zip(sources, map(self._parse_index, answers, sources.values()), strict=True))
+        chunks: list[InnerChunk | None] = []
+        for request, place in zip(requests, places, strict=True):
+            if place is None:
+                continue
+            index = indices[place[0]]
+            entry = None if index is None else index.entry(place[1])
+            if entry is not None and len(request) > 2 and request[2] not in (None, entry[1]):
+                raise WrongSizeError(entry[1], request[2])  # type: ignore[arg-type]
+            chunks.append(None if entry is None else InnerChunk(sources[place[0]], *entry))
+        ranges = [request[1] for request, place in zip(requests, places, strict=True) if place is not None]
+        present = [(chunk, r, None) for chunk, r in zip(chunks, ranges, strict=True) if chunk is not None]
+        found = iter((yield from within_shards(_one_round(present), self.limits.gap)) if present else ())
+        # a shard that has gone meanwhile has none of its chunks
+        return [None if chunk is None else next(found) for chunk in chunks]
+
+    def _parse_index(self, data: Buffer | None, source: Source) -> ShardIndex | None:
+        return None if data is None else self.format.parse_index(bytes(data), source.known_size())
+
+    def read_index(self, source: Source) -> ShardIndex | None:
+        """Read the index of a shard. Returns None if there is no shard."""
+        return self._parse_index(source.read_one(self.format.index_range), source)
 
     def size(self, key: str) -> int | None:
-        with contextlib.closing(self.source(key)) as source:
-            return source.size()
+        place = self.place_of(key)
+        if place is None:
+            return self.store.size(key)
+        with contextlib.closing(self.store.source(place[0])) as source:
+            index = self.read_index(source)
+        entry = None if index is None else index.entry(place[1])
+        return None if entry is None else entry[1]
 
-    # writing
+    # Writing
 
     def set(self, key: str, value: Buffer) -> None:
-        self.update_many([(key, value)])
-
-    def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
-        self.update_many(items)
+        self.change([(key, value)])
 
     def erase(self, key: str) -> None:
-        self.update_many([(key, None)])
+        self.change([(key, None)])
 
-    def erase_values(self, keys: Iterable[str]) -> None:
-        self.update_many((key, None) for key in keys)
-
-    def update(self, key: str, fn: Update) -> None:
-        self.update_many([(key, fn)])
-
-    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
+    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change chunks shard by shard; other keys are passed on."""
         by_shard: dict[str, dict[int, Change]] = {}
         for key, change in _once(changes):
-            place = self._place(key)
+            place = self.place_of(key)
             if place is None:
-                self.store.update_many([(key, change)])
+                self.store.change([(key, change)])
+            elif callable(change) or change is None:
+                by_shard.setdefault(place[0], {})[place[1]] = change
             else:
-                by_shard.setdefault(place[0], {})[place[1]] = (
-                    change if callable(change) or change is None else bytes(joined(change))
-                )
-        if self.writer.patches:
-            for shard, of_shard in by_shard.items():
-                self._change(shard, of_shard)
-        else:
-            self.store.update_many([(shard, self._rewrite(of_shard)) for shard, of_shard in by_shard.items()])
+                by_shard.setdefault(place[0], {})[place[1]] = bytes(join(change))
+        self.store.change([(shard, self._change(chunks)) for shard, chunks in by_shard.items()])
 
-    def _change(self, shard: str, changes: dict[int, Change]) -> None:
-        """Change chunks of a shard where it lies, if that is possible, else by a new one."""
-        if not self.store.patch(shard, lambda source: self._patch(source, changes)):
-            self.store.update_many([(shard, self._rewrite(changes))])
-
-    def _rewrite(self, changes: dict[int, Change]) -> Change:
-        """A new shard, or what makes one of the old, if anything of that is needed."""
-        whole = len(changes) == self.format.count and not any(map(callable, changes.values()))
-        if whole and not self.writer.needs_old:
+    def _change(self, changes: dict[int, Change]) -> Change:
+        """Return a new shard, or a function of the old one if anything of that is needed."""
+        complete = len(changes) == self.format.count and not any(map(callable, changes.values()))
+        if complete and not self.writer.needs_old and not self.writer.patches:
             return self._merge(None, changes)
-        return lambda old: self._merge(old, changes)
 
-    def _patch(self, source: ByteSource, changes: dict[int, Change]) -> list[Piece] | None:
-        """What to overwrite in a shard; None: write it anew."""
+        def change(source: Source) -> Value | InPlace | None:
+            patches = self._patch(source, changes) if self.writer.patches else None
+            return self._merge(source.read_one(), changes) if patches is None else InPlace(patches)
+
+        return change
+
+    def _patch(self, source: Source, changes: dict[int, Change]) -> Any:
+        """Return what to overwrite in a shard. Returns None if it must be rewritten."""
         index = self.writer.read_index(source)
         if index is None:
             return None
-        entries = {n: e for n, change in changes.items() if callable(change) and (e := index.entry(n)) is not None}
-        chunks = self.format.read_chunks(source, list(entries.values())) or ()
-        old = dict(zip(entries, chunks, strict=True))
-        values = {n: joined(change(old.get(n)) if callable(change) else change) for n, change in changes.items()}
+        entries: dict[int, Entry] = {}
+        for n, change in changes.items():
+            if callable(change) and (entry := index.entry(n)) is not None:
+                entries[n] = entry
+        ranges, places = coalesce([*entries.values()], NEAR_CHUNK_BYTES)
+        old = (
+            dict(zip(entries, cut([*entries.values()], places, source.read(ranges) or []), strict=True))
+            if entries
+            else {}
+        )
+        values = {n: _apply(change, old.get(n)) for n, change in changes.items()}
         return self.writer.patch(source, index, values)
 
-    def _merge(self, old: Buffer | None, changes: dict[int, Change]) -> Buffer | None:
-        """A shard with some of its chunks replaced; the others are copied as bytes."""
+    def _merge(self, old: Buffer | None, changes: dict[int, Change]) -> Value | None:
+        """Return a shard with some of its chunks replaced; the others are copied as bytes."""
         chunks = self.writer.chunks(old)
         for n, change in changes.items():
-            chunks[n] = joined(change(chunks[n]) if callable(change) else change)
+            chunks[n] = _apply(change, chunks[n])
         return None if all(chunk is None for chunk in chunks) else self.writer.join(chunks, old)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """A chunk is locked by its shard: writers of two chunks of one shard exclude each other."""
-        place = self._place(key)
+        """Lock a chunk by its shard: writers of two chunks of one shard exclude each other."""
+        place = self.place_of(key)
         return self.store.lock(key if place is None else place[0])
 
     # listing
@@ -215,43 +216,30 @@ class ShardsStore(Store):
                 yield key
 
     def _list_shard(self, key: str, shard: tuple[int, ...], prefix: str) -> Iterator[str]:
-        """The keys of the chunks that a shard has, of those that begin with a prefix."""
+        """Yield the keys of the chunks in a shard that begin with a prefix."""
         if (self.store.size(key) or 0) < self.format.index_size:
-            self.format.parse_index(self.store.get(key) or b"")  # which says so
-        wanted = [(n, chunk) for n, chunk in enumerate(self._chunk_keys(shard)) if chunk.startswith(prefix)]
-        if wanted:
-            with self._reading([key]) as below:
-                index = below.indices([key])[key]
-            yield from (chunk for n, chunk in wanted if index is not None and index.entry(n) is not None)
+            self.format.parse_index(self.store.get(key) or b"")  # raises the reason
+        chunks = [(n, chunk) for n, chunk in enumerate(self._chunk_keys(shard)) if chunk.startswith(prefix)]
+        if chunks:
+            with contextlib.closing(self.store.source(key)) as source:
+                index = self.read_index(source)
+            yield from (chunk for n, chunk in chunks if index is not None and index.entry(n) is not None)
 
 
-class _Below:
-    """The shards of a store: many by batched requests, or one from its source."""
+def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
+    return (yield requests)
 
-    def __init__(self, store: Store, form: ShardFormat, source: ByteSource | None) -> None:
-        self.store = store
-        self.format = form
-        self.source = source
 
-    def read(self, requests: Sequence[tuple[str, ByteRange]]) -> Sequence[Buffer | None]:
-        if not requests:
-            return []
-        if self.source is None:
-            return self.store.get_partial_values(requests)
-        return self.source.read([byte_range for _, byte_range in requests]) or [None] * len(requests)
-
-    def indices(self, shards: Sequence[str]) -> dict[str, ShardIndex | None]:
-        """By one request; None: there is no such shard."""
-        found = self.read([(shard, self.format.index_range) for shard in shards])
-        size = None if self.source is None else self.source.known_size()
-        return {
-            shard: None if data is None else self.format.parse_index(data, size)
-            for shard, data in zip(shards, found, strict=True)
-        }
+def _apply(change: Change, old: Buffer | None) -> Buffer | None:
+    """Return the new value of a chunk."""
+    new = change(InMemory(old)) if callable(change) else change
+    if isinstance(new, InPlace):
+        return overwrite(old, new.patches)
+    return join(new)
 
 
 def _once(changes: Iterable[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:
-    """The same changes, one for each key."""
+    """Yield the same changes, one for each key."""
     found: dict[str, Change] = {}
     for key, change in changes:
         found[key] = _after(found[key], change) if key in found and callable(change) else change
@@ -259,4 +247,4 @@ def _once(changes: Iterable[tuple[str, Change]]) -> Iterator[tuple[str, Change]]
 
 
 def _after(first: Change, then: Update) -> Update:
-    return lambda old: then(joined(first(old) if callable(first) else first))
+    return lambda source: then(InMemory(_apply(first, source.read_one())))

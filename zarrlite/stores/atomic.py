@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from zarrlite import threads
-from zarrlite.buffers.ranges import Pieces
+from zarrlite.buffers.pieces import Value
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
 from zarrlite.stores.failures import failure
@@ -33,7 +33,7 @@ class _New(NamedTuple):
     temporary: str
 
 
-def put(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) -> None:
+def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool) -> None:
     """Store values under their keys, in order."""
     with _Temporaries(root, fsync) as new:
         for key, value in values:
@@ -51,21 +51,6 @@ def put(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) -> Non
                 _write(new.items[0], value, fsync)
 
 
-def put_new(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) -> bool:
-    """Store values under keys that are not there, in order, under the lock of the first; False: one of them is."""
-    with _Temporaries(root, fsync) as new:
-        for key, value in values:
-            new.add(key, value)
-        with hold(new.items[0].path, root.directory, fsync=fsync):
-            if any(os.path.lexists(item.path) for item in new.items):
-                new.remove()
-                return False
-            for item in new.items:
-                new.key = item.key
-                _rename(item, root, fsync)
-    return True
-
-
 class _Temporaries:
     """Values in temporary files, which are renamed while the context lasts, or go."""
 
@@ -74,7 +59,7 @@ class _Temporaries:
         self.items: list[_New] = []
         self.key = ""  # that is being written
 
-    def add(self, key: str, value: Pieces) -> None:
+    def add(self, key: str, value: Value) -> None:
         """Write one more."""
         self.key = key
         path = self.root.path(key)
@@ -101,7 +86,7 @@ class _Temporaries:
                 files.sync_directory(directory)
 
 
-def _write(item: _New, value: Pieces, fsync: bool) -> None:
+def _write(item: _New, value: Value, fsync: bool) -> None:
     """Write the temporary file."""
     for _ in range(_ATTEMPTS):
         try:

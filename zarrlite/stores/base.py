@@ -3,9 +3,10 @@
 Rules
 - A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
 - `get(k, r) == get(k)[r.start:r.stop]` for every store and every range; a missing key is None.
-- Only `get` must be written. The other operations have right, slow defaults, built on `get`, `set`, `erase`, `list`.
-- `set` replaces a value whole or not at all. Erasing what is not there is fine.
-- `lock(key)` excludes every other writer of that key; `update` is read, change, write under that lock.
+- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults that
+  are built on these. A class that overrides one of the four gets the defaults that are built on it again.
+- `set` replaces a value as a whole or not at all. Erasing a missing key is not an error.
+- `lock(key)` excludes every other writer of that key; a change by a function is read, compute, write under that lock.
 """
 
 from __future__ import annotations
@@ -15,90 +16,104 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple, final
 
-from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces, joined
-from zarrlite.buffers.source import ByteSource, Stored
-from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
+from zarrlite.buffers.pieces import Patch, Value, join
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import Source
+from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
 from zarrlite.stores.locks import KeyLocks
+from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
+_MAX_BYTES = 2**40  # bytes of a value that is built in memory
 _locks = KeyLocks()
-_MOST = 2**40  # bytes of a value that is made in memory
-Update = Callable[[Buffer | None], Pieces | None]
-Patch = Callable[[ByteSource], Sequence[tuple[int, Buffer]] | None]
-Change = Pieces | Update | None  # a new value, what makes one of the old, or None for none
-# keys and prefixes; an alias, as is the next, since inside the class `list` is the operation
+# keys and prefixes; an alias, since inside the class `list` is the operation
 Listing = tuple[list[str], list[str]]
-Fetched = list[Buffer | None]
+Buffers = list[Buffer | None]
+# a key, a part of its value, and the size that the value must have, if that is known beforehand
+Request = tuple[str, ByteRange] | tuple[str, ByteRange, int | None]
+
+
+class InPlace(NamedTuple):
+    """A change that overwrites parts of a value, in order; the value grows as needed, gaps are filled with zeros.
+
+    A store may do that in place: unlike `set`, readers and crashes may then see it half done.
+    """
+
+    patches: Sequence[Patch]
+
+
+Update = Callable[[Source], Value | InPlace | None]  # from the old value, which is missing if its size is None
+Change = Value | Update | None  # a new value, a function of the old one, or None to erase the key
+
+
+class Limits(NamedTuple):
+    """How many requests a store serves well, and how it charges for them."""
+
+    concurrency: int | None = None  # requests under way at once; None: as many as there are cores
+    gap: int = NEAR_CHUNK_BYTES  # bytes between two ranges of a value that cost less than a request of their own
+
+
+class WrongSizeError(TruncatedError):
+    """A value has another size than its reader knows it must have."""
+
+    def __init__(self, size: int, expected: int) -> None:
+        super().__init__(f"has {size} bytes, must have {expected}")
+        self.size = size
 
 
 class Store(ABC):
     """A mapping from keys to values."""
 
     read_only: bool = False
-    gathers: bool = False  # whether `update` and `update_many` take values in pieces as well
-    quick_reads: bool = False  # whether values are had in so little time that waiting for several at once does not pay
+    limits: Limits = Limits()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for basic, derived in _BUILT_ON.items():
+            if basic in cls.__dict__:
+                for name in derived:
+                    if name not in cls.__dict__:
+                        setattr(cls, name, Store.__dict__[name])
+
+    # Reading
 
     @abstractmethod
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        """The value, or a part of it; None: no such key."""
+        """Return a value, or a part of it. Returns None if there is no such key."""
 
-    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        """Several parts of several values, in order."""
-        return [self.get(key, byte_range) for key, byte_range in key_ranges]
+    def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
+        """Return parts of values, in order, None for missing keys.
 
-    def set(self, key: str, value: Buffer) -> None:
-        """Store a value whole."""
-        raise ReadOnlyError(f"{self!r} cannot be written")
-
-    def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
-        """Store several values, in order; where a store can, none of them before all are known to fit."""
-        for key, value in items:
-            self.set(key, value)
-
-    def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
-        """Store several values none of which is there yet, in order, under the lock of the first of these keys.
-
-        False: nothing was stored; one of them is there, or the store has no quicker way than `lock` and `set_many`.
+        Neighbours with the same key are parts of one and the same value, where the store can promise that. Parts may be
+        in `memory`, one after the other, if it has room for them. Raises WrongSizeError if a value is known to have
+        another size than its request names.
         """
-        return False
+        return [self.get(request[0], request[1]) for request in requests]
 
-    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
-        """Overwrite values from `start` on; a value grows as needed, and a gap is filled with zeros.
+    def size(self, key: str) -> int | None:
+        """Return the number of bytes of a value. Returns None if there is no such key."""
+        value = self.get(key)
+        return None if value is None else len(value)
 
-        A store may do that in place: unlike `set`, it may be caught half done by readers and by a crash.
-        """
-        by_key: dict[str, list[tuple[int, Buffer]]] = {}
-        for key, start, value in key_start_values:
-            by_key.setdefault(key, []).append((start, value))
-        for key, pieces in by_key.items():
-            self.update(key, lambda old, pieces=pieces: overwrite(old, pieces))  # type: ignore[misc]
+    def source(self, key: str) -> Source:
+        """Return a value to be read in several steps; where the store can, all of them see the same value."""
+        return StoredValue(self, key)
 
-    def erase(self, key: str) -> None:
-        """Remove a key, if it is there."""
-        raise ReadOnlyError(f"{self!r} cannot be written")
-
-    def erase_values(self, keys: Iterable[str]) -> None:
-        """Remove several keys."""
-        for key in keys:
-            self.erase(key)
-
-    def erase_prefix(self, prefix: str) -> None:
-        """Remove every key under a prefix."""
-        self.erase_values(list(self.list_prefix(prefix)))
+    # Listing
 
     def list(self) -> Iterator[str]:
-        """Every key."""
+        """Yield every key."""
         raise StoreError(f"{self!r} cannot be listed")
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        """Every key under a prefix."""
+        """Yield every key under a prefix."""
         check_prefix(prefix)
         return (key for key in self.list() if key.startswith(prefix))
 
     def list_dir(self, prefix: str) -> Listing:
-        """Keys and prefixes directly under a prefix, each list sorted; both as they are written in full."""
+        """Return the keys and prefixes directly under a prefix, each list sorted; both as they are written in full."""
         keys: set[str] = set()
         prefixes: set[str] = set()
         for key in self.list_prefix(prefix):
@@ -107,71 +122,103 @@ class Store(ABC):
         return sorted(keys), sorted(prefixes)
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
-        """Where a prefix of this store really is: two stores that hold the same values say the same."""
+        """Return where a prefix of this store really is: stores that hold the same values return the same."""
         return id(self), prefix
 
-    def size(self, key: str) -> int | None:
-        """Bytes of a value; None: no such key."""
-        value = self.get(key)
-        return None if value is None else len(value)
+    # Writing
 
-    def source(self, key: str) -> ByteSource:
-        """A value to be read in several steps; where a store can, all of them see the same value."""
-        return Stored(self, key, sized=type(self).size is not Store.size)
+    def set(self, key: str, value: Buffer) -> None:
+        """Store a value as a whole."""
+        raise ReadOnlyError(f"{self!r} cannot be written")
 
-    def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
-        """So many bytes of a value that has just this size, if they are had in one step; None: read it by `source`."""
-        return None
+    def erase(self, key: str) -> None:
+        """Remove a key, if it is there."""
+        raise ReadOnlyError(f"{self!r} cannot be written")
 
-    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
-        """Whole values that are shorter than `room`, where each is had in one step; None: read it by `source`.
+    def erase_prefix(self, prefix: str) -> None:
+        """Remove every key under a prefix."""
+        self.erase_values(list(self.list_prefix(prefix)))
 
-        They may lie in this memory, which has room for all of them; one behind the other from its start is best.
+    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
+        """Change several values, in order; where a store can, new ones are known to fit before any is stored.
+
+        A function receives the old value as a source, under the lock of the key, and returns the new value, `InPlace`,
+        or None to erase the key.
         """
-        return [None] * len(keys)
+        for key, change in changes:
+            if callable(change):
+                with self.lock(key):
+                    source = self.source(key)
+                    try:
+                        new = change(source)
+                    finally:
+                        source.close()
+                    self._store(key, new)
+            else:
+                self._store(key, change)
+
+    def _store(self, key: str, new: Value | InPlace | None) -> None:
+        if new is None:
+            self.erase(key)
+        elif isinstance(new, InPlace):
+            self.set(key, overwrite(self.get(key), new.patches))
+        else:
+            self.set(key, join(new))
+
+    @final
+    def update(self, key: str, fn: Callable[[Buffer | None], Value | None]) -> None:
+        """Replace a value by a function of it, atomically; None stands for a missing value, both ways."""
+        self.change([(key, lambda source: fn(source.read_one()))])
+
+    @final
+    def set_many(self, items: Iterable[tuple[str, Value]]) -> None:
+        """Store several values, in order, as `change` does."""
+        self.change(items)
+
+    @final
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Overwrite values from `start` on, as `InPlace` does."""
+        by_key: dict[str, list[Patch]] = {}
+        for key, start, value in key_start_values:
+            by_key.setdefault(key, []).append((start, value))
+        self.change([(key, lambda source, patches=patches: InPlace(patches)) for key, patches in by_key.items()])  # type: ignore[misc]
+
+    @final
+    def erase_values(self, keys: Iterable[str]) -> None:
+        """Remove several keys."""
+        self.change([(key, None) for key in keys])
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
         return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))
 
-    def patch(self, key: str, fn: Patch) -> bool:
-        """Overwrite parts of a value, as `set_partial_values` does, which `fn` names after a look at it; or none of it.
 
-        False: `fn` has named none.
-        """
-        with self.lock(key):
-            source = self.source(key)
-            try:
-                pieces = fn(source)
-            finally:
-                source.close()
-            if pieces is not None:
-                self.set_partial_values([(key, start, piece) for start, piece in pieces])
-        return pieces is not None
+_BUILT_ON = {
+    "get": ("get_partial_values", "source"),
+    "set": ("change",),
+    "erase": ("change", "erase_prefix"),
+    "list": ("list_prefix", "list_dir"),
+}
 
-    def update(self, key: str, fn: Update) -> None:
-        """Replace a value by what `fn` makes of it, atomically; None for absent, both ways."""
-        with self.lock(key):
-            new = fn(self.get(key))
-            if new is None:
-                self.erase(key)
-            else:
-                self.set(key, joined(new))
 
-    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values, each as `update`, `set` or `erase` would; where a store can, at less cost."""
-        for key, change in changes:
-            if callable(change):
-                self.update(key, change)
-            elif change is None:
-                self.erase(key)
-            else:
-                self.set(key, joined(change))
+class StoredValue(Source):
+    """A value that is read by its key, as it is at that moment."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self.store = store
+        self.key = key
+
+    def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
+        found: Any = self.store.get_partial_values([(self.key, byte_range) for byte_range in ranges], memory)
+        return None if None in found else found
+
+    def size(self) -> int | None:
+        return self.store.size(self.key)
 
 
 def check_key(key: str) -> str:
-    """Refuse a key that could leave the store: traversal, absolute, NUL, backslash."""
-    if not all(map(str.isalnum, key.split("/"))) and _BAD_KEY(key):  # the first is faster, and enough for most
+    """Return a key; raises KeyRefusedError if it could leave the store: traversal, absolute, NUL, backslash."""
+    if not all(map(str.isalnum, key.split("/"))) and _BAD_KEY(key):  # the first is faster, and enough for most keys
         raise KeyRefusedError(
             f"{key!r} is not a key: segments between single '/', none empty, '.' or '..', no NUL, no '\\'"
         )
@@ -179,26 +226,26 @@ def check_key(key: str) -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """Refuse what is neither empty nor a key followed by `/`."""
+    """Return a prefix; raises KeyRefusedError unless it is empty or a key followed by `/`."""
     if prefix and (not prefix.endswith("/") or _BAD_KEY(prefix[:-1])):
         raise KeyRefusedError(f"{prefix!r} is not a prefix: empty, or a key followed by '/'")
     return prefix
 
 
 def flat(value: Buffer) -> memoryview:
-    """A value as single bytes, whatever the item size and the strides of the buffer."""
+    """Return a value as contiguous single bytes, whatever the item size and the strides of the buffer."""
     view = memoryview(value)
     if view.ndim == 1 and view.format == "B" and view.contiguous:
         return view
     return view.cast("B") if view.nbytes and view.c_contiguous else memoryview(view.tobytes())
 
 
-def overwrite(old: Buffer | None, pieces: Iterable[tuple[int, Buffer]]) -> bytearray:
-    """A value with pieces of it replaced, grown with zeros as needed."""
+def overwrite(old: Buffer | None, patches: Iterable[Patch]) -> bytearray:
+    """Return a value with patches applied, grown with zeros as needed."""
     value = bytearray(b"" if old is None else old)
-    for start, piece in ((start, flat(piece)) for start, piece in pieces):
-        if not 0 <= start < _MOST:
-            raise StoreError(f"a partial value cannot start at {start}")
+    for start, piece in ((start, flat(piece)) for start, piece in patches):
+        if not 0 <= start < _MAX_BYTES:
+            raise StoreError(f"a partial value must start at 0 or later, not at {start}")
         if len(value) < start + len(piece):
             value.extend(bytes(start + len(piece) - len(value)))
         value[start : start + len(piece)] = piece

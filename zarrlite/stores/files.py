@@ -15,8 +15,8 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from zarrlite.buffers import scratch
-from zarrlite.buffers.ranges import Buffer, Made, Pieces
+from zarrlite.buffers.pieces import LazyPiece, Value
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.stores.base import flat
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -47,9 +47,9 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
 
 pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
-MOST_BORROWED: Final = scratch.MOST if hasattr(os, "preadv") else 0  # bytes that are read into memory that is lent
+_FILLS = hasattr(os, "preadv")  # whether memory can be filled from an offset of a file
 _MOST_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that are written at once
-_HUGE = 2**62  # the end of a directory on some file systems
+HUGE: Final = 2**62  # the end of a directory on some file systems
 FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
 _count = itertools.count()
 _token = os.urandom(8).hex()  # two processes of one number, on two machines or in two containers, differ in it
@@ -70,15 +70,17 @@ def read(fd: int, start: int, stop: int) -> bytes:
     return b"".join(pieces)
 
 
-def fill(memory: memoryview, fd: int, start: int, stop: int) -> memoryview:
-    """The bytes of a file between two offsets, at the start of some memory."""
+def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buffer:
+    """Read the bytes of a file between two offsets, into memory if there is some and it has room for them."""
+    if memory is None or len(memory) < stop - start or start == stop or not _FILLS:
+        return read(fd, start, stop)
     view = memory[: stop - start]
-    found = os.preadv(fd, (view,), start)
-    while found < stop - start:
-        more = os.preadv(fd, (view[found:],), start + found)
+    count = os.preadv(fd, (view,), start)
+    while count < stop - start:
+        more = os.preadv(fd, (view[count:],), start + count)
         if not more:
-            return view[:found]  # the file has been cut meanwhile
-        found += more
+            return view[:count]  # the file has been truncated meanwhile
+        count += more
     return view
 
 
@@ -87,7 +89,7 @@ def temporary_name(directory: str) -> str:
     return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{_token}"
 
 
-def write(path: str, value: Pieces, *, fsync: bool) -> None:
+def write(path: str, value: Value, *, fsync: bool) -> None:
     """Write a new file."""
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC, 0o666)
     try:
@@ -96,19 +98,18 @@ def write(path: str, value: Pieces, *, fsync: bool) -> None:
         os.close(fd)
 
 
-def write_to(fd: int, value: Pieces, *, fsync: bool) -> None:
+def write_to(fd: int, value: Value, *, fsync: bool) -> None:
     """Write a value to an empty file."""
     if not isinstance(value, list):
         _write(fd, _flat(value))
     else:
         ready: list[bytes | memoryview] = []
-        position = 0
         for piece in value:
-            if isinstance(piece, Made):
-                position += _gather(fd, ready)
+            if isinstance(piece, LazyPiece):
+                _gather(fd, ready)
                 ready = []
-                for bit in piece.written_at(position):
-                    position += _gather(fd, [*map(_flat, bit)] if isinstance(bit, list) else [_flat(bit)])
+                for block in piece:
+                    _write(fd, _flat(block))
             else:
                 ready.append(_flat(piece))
         _gather(fd, ready)
@@ -125,9 +126,8 @@ def _flat(piece: Buffer) -> bytes | memoryview:
     return piece if type(piece) is bytes else flat(piece)
 
 
-def _gather(fd: int, views: list[bytes | memoryview]) -> int:
-    """Write several pieces, many of them by one call; how many bytes that is."""
-    total = 0
+def _gather(fd: int, views: list[bytes | memoryview]) -> None:
+    """Write several pieces, many of them by one call."""
     for first in range(0, len(views), _MOST_GATHERED):
         some = views[first : first + _MOST_GATHERED]
         done, size = (os.writev(fd, some) if _MOST_GATHERED > 1 else 0), sum(map(len, some))
@@ -135,8 +135,6 @@ def _gather(fd: int, views: list[bytes | memoryview]) -> int:
             for view in some:
                 _write(fd, view[done:])
                 done = max(0, done - len(view))
-        total += size
-    return total
 
 
 def give_name(fd: int, path: str) -> bool:
@@ -155,7 +153,7 @@ def size(fd: int) -> int | None:
         end = os.lseek(fd, 0, os.SEEK_END)  # costs a third of fstat
     except OSError:  # a pipe, or a directory of some file systems
         end = 0
-    if 0 < end < _HUGE:
+    if 0 < end < HUGE:
         return end
     info = os.fstat(fd)
     return info.st_size if info.st_mode & FORMAT == stat.S_IFREG else None

@@ -1,8 +1,8 @@
 """A directory of the local file system as a store: the key is the path below the root.
 
 Rules
-- A value is written to a temporary file beside it and renamed (atomic.py), or to one that has no name until it is whole
-  (unnamed.py): readers see the old value or the new one. Only `set_partial_values` writes in place.
+- A value is written to a temporary file beside it and renamed (atomic.py), or to one that has no name until it is
+  complete (unnamed.py): readers see the old value or the new one. Only `InPlace` changes write into a file.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
 - No key leads out of the root, also not through symlinks (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
@@ -18,36 +18,49 @@ import stat
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from zarrlite import stores  # whose modules for writing load when they are first used
-from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces, joined
-from zarrlite.buffers.source import ByteSource, Stored
+from zarrlite.buffers.pieces import Value
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.stores import files
-from zarrlite.stores.base import Change, Fetched, Listing, Patch, Store, Update, check_prefix, flat
+from zarrlite.stores import atomic, files, unnamed
+from zarrlite.stores.base import (
+    Buffers,
+    Change,
+    InPlace,
+    Limits,
+    Listing,
+    Request,
+    Store,
+    Update,
+    WrongSizeError,
+    check_prefix,
+    flat,
+    overwrite,
+)
 from zarrlite.stores.failures import failure, failures
+from zarrlite.stores.filelock import KeyLock, hold, prune, remove_directory
 from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_temporary
 
 
 class LocalStore(Store):
-    """A store below a directory, which is made when something is first written.
+    """A store below a directory, which is created when something is first written.
 
     `fsync` makes a value durable before `set` returns. Other processes are excluded from writing a locked key where the
-    file system can lock files; not so on Windows, nor on network file systems without flock (a warning says so).
+    file system can lock files; not on Windows, nor on network file systems without flock (a warning says so).
     """
 
-    quick_reads = gathers = True
+    limits = Limits(concurrency=1)
 
     def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, read_only: bool = False) -> None:
         given = root if type(root) is str else os.fsdecode(root)
         if not given or "\0" in given:
             raise ArgumentError(f"{given!r} is not the path of a directory")
-        # what `abspath` does with a path that begins at the root
+        # the work of `abspath` for a path that begins at the root
         self.root = os.path.normpath(given) if given[0] == os.sep == "/" else os.path.abspath(given)
         self.fsync = fsync
         self.read_only = read_only
         self._root = Root(self.root)
-        self._plain = type(self).get is LocalStore.get  # else a subclass has to be asked by it
 
     def __repr__(self) -> str:
         return f"LocalStore({self.root!r})"
@@ -70,17 +83,70 @@ class LocalStore(Store):
                 return None if size is None else files.read(fd, *byte_range.resolve(size))
             finally:
                 os.close(fd)
-        except IsADirectoryError:  # whose size some file systems tell
+        except IsADirectoryError:  # some file systems report a size for directories
             return None
         except OSError as error:
             raise error if isinstance(error, StoreError) else failure(error, "read", key) from error
 
-    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        """Several parts of several values, in order; neighbours with one key are parts of one and the same value."""
-        parts: list[Buffer | None] = []
-        for key, group in itertools.groupby(key_ranges, key=lambda item: item[0]):
-            parts += self._read(key, [byte_range for _, byte_range in group])
-        return parts
+    def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
+        paths = [self._root.path(request[0]) for request in requests]  # before anything is read
+        found: Buffers = []
+        position = first = 0
+        while first < len(requests):  # a short loop: another thread may take the GIL at every system call
+            key, byte_range, *rest = requests[first]
+            if first + 1 < len(requests) and requests[first + 1][0] == key:
+                run = [*itertools.takewhile(lambda request: request[0] == key, requests[first:])]
+                found += self._read_run(key, run)
+                first += len(run)
+                continue
+            value = None
+            start, stop = byte_range
+            if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
+                value = self._read_quickly(paths[first], start, stop, rest[0] if rest else None, memory, position)
+            if value is None:
+                value = self._read_run(key, requests[first : first + 1])[0]
+            elif memory is not None:
+                position += len(value)
+            found.append(value)
+            first += 1
+        return found
+
+    @staticmethod
+    def _read_quickly(
+        path: str, start: int, stop: int, size: int | None, memory: memoryview | None, position: int
+    ) -> Buffer | None:
+        """Read a range of a file by as few system calls as possible. Returns None if anything is unusual."""
+        try:
+            fd = os.open(path, files.READ_HERE)
+        except OSError:
+            return None
+        try:
+            if size is not None and (found := os.lseek(fd, 0, os.SEEK_END)) != size:
+                if 0 < found < files.HUGE:
+                    raise WrongSizeError(found, size)
+                return None
+            if memory is None:
+                return files.pread(fd, stop - start, start) or None
+            count = os.preadv(fd, (memory[position : position + stop - start],), start)
+            return memory[position : position + count] if count else None
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def _read_run(self, key: str, requests: Sequence[Request]) -> Buffers:
+        """Read several parts of one and the same value."""
+        source = self.source(key)
+        try:
+            found: Any = source.read([request[1] for request in requests])
+            if found is None:
+                return [None] * len(requests)
+            for request in requests:
+                if len(request) > 2 and request[2] not in (None, source.known_size()):
+                    raise WrongSizeError(source.known_size() or 0, request[2])  # type: ignore[arg-type]
+            return [*found]
+        finally:
+            source.close()
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return "file", os.path.join(os.path.realpath(os.path.join(self.root, prefix)), "")
@@ -98,15 +164,8 @@ class LocalStore(Store):
                 raise
             return info.st_size if stat.S_ISREG(info.st_mode) and not is_temporary(key) else None
 
-    def _read(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer | None]:
-        source = OpenFile(self, key)
-        try:
-            return source.read(ranges) or [None] * len(ranges)
-        finally:
-            source.close()
-
     def open_file(self, key: str) -> int | None:
-        """A descriptor of a value, to be read; None: there is none."""
+        """Open a value for reading and return its descriptor. Returns None if there is no such value."""
         path = self._root.path(key)
         if files.TEMPORARY in key and is_temporary(key):
             return None
@@ -122,47 +181,8 @@ class LocalStore(Store):
                 return None
             raise
 
-    def source(self, key: str) -> ByteSource:
-        return OpenFile(self, key) if self._plain else Stored(self, key)
-
-    def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
-        if files.TEMPORARY in key or not self._plain:
-            return None
-        try:
-            fd = os.open(self._root.path(key), files.READ_HERE)
-        except OSError:
-            return None
-        try:
-            return files.pread(fd, length, start) if os.lseek(fd, 0, os.SEEK_END) == size else None
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
-
-    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
-        found: Fetched = [None] * len(keys)
-        if not self._plain or not files.MOST_BORROWED:
-            return found
-        try:
-            paths = [self._root.path(key) for key in keys]
-        except OSError:
-            return found
-        position = 0
-        for i, path in enumerate(paths):  # a short loop: at every step another thread may want the interpreter
-            try:
-                fd = os.open(path, files.READ_HERE)
-            except OSError:
-                continue
-            try:
-                size = os.preadv(fd, (memory[position : position + room],), 0)
-            except OSError:
-                continue
-            finally:
-                os.close(fd)
-            if 0 < size < room and files.TEMPORARY not in keys[i]:
-                found[i] = memory[position : position + size]
-                position += size
-        return found
+    def source(self, key: str) -> Source:
+        return OpenFile(key, self.open_file, self._root.path(key))
 
     # Listing
 
@@ -192,77 +212,67 @@ class LocalStore(Store):
     # Writing
 
     def set(self, key: str, value: Buffer) -> None:
-        stores.atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
+        atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
 
-    def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
-        """Store several values, in order; a disk that is too small for all of them changes none."""
-        values: Iterable[tuple[str, Buffer]] = ((self._named(key), value) for key, value in items)
-        if isinstance(items, list):
-            values = list(values)
-            values = values[stores.unnamed.put(values, self._root, fsync=self.fsync) :]
-        stores.atomic.put(values, self._root, fsync=self.fsync)
+    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
+        """Change several values; new ones that follow each other are stored together.
 
-    def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
-        if not items or type(self).set_many is not LocalStore.set_many:  # a subclass may write otherwise
-            return False
-        return stores.atomic.put_new([(self._named(key), value) for key, value in items], self._root, fsync=self.fsync)
+        A disk that is too small for all of these changes none of them.
+        """
+        in_memory = isinstance(changes, list)  # else values are stored as they are generated
+        for apart, group in itertools.groupby(changes, key=lambda item: item[1] is None or callable(item[1])):
+            if not apart:
+                values: Any = ((self._named(key), value) for key, value in group)
+                if in_memory:
+                    values = [*values]
+                    values = values[unnamed.put(values, self._root, fsync=self.fsync) :]
+                atomic.put(values, self._root, fsync=self.fsync)
+                continue
+            for key, change in group:
+                if change is None:
+                    self.erase(key)
+                else:
+                    self._update(key, change)  # type: ignore[arg-type]
 
-    def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values; new ones that follow each other are stored together."""
-        for kind, group in itertools.groupby(changes, key=lambda item: item[1] is None or callable(item[1])):
-            if kind:
-                super().update_many(group)
-            else:
-                # a list is stored at less cost; what is made on the way need not all be there at once
-                values: Any = [*group] if isinstance(changes, list) else group  # noqa: B031
-                if type(self).set_many is not LocalStore.set_many:  # a subclass may know nothing of pieces
-                    values = [(key, joined(value)) for key, value in values]
-                self.set_many(values)
-
-    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
-        """Overwrite parts of values where they lie, in order; what fails on the way is undone, a crash is not."""
-        for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
-            pieces = [(start, flat(value)) for _, start, value in group]
-            path = self._root.path(self._named(key))
-            with stores.filelock.KeyLock(key, path, self.root, self.fsync), failures("written", key):
-                fd = files.open_single(path) if min(start for start, _ in pieces) >= 0 else None
-                if fd is None:  # missing, or a link: what else has that value keeps it, as with `set`
-                    super().set_partial_values((key, start, value) for start, value in pieces)
-                    continue
-                try:
-                    files.overwrite(fd, pieces, fsync=self.fsync)
-                finally:
-                    os.close(fd)
-
-    def patch(self, key: str, fn: Patch) -> bool:
-        if type(self).set_partial_values is not LocalStore.set_partial_values or type(self).get is not LocalStore.get:
-            return super().patch(key, fn)  # a subclass may read and write otherwise
-        with failures("written", key):
-            path = self._root.path(self._named(key))
-        with stores.filelock.KeyLock(key, path, self.root, self.fsync), failures("written", key):
-            fd = files.open_single(path)
-            if fd is None:  # also of a link, which may lead out of the store
-                return super().patch(key, fn)
-            source = OpenFile(self, key)
-            source.adopt(fd)
+    def _update(self, key: str, change: Update) -> None:
+        with self.lock(self._named(key)):
+            source = self.source(key)
             try:
-                pieces = fn(source)
-                if pieces is not None:
-                    files.overwrite(fd, [(start, flat(piece)) for start, piece in pieces], fsync=self.fsync)
+                new = change(source)
             finally:
                 source.close()
-        return pieces is not None
+            if new is None:
+                self.erase(key)
+            elif isinstance(new, InPlace):
+                self._overwrite(key, new)
+            else:
+                atomic.put(((key, new),), self._root, fsync=self.fsync)
+
+    def _overwrite(self, key: str, new: InPlace) -> None:
+        """Overwrite parts of a file in place, in order; a failure is undone, a crash is not."""
+        patches = [(start, flat(piece)) for start, piece in new.patches]
+        with failures("written", key):
+            single = min([start for start, _ in patches], default=0) >= 0
+            fd = files.open_single(self._root.path(key)) if single else None
+            if fd is None:  # missing, or a link: other names of the file keep their value, as with `set`
+                value: Value = overwrite(self.get(key), patches)
+                atomic.put(((key, value),), self._root, fsync=self.fsync)
+                return
+            try:
+                files.overwrite(fd, patches, fsync=self.fsync)
+            finally:
+                os.close(fd)
 
     def erase(self, key: str) -> None:
         path = self._writable(key)
         with failures("erased", key):
             if os.path.lexists(path) and not os.path.isdir(path):
                 self._unlink(path)
-                if stores.filelock.prune(os.path.dirname(path), self.root):
+                if prune(os.path.dirname(path), self.root):
                     self._root.forget()
 
     def erase_prefix(self, prefix: str) -> None:
-        """Remove every key under a prefix, and what killed writers have left; symlinks go, what they point at stays."""
+        """Remove every key under a prefix, and the leftovers of killed writers; targets of symlinks stay."""
         self._check_writable()
         check_prefix(prefix)
         with failures("erased", prefix):
@@ -271,37 +281,27 @@ class LocalStore(Store):
                 os.unlink(top)
             else:
                 self._erase_tree(top)
-            stores.filelock.prune(os.path.dirname(top), self.root)
+            prune(os.path.dirname(top), self.root)
             self._root.forget()
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
         if self.read_only:
             return contextlib.nullcontext()
-        return stores.filelock.KeyLock(key, self._writable(key), self.root, self.fsync)
-
-    def update(self, key: str, fn: Update) -> None:
-        with self.lock(self._named(key)):
-            new = fn(self.get(key))
-            if new is None:
-                self.erase(key)
-            elif type(self).set is LocalStore.set:
-                stores.atomic.put(((key, new),), self._root, fsync=self.fsync)
-            else:  # a subclass may write otherwise
-                self.set(key, joined(new))
+        return KeyLock(key, self._writable(key), self.root, self.fsync)
 
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
     def _named(self, key: str) -> str:
-        """A key that may be written."""
+        """Return a key that may be written."""
         self._check_writable()
         if files.TEMPORARY in key and is_temporary(key):
             raise KeyRefusedError(f"{key!r} is not a key: names with {files.TEMPORARY!r} are reserved", key=key)
         return key
 
     def _writable(self, key: str) -> str:
-        """The path of a key that may be written."""
+        """Return the path of a key that may be written."""
         with failures("written", key):
             path = self._root.path(self._named(key))
             if os.path.islink(path):
@@ -309,12 +309,12 @@ class LocalStore(Store):
         return path
 
     def _unlink(self, path: str) -> None:
-        with stores.filelock.hold(path, self.root) as lock:
+        with hold(path, self.root) as lock:
             lock.remove()
 
     def _erase_tree(self, top: str) -> None:
         directories = [top]
-        for directory in directories:  # which grows meanwhile
+        for directory in directories:  # the list grows meanwhile
             for entry in _scan(directory):
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
@@ -325,7 +325,7 @@ class LocalStore(Store):
                     self._unlink(entry.path)
         for directory in reversed(directories):
             if directory != self.root:
-                stores.filelock.remove_directory(directory)
+                remove_directory(directory)
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:

@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import ByteSource, Stored
-from zarrlite.stores.base import Fetched, Store, check_key, check_prefix, flat
+from zarrlite.buffers.source import Source
+from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
 from zarrlite.stores.locks import KeyLocks
 
-_WHOLE = ""  # the name under which the mapping as a whole is locked; it is no key
-_locks = KeyLocks()  # of all mappings: two stores over one mapping exclude each other
+_WHOLE = ""  # the name under which the mapping as a whole is locked; it is not a key
+_locks = KeyLocks()  # for all mappings: two stores over one mapping exclude each other
 
 
 class MappingStore(Store):
@@ -29,30 +29,26 @@ class MappingStore(Store):
     {'a/b': b'value'}
     """
 
-    quick_reads = True
+    limits = Limits(concurrency=1)
 
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping
-        self._plain = type(self).get is MappingStore.get  # else a subclass has to be asked by it
-        self._quick = self._plain and type(mapping) is dict  # whose `get` does nothing that can go wrong
 
     def __repr__(self) -> str:
         count = len(self._mapping)
         return f"{type(self).__name__}({count} {'key' if count == 1 else 'keys'})"
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        value = self._mapping.get(check_key(key))
-        if value is None or type(value) is bytes:
-            return value if value is None else byte_range.of(value)
-        return bytes(byte_range.of(flat(value)))  # somebody else's buffer, which may change
+        return _part(self._mapping.get(check_key(key)), byte_range)
 
-    def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
-        value = self._mapping.get(check_key(key)) if self._quick else None
-        return value[start : start + length] if type(value) is bytes and len(value) == size else None
-
-    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> Fetched:
-        values = [self._mapping.get(check_key(key)) if self._quick else None for key in keys]
-        return [value if type(value) is bytes and len(value) < room else None for value in values]
+    def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
+        found: Buffers = []
+        for request in requests:
+            value = self._mapping.get(check_key(request[0]))
+            if len(request) > 2 and value is not None and request[2] not in (None, memoryview(value).nbytes):
+                raise WrongSizeError(memoryview(value).nbytes, request[2])  # type: ignore[arg-type]
+            found.append(_part(value, request[1]))
+        return found
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return id(self._mapping), prefix
@@ -61,15 +57,11 @@ class MappingStore(Store):
         value = self._mapping.get(check_key(key))
         return None if value is None else memoryview(value).nbytes
 
-    def source(self, key: str) -> ByteSource:
-        return _Pinned(self, key)
+    def source(self, key: str) -> Source:
+        return _MappedValue(self._mapping, check_key(key))
 
     def set(self, key: str, value: Buffer) -> None:
         frozen = value if type(value) is bytes else bytes(flat(value))
-        with _locks.guard:  # while it is held, nobody takes a lock
-            if type(self._mapping) is dict and (id(self._mapping), check_key(key)) not in _locks:
-                self._mapping[key] = frozen
-                return
         with self.lock(key), _locks((id(self._mapping), _WHOLE)):
             self._mapping[key] = frozen
 
@@ -85,7 +77,7 @@ class MappingStore(Store):
         return iter(sorted(key for key in self._snapshot() if key.startswith(prefix)))
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Exclude the other threads; the store is known to this process only."""
+        """Exclude the other threads; only this process knows the mapping."""
         return _locks((id(self._mapping), check_key(key)))
 
     def _snapshot(self) -> dict[str, Any]:
@@ -93,39 +85,44 @@ class MappingStore(Store):
             return dict(self._mapping)
 
 
-class _Pinned(Stored):
+def _part(value: Any, byte_range: ByteRange) -> Buffer | None:
+    if value is None:
+        return None
+    if type(value) is bytes:
+        return byte_range.of(value)
+    return bytes(byte_range.of(flat(value)))  # a copy: the buffer belongs to somebody else and may change
+
+
+class _MappedValue(Source):
     """A value as it was when it was first read, if it is one that cannot change."""
 
-    store: MappingStore
     _value: Any = None
 
-    def __init__(self, store: MappingStore, key: str) -> None:
-        self.store, self.key, self.sized = store, key, True
-        self._mapping = store._mapping
+    def __init__(self, mapping: MutableMapping[str, Any], key: str) -> None:
+        self._mapping = mapping
+        self._key = key
 
-    def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        self._pin()
-        found = super().read(ranges)
-        if type(self._value) is bytes and self._mapping.get(self.key) is not self._value:
-            return [byte_range.of(self._value) for byte_range in ranges]  # replaced meanwhile
-        return found
-
-    def read_one(self, byte_range: ByteRange) -> Buffer | None:
-        value = self._value or self._pin()
-        if type(value) is bytes and self.store._plain:
-            return byte_range.of(value)
-        return super().read_one(byte_range)
-
-    read_all = ByteSource.read_all
-
-    def known_size(self) -> int | None:
-        value = self._pin()
-        return len(value) if type(value) is bytes else None
-
-    def _pin(self) -> Any:
-        if self._value is None:
-            self._value = self._mapping.get(check_key(self.key))
+    def _get(self) -> Any:
+        if type(self._value) is not bytes:
+            self._value = self._mapping.get(self._key)
         return self._value
+
+    def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
+        value = self._get()
+        if value is None:
+            return None
+        if type(value) is not bytes:
+            value = bytes(flat(value))
+        return [byte_range.of(value) for byte_range in ranges]
+
+    def size(self) -> int | None:
+        value = self._get()
+        return None if value is None else memoryview(value).nbytes
+
+    known_size = size
+
+    def is_current(self) -> bool:
+        return self._value is None or self._mapping.get(self._key) is self._value
 
 
 class MemoryStore(MappingStore):
@@ -138,7 +135,8 @@ class MemoryStore(MappingStore):
 
     def __init__(self, values: Mapping[str, Buffer] | None = None) -> None:
         super().__init__({})
-        self.set_many((values or {}).items())
+        for key, value in (values or {}).items():
+            self.set(key, value)
 
     def __reduce__(self) -> tuple[type[MemoryStore], tuple[dict[str, Any]]]:
         return type(self), (self._snapshot(),)

@@ -12,17 +12,17 @@ import re
 from collections.abc import MutableMapping
 from typing import Any
 
-from zarrlite import stores  # whose `memory` loads when it is first used
 from zarrlite.errors import ArgumentError
 from zarrlite.stores.base import Store
 from zarrlite.stores.local import LocalStore
+from zarrlite.stores.memory import MappingStore, MemoryStore
 from zarrlite.stores.views import ReadOnlyStore
 
 StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
 
 _SCHEME = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # c:// is a drive
 _LOCAL = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
-_named: dict[str, stores.MemoryStore] = {}
+_named: dict[str, MemoryStore] = {}
 
 
 def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True) -> Store:
@@ -55,9 +55,9 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
     if isinstance(store, Store):
         return store
     if store is None:
-        return stores.MemoryStore()
+        return MemoryStore()
     if isinstance(store, MutableMapping):
-        return stores.MappingStore(store)
+        return MappingStore(store)
     raise ArgumentError(f"a store is a Store, a path, a URI, a mutable mapping or None, not {type(store).__name__}")
 
 
@@ -70,7 +70,7 @@ def _resolve(text: str) -> str | Store:
     if file:
         return _file_path(text, local)
     if scheme.lower() == "memory":
-        return _named.setdefault(name, stores.MemoryStore()) if name else stores.MemoryStore()
+        return _named.setdefault(name, MemoryStore()) if name else MemoryStore()
     raise ArgumentError(f"{text!r}: stores are opened by file:// and memory:// URIs and by paths, not by {scheme}://")
 
 

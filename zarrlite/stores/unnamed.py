@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Sequence
 
-from zarrlite.buffers.ranges import Pieces
+from zarrlite.buffers.pieces import Value
 from zarrlite.stores import files
 from zarrlite.stores.filelock import hold_directory, is_held, is_new, prune
 from zarrlite.stores.paths import Root
@@ -22,7 +22,7 @@ MANY = 64  # descriptors that may be open at once
 _TRANSIENT = files.MISSING | files.FULL  # what says nothing about files without a name
 
 
-def put(values: Sequence[tuple[str, Pieces]], root: Root, *, fsync: bool) -> int:
+def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
     """Store values under their keys, in order, as far as nothing is there; how many of the first are stored."""
     if not FEW < len(values) <= MANY or not root.unnamed:
         return 0

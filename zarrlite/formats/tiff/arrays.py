@@ -95,9 +95,9 @@ def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
     for rgb in (False, True):
         with contextlib.suppress(ArgumentError):
             made = header(chunks, metadata.data_type, rgb=rgb, byteorder=first.byte_order, compression=compression)
-            if made.nbytes == last.plan.head:  # grey and colour never need the same number of bytes
+            if made.nbytes == last.head:  # grey and colour never need the same number of bytes
                 option = "padding_func" if isinstance(last, Pad) else "prefix_func"
-                return {option: made} if last.plan.literal is None else {}
+                return {option: made} if last.literal is None else {}
     raise ArgumentError(
-        f"no TIFF header for chunks of shape {chunks} and {metadata.data_type.name} has {last.plan.head} bytes"
+        f"no TIFF header for chunks of shape {chunks} and {metadata.data_type.name} has {last.head} bytes"
     )

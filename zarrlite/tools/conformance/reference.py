@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.chunks.single import ArrayOptions, Chunks
+from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import MetadataError, ZarrliteError
 from zarrlite.metadata.documents import parse_node
 from zarrlite.stores import MemoryStore, Store
+from zarrlite.stores.base import Buffers, Request
 
 Json = dict[str, Any]
 
@@ -29,12 +30,12 @@ class CountingStore(MemoryStore):
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
         return self.get_partial_values([(key, byte_range)])[0]
 
-    def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
-        there = [(key, *r.resolve(size)) for key, r in key_ranges if (size := self.size(key)) is not None]
+    def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
+        there = [(key, *r.resolve(size)) for key, r, *_ in requests if (size := self.size(key)) is not None]
         read = [[key, start, stop] for key, start, stop in there if stop > start]
         if read:
             self.rounds.append(read)
-        return [super(CountingStore, self).get(key, r) for key, r in key_ranges]
+        return super().get_partial_values(requests, memory)
 
 
 def details(error: Exception) -> Json:

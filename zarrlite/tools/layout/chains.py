@@ -15,13 +15,11 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from zarrlite.buffers.source import Decoded, Held, Limit, decoding_failed
-from zarrlite.codecs.crc32c import Crc32c
 from zarrlite.codecs.n5_default import BlockSerializer
-from zarrlite.codecs.pad import Padding
 from zarrlite.codecs.sharding_indexed import ShardSerializer
 from zarrlite.errors import ZarrliteError
-from zarrlite.pipeline.codec import BytesBytesCodec
+from zarrlite.pipeline.codec import BytesBytesCodec, Framing
+from zarrlite.pipeline.decoding import Limit, decode_bytes, decoding_failed
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.selection import Shape
 from zarrlite.tools.layout import shards
@@ -49,13 +47,10 @@ def _peel(p: Pipeline, depth: int, extent: Extent, at: int, leaf: Leaf, stored: 
         yield from leaf(p, extent, at)
         return
     (codec, limit), end = p.compressors[depth - 1], at + extent.size
-    if isinstance(codec, Padding):
-        head, tail = codec.plan.head, codec.plan.tail
-    elif isinstance(codec, Crc32c):
-        head, tail = 0, 4
-    else:
+    if not isinstance(codec, Framing):
         yield _frame(p, depth, codec, limit, extent, at, leaf, stored)
         return
+    head, tail = codec.head, codec.tail
     if extent.size < head + tail:
         message = f"has {extent.size} bytes, {codec.name} alone adds {head + tail}"
         yield Range(at, end, "too few bytes", "unknown", codec.name, fault=Fault("size", message))
@@ -64,20 +59,20 @@ def _peel(p: Pipeline, depth: int, extent: Extent, at: int, leaf: Leaf, stored: 
     if head:
         yield _padding(codec, extent.cut(0, head), at)
     yield from _peel(p, depth - 1, body, at + head, leaf, stored)
-    if isinstance(codec, Crc32c):
+    if codec.verifies:
         yield _checksum(body, extent.cut(body.size, extent.size), end - 4)
     elif tail:
         yield _padding(codec, extent.cut(extent.size - tail, extent.size), end - tail)
 
 
 def _padding(codec: Any, extent: Extent, at: int) -> Range:
-    plan = codec.plan
-    where = "in front" if plan.head else "behind"
+    where = "in front" if codec.head else "behind"
+    literal = getattr(codec, "literal", None)
     detail: dict[str, Any] = {}
     try:
         found = bytes(extent.cut(0, min(extent.size, 4096)).read())
-        if plan.literal is not None and extent.size <= 4096:
-            detail["as configured"] = found == plan.literal
+        if literal is not None and extent.size <= 4096:
+            detail["as configured"] = found == literal
         elif not any(found):
             detail["zeros"] = True
     except (ZarrliteError, OSError) as error:
@@ -123,7 +118,7 @@ def _frame(
 
 def decode(codec: BytesBytesCodec, extent: Extent, most: int) -> Any:
     """What a codec makes of some bytes, or a ZarrliteError."""
-    return Decoded(codec, Held(extent.read()), Limit(most)).read_all()
+    return decode_bytes(extent.read(), [(codec, Limit(most))])
 
 
 def elements(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:

@@ -76,7 +76,7 @@ class Stack:
         self.stores: list[Store] = [self.base]
         for transformer in reversed(self.metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
-                self.stores.insert(0, transformer.wrap(self.stores[0], self.metadata))
+                self.stores.insert(0, transformer.wrap(self.stores[0], self.metadata.in_store))
         self.grid = self.metadata.chunk_grid.grid_shape(self.metadata.shape)
 
     def key(self, coords: Shape) -> str:
@@ -164,14 +164,14 @@ class Stack:
         )
 
     def _part(self, level: int, store: PartsStore, key: str, extent: Extent, at: int) -> Range:
-        chunk, end = store._chunk_of(key), at + extent.size
+        chunk, end = store.chunk_of(key), at + extent.size
         if chunk is None:
-            if not store._is_chunk(key):
+            if not store.is_chunk(key):
                 return self._above(level - 1, key, extent, at)
-            suffixes = ", ".join(repr(part.key_suffix) for part in store.parts)
+            suffixes = ", ".join(repr(part.key_suffix) for part in store.parts.all)
             unknown = Fault("unknown", f"{key!r} is not a part of a chunk; those end in {suffixes}")
             return Range(at, end, "object", "unknown", fault=unknown)
-        keys = store._keys(chunk)
+        keys = store.keys_of(chunk)
         number = keys.index(key)
         what = f"part {number + 1} of {len(keys)} of {chunk}"
         try:
@@ -211,16 +211,16 @@ class Stack:
         store = self.stores[level]
         if store is self.base:
             return [self._whole(key)]
-        if isinstance(store, PartsStore) and store._is_chunk(key):
-            return [place for part in store._keys(key) for place in self.places(level + 1, part)]
-        found = store._place(key) if isinstance(store, ShardsStore) else None
+        if isinstance(store, PartsStore) and store.is_chunk(key):
+            return [place for part in store.keys_of(key) for place in self.places(level + 1, part)]
+        found = store.place_of(key) if isinstance(store, ShardsStore) else None
         if found is None or not isinstance(store, ShardsStore):
             return self.places(level + 1, key)
         shard, number = found
         below = self.places(level + 1, shard)
         try:
             with contextlib.closing(self.stores[level + 1].source(shard)) as source:
-                index = store.format.read_index(source)
+                index = store.read_index(source)
             entry = None if index is None else index.entry(number)
         except DataError:
             return below  # what is wrong will be seen there
@@ -229,7 +229,7 @@ class Stack:
 
 def _misfit(store: PartsStore, keys: list[str], sizes: list[int | None], number: int) -> tuple[Fault | None, bool]:
     """What is wrong with one of several parts, and whether all of them fit together."""
-    wanted = [part.size for part in store.parts]
+    wanted = [part.size for part in store.parts.all]
     missing = [key for key, size in zip(keys, sizes, strict=True) if size is None]
     fits = all(size is not None and n in (None, size) for size, n in zip(sizes, wanted, strict=True))
     fault = None

@@ -87,7 +87,7 @@ def _table(
             array = codec.decode(array, spec)
     except (ZarrliteError, OSError) as error:
         return Range(at, end, "entries", "index", owner, fault=Fault.of(error))
-    index = ShardIndex(form, np.ascontiguousarray(array).tobytes(), array.dtype, bounds[1])
+    index = ShardIndex(form, array, bounds[1])
     found[:] = [index]
     if isinstance(pipeline.serializer.codec, Bytes) and not pipeline.filters:
         return Range(at, end, "entries", "index", owner, children=lambda: _entries(form, index, at, owner))

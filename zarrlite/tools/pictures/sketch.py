@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from zarrlite.codecs.crc32c import Crc32c
 from zarrlite.codecs.n5_default import BlockSerializer
-from zarrlite.codecs.pad import Padding
 from zarrlite.codecs.sharding_indexed import ShardSerializer
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.nodes.info import human
-from zarrlite.pipeline.codec import Serializer
+from zarrlite.pipeline.codec import Framing, Serializer
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.shards.format import ShardFormat
 from zarrlite.storage_transformers.concat_parts import ConcatParts
@@ -80,16 +78,12 @@ def _chain(p: Pipeline, depth: int, size: int | None) -> Iterator[Box]:
         return
     codec, _ = p.compressors[depth - 1]
     before = _size_before(p, depth)
-    if isinstance(codec, Padding):
-        for name, n in (("front", codec.plan.head), ("behind", codec.plan.tail)):
-            if name == "behind":
-                yield from _chain(p, depth - 1, before)
-            if n:
-                tip = f"{n} bytes of padding by {codec.name}"
-                yield Box(codec.name, nbytes(n), "padding", n, tip=tip)
-    elif isinstance(codec, Crc32c):
+    if isinstance(codec, Framing):
+        if codec.head:
+            yield _frame(codec, codec.head)
         yield from _chain(p, depth - 1, before)
-        yield Box(codec.name, "4 B", "checksum", 4, tip="checksum of everything in front of it")
+        if codec.tail:
+            yield _frame(codec, codec.tail)
     else:
         inner = tuple(_chain(p, depth - 1, before))
         if len(inner) == 1 and not inner[0].children:
@@ -97,6 +91,13 @@ def _chain(p: Pipeline, depth: int, size: int | None) -> Iterator[Box]:
             yield Box(f"{codec.name} frame", note, "compressed", size, tip=f"{inner[0].label}, through {codec.name}")
         else:
             yield Box(f"{codec.name} frame", nbytes(size), "compressed", size, inner, dashed=True)
+
+
+def _frame(codec: Framing, size: int) -> Box:
+    """The bytes that a codec adds before or after a value."""
+    if codec.verifies:
+        return Box(codec.name, nbytes(size), "checksum", size, tip="checksum of everything in front of it")
+    return Box(codec.name, nbytes(size), "padding", size, tip=f"{size} bytes of padding by {codec.name}")
 
 
 def _size_before(p: Pipeline, depth: int) -> int | None:

@@ -53,7 +53,7 @@ class StorageTransformerLaws:
         return [metadata.chunk_key_encoding.encode(coords) for coords in np.ndindex(*grid)]
 
     def wrap(self, below: Store) -> Store:
-        return self.transformer.wrap(below, self.make_metadata())
+        return self.transformer.wrap(below, self.make_metadata().in_store)
 
     def model(self) -> dict[str, bytes]:
         """A value for every chunk but the last."""

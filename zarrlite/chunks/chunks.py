@@ -1,0 +1,438 @@
+"""The chunks of an array: reading and writing selections of it.
+
+Rules
+- Everything that does not depend on a chunk is prepared once: the key encoding, the bound pipeline, the store stack.
+- Reading takes three steps: the pipeline plans which ranges of which values it needs, the store serves them, the
+  pipeline decodes them. Small chunks take these steps many at a time, since threads hand over the GIL at every system
+  call; several batches are worked on by several threads.
+- A missing chunk is the fill value (or an error, if so opened); a damaged one is an error that names its key.
+- Chunks that would contain only the fill value are not stored, and are erased if they are there.
+- A chunk is written without a look at the old one only if every element of it is: at the edge of the array another
+  handle may have grown into it. Everything else is changed under the lock of its key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from zarrlite import threads
+from zarrlite.buffers import scratch
+from zarrlite.buffers.pieces import Value
+from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.source import Source
+from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, TruncatedError, ZarrliteError
+from zarrlite.extensions.extension import Ignored
+from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.pipeline.elements import NDArray
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.pipeline.reading import FailedPart, Part, read_from_sources
+from zarrlite.selections.selection import Selection, Shape, Span
+from zarrlite.selections.sparse import project_sparse
+from zarrlite.shards.reading import MissingInnerChunk
+from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError
+from zarrlite.tuning import (
+    BATCH_BYTES,
+    COPY_BLOCK_BYTES,
+    MAX_BATCH_CHUNKS,
+    MAX_SCRATCH_BYTES,
+    NEAR_BYTES,
+    READ_BATCH_BYTES,
+    SMALL_CHUNK_BYTES,
+    THREADED_COPY_BYTES,
+    WRITE_BATCH_BYTES,
+)
+
+Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
+
+
+class ArrayOptions(NamedTuple):
+    """How an array behaves at run time; nothing of it is stored."""
+
+    missing_chunks: Literal["fill", "error"] = "fill"
+    write_empty_chunks: bool = False
+
+
+class Chunks:
+    """The stored chunks of an array.
+
+    With `fold`, chunks that a storage transformer keeps in shards are handled shard by shard.
+    """
+
+    def __init__(
+        self, base: Store, prefix: str, metadata: ArrayMetadata, options: ArrayOptions, *, fold: bool = False
+    ) -> None:
+        self.unfolded = metadata
+        self.metadata = metadata = metadata.folded() if fold else metadata
+        self.prefix = prefix  # of the array's keys, for messages
+        self.options = options
+        self.grid = metadata.chunk_grid
+        ndim = len(metadata.shape)
+        self._encode_key = metadata.chunk_key_encoding.bound(ndim)
+        # of all chunks, if they have one shape
+        self._pipeline = self._bind(self.grid.chunk_shape((0,) * ndim)) if self.grid.uniform else None
+        self.store = base
+        # core spec, Storage transformers: the last one of the list is directly on the store
+        array = metadata.in_store
+        for transformer in reversed(array.storage_transformers):
+            if not isinstance(transformer, Ignored):
+                self.store = transformer.wrap(self.store, array)
+
+    def _bind(self, shape: Shape) -> Pipeline:
+        required = self.options.missing_chunks == "error"
+        return self.metadata.pipeline(shape, write_empty=self.options.write_empty_chunks, require_chunks=required)
+
+    def pipeline(self, coords: Shape) -> Pipeline:
+        """Return the codec chain for one chunk."""
+        return self._pipeline or self._bind(self.grid.chunk_shape(coords))
+
+    def shape_inside(self, coords: Shape) -> Shape:
+        """Return the shape of the part of a chunk that is inside of the array."""
+        bounds = zip(self.grid.chunk_shape(coords), self.grid.origin(coords), self.metadata.shape, strict=True)
+        return tuple(min(length, n - start) for length, start, n in bounds)
+
+    def stored(self) -> Iterator[tuple[Shape, str]]:
+        """Yield coordinates and keys of the chunks that are stored, including those outside of the grid."""
+        for key in self.store.list_prefix(""):
+            coords = self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape))
+            if coords is not None:
+                yield coords, key
+
+    # Reading
+
+    def read(self, selection: Selection, out: NDArray) -> None:
+        """Fill `out` with the selected elements."""
+        only = self.grid.only(selection)
+        if only is not None:
+            coords, inside = only
+            self._read([coords], [(inside, out)])
+            return
+        count, nbytes = self._batching(selection, out)
+        batches = threads.batches(self._project(selection), count)
+        threads.run(lambda jobs: self._read_jobs(jobs, out), batches, nbytes)
+
+    def _project(self, selection: Selection) -> Iterator[Job]:
+        if self._pipeline is not None and self._pipeline.one_request and self._pipeline.nbytes <= SMALL_CHUNK_BYTES:
+            sparse = project_sparse(selection, self._pipeline.spec.shape)
+            if sparse is not None:
+                return sparse
+        return self.grid.project(selection)
+
+    def _batching(self, selection: Selection, out: NDArray) -> tuple[int, int]:
+        """Return how many chunks are best read together, and the bytes of work, which decide about threads."""
+        pipeline = self._pipeline
+        if pipeline is None:
+            return 1, out.nbytes
+        count = max(1, selection.spread(pipeline.spec.shape))
+        work = out.nbytes if pipeline.reads_parts else pipeline.nbytes * count
+        read = out.nbytes // count  # bytes of each chunk
+        if pipeline.layout is not None and self.store.limits.concurrency == 1:
+            # only copied: below these sizes one thread is faster than two
+            if read < (pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES):
+                work = 0
+        if not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
+            return 1, work
+        room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
+        most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
+        # as many as still leave two batches for every thread
+        return max(1, most // 4, min(most, count // (2 * threads.workers()))), work
+
+    def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
+        """Read several chunks into their places in the result."""
+        parts: list[Part] = []
+        copies: list[tuple[Selection, NDArray]] = []  # places that are no views, and their elements
+        for _, inside, place in jobs:
+            if place.plain:
+                parts.append((inside, place.take(out)))
+            else:
+                parts.append((inside, np.empty(inside.shape, out.dtype)))
+                copies.append((place, parts[-1][1]))
+        if self._pipeline is not None:
+            self._read([coords for coords, _, _ in jobs], parts)
+        else:  # each chunk has a chain of its own
+            for (coords, _, _), part in zip(jobs, parts, strict=True):
+                self._read([coords], [part])
+        for place, elements in copies:
+            place.put(out, elements)
+
+    def _read(self, coords: Sequence[Shape], parts: Sequence[Part]) -> None:
+        """Read parts of chunks, which have one pipeline, into their targets."""
+        pipeline = self._pipeline or self.pipeline(coords[0])
+        keys = [*map(self._encode_key, coords)]
+        try:
+            if pipeline.one_request:
+                missing = self._read_at_once(pipeline, keys, parts)
+            else:
+                missing = self._read_in_rounds(pipeline, keys, parts)
+        except FailedPart as failed:
+            self._read_failed(failed.error, coords[failed.number], keys[failed.number], pipeline)
+        except Exception as error:
+            if len(keys) == 1:
+                self._read_failed(error, coords[0], keys[0], pipeline)
+            for i, part in enumerate(parts):  # one of them raises it again, with its key
+                self._read([coords[i]], [part])
+            raise
+        for i in missing:
+            if self.options.missing_chunks == "error":
+                self._read_failed(MissingChunkError("is missing"), coords[i], keys[i], pipeline, parts[i][0])
+            parts[i][1][...] = pipeline.spec.fill
+
+    def _read_at_once(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
+        """Read chunks by one batch of requests; returns the numbers of missing ones."""
+        reading = pipeline.read(keys, parts, 0)
+        requests = next(reading)
+        size = sum([(stop or 0) - start for _, (start, stop), _ in requests])
+        memory = scratch.acquire(size) if NEAR_BYTES <= size <= MAX_SCRATCH_BYTES else None
+        values = self.store.get_partial_values(requests, memory)
+        try:
+            reading.send(values)
+        except StopIteration as done:
+            if memory is not None:
+                scratch.release(memory)
+            missing: list[int] = done.value
+            return missing
+        raise RuntimeError("a reading of one request has made another")
+
+    def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
+        """Read chunks that take several rounds of requests, each from one source."""
+        sources = [self.store.source(key) for key in keys]
+        memory = scratch.acquire(COPY_BLOCK_BYTES) if parts[0][1].nbytes > SMALL_CHUNK_BYTES else None
+        try:
+            missing = read_from_sources(pipeline.read(sources, parts, self.store.limits.gap), memory)
+        finally:
+            for source in sources:
+                source.close()
+        if memory is not None:
+            scratch.release(memory)
+        return missing
+
+    def element(self, coords: Shape) -> Any:
+        """Read a single element as numpy represents it."""
+        chunk, inside = self.grid.locate(coords)
+        key = self._encode_key(chunk)
+        pipeline = self._pipeline or self.pipeline(chunk)
+        layout = pipeline.layout
+        try:
+            if layout is not None and layout.is_number:
+                start = layout.position(inside)
+                wanted = ByteRange(start, start + layout.dtype.itemsize)
+                (data,) = self.store.get_partial_values(((key, wanted, layout.size),))
+                found = None if data is None else np.frombuffer(_complete(data, wanted, layout.codec), layout.dtype)[0]
+            else:
+                found = self._read_element(pipeline, key, inside)
+            if found is None and self.options.missing_chunks == "error":
+                raise MissingChunkError("is missing")
+        except FailedPart as failed:
+            self._read_failed(failed.error, chunk, key, pipeline)
+        except Exception as error:
+            self._read_failed(error, chunk, key, pipeline, Selection.box(inside, (1,) * len(inside)))
+        return pipeline.spec.fill[()] if found is None else found
+
+    def _read_element(self, pipeline: Pipeline, key: str, inside: Shape) -> Any:
+        """Read an element of a chunk that must be decoded, or is a shard. Returns None if the chunk is missing."""
+        if not pipeline.one_request:
+            source = self.store.source(key)
+            try:
+                return read_from_sources(pipeline.read_element(source, inside))
+            finally:
+                source.close()
+        reading = pipeline.read_element(key, inside)
+        values = self.store.get_partial_values(next(reading))
+        try:
+            reading.send(values)
+        except StopIteration as done:
+            return done.value
+        raise RuntimeError("a reading of one request has made another")
+
+    # Errors
+
+    def _read_failed(
+        self, error: Exception, coords: Shape, key: str, pipeline: Pipeline, selection: Selection | None = None
+    ) -> NoReturn:
+        """Raise an error of a read with the key of its chunk."""
+        if isinstance(error, WrongSizeError) and pipeline.layout is not None:
+            try:
+                pipeline.layout.check_size(error.size)
+            except DataError as explained:
+                error = explained
+        if isinstance(error, MissingChunkError) and self.metadata is not self.unfolded:
+            key = self._inner_key(error, coords, selection)
+        self._failed(error, key, "decoded")
+
+    def _inner_key(self, error: MissingChunkError, coords: Shape, selection: Selection | None) -> str:
+        """Return the key of a missing chunk whose shard has these coordinates."""
+        shape = self.unfolded.chunk_grid.chunk_shape(coords)
+        inner = (0,) * len(coords)
+        if isinstance(error, MissingInnerChunk):
+            inner = error.coords
+        elif selection is not None:
+            inner = next(selection.project(shape))[0]
+        origin = self.grid.origin(coords)
+        return self._encode_key(tuple(o // n + i for o, n, i in zip(origin, shape, inner, strict=True)))
+
+    def _failed(self, error: Exception, key: str, what: str) -> NoReturn:
+        """Raise an error that names its chunk, unless it does already."""
+        chunk = self.prefix + key
+        if isinstance(error, ArgumentError) and error.message.startswith("chunk "):
+            raise error
+        if isinstance(error, DataError):
+            raise error.at(key=chunk) from error.__cause__
+        if isinstance(error, MemoryError):
+            raise DataError(f"needs more memory than there is: {error}", key=chunk) from error
+        if isinstance(error, ArgumentError):
+            raise ArgumentError(f"chunk {chunk}: {error.message}") from error.__cause__
+        if isinstance(error, (ZarrliteError, OSError)):
+            raise error
+        raise ArgumentError(f"chunk {chunk} cannot be {what}: {error}") from error
+
+    # Writing
+
+    def write(self, selection: Selection, values: NDArray, fields: Any = None) -> None:
+        """Overwrite the selected elements, or some fields of them, with values of that shape, or with a single one."""
+        only = self.grid.only(selection)
+        if only is not None:
+            coords, inside = only
+            self._store([self._change(coords, inside, values, fields)])
+            return
+        pipeline = self.pipeline((0,) * selection.ndim)
+        nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
+        count = BATCH_BYTES // max(1, pipeline.nbytes)
+        if pipeline.nbytes < THREADED_COPY_BYTES and pipeline.layout is not None:
+            touched = selection.spread(pipeline.spec.shape)
+            count = max(count, min(WRITE_BATCH_BYTES // max(1, pipeline.nbytes), touched // 8))
+        batches = threads.batches(self.grid.project(selection), max(1, min(count, MAX_BATCH_CHUNKS)))
+        threads.run(lambda jobs: self._write_jobs(jobs, values, fields), batches, nbytes)
+
+    def _write_jobs(self, jobs: Sequence[Job], values: NDArray, fields: Any) -> None:
+        """Write several chunks, which the store receives together."""
+        pipeline = self._pipeline
+        covered = (
+            pipeline is not None
+            and len(jobs) > 1
+            and pipeline.decoded_layout is not None
+            and (pipeline.batch_size > 1 or pipeline.layout is not None)
+            and not (pipeline.needs_old or pipeline.filters or fields is not None or not values.ndim)
+            and all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs)
+        )
+        if not covered or pipeline is None:
+            changes = (self._change(*self._part(job, values), fields) for job in jobs)
+            # one after the other, unless they are small: there is no bound for values of any length
+            bounded = pipeline is not None and pipeline.max_size is not None and not pipeline.patches
+            self._store([*changes] if bounded else changes)
+            return
+        memory = scratch.acquire(len(jobs) * pipeline.nbytes)
+        packed: NDArray = np.ndarray((len(jobs), *pipeline.spec.shape), pipeline.spec.dtype, memory)
+        for array, (_, _, place) in zip(packed, jobs, strict=True):
+            array[...] = place.take(values)
+        keys = [self._encode_key(coords) for coords, _, _ in jobs]
+        try:
+            encoded = pipeline.encode_many(packed, [True] * len(jobs))
+        except Exception:
+            for coords, array in zip([coords for coords, _, _ in jobs], packed, strict=True):
+                self._change(
+                    coords, Selection.box((0,) * array.ndim, array.shape), array, None
+                )  # raises it with its key
+            raise
+        self._store([*zip(keys, encoded, strict=True)])
+        scratch.release(memory)
+
+    @staticmethod
+    def _part(job: Job, values: NDArray) -> tuple[Shape, Selection, NDArray]:
+        """Return the values for one chunk, or the single one for all of them."""
+        coords, inside, place = job
+        return coords, inside, place.take(values) if values.ndim else values
+
+    def _store(self, changes: Any) -> None:
+        self.store.change(changes)
+
+    def _change(self, coords: Shape, inside: Selection, values: NDArray, fields: Any) -> tuple[str, Change]:
+        """Return the key of a chunk, and its new value or a function of the old one."""
+        key, pipeline = self._encode_key(coords), self.pipeline(coords)
+        try:
+            if fields is not None:
+                return key, self._updating(
+                    key, lambda source: self._update_fields(pipeline, source, inside, values, fields)
+                )
+            if not inside.spans_all(pipeline.spec.shape):
+                return key, self._updating(key, lambda source: self._update(pipeline, source, inside, values))
+            array = values
+            if not (values.ndim and inside.plain):
+                array = pipeline.spec.filled()
+                inside.put(array, values)
+            if pipeline.needs_old:
+                return key, self._updating(key, lambda source: pipeline.encode(array, source.read_one()))
+            return key, pipeline.encode(array)
+        except Exception as error:
+            self._failed(error, key, "encoded")
+
+    def _updating(self, key: str, update: Update) -> Update:
+        """Return an update whose errors name the chunk."""
+
+        def change(source: Source) -> Value | InPlace | None:
+            try:
+                return update(source)
+            except Exception as error:
+                self._failed(error, key, "encoded")
+
+        return change
+
+    @staticmethod
+    def _update(pipeline: Pipeline, source: Source, inside: Selection, values: NDArray) -> Value | InPlace | None:
+        """Return a chunk of which some elements are overwritten, in place if the pipeline can."""
+        if pipeline.patches:
+            patches = pipeline.patch(source, inside, values)
+            if patches is not None:
+                return InPlace(patches)
+        return pipeline.update(source.read_one(), inside, values)
+
+    @staticmethod
+    def _update_fields(
+        pipeline: Pipeline, source: Source, inside: Selection, values: NDArray, fields: Any
+    ) -> Value | None:
+        """Return a chunk of structs in which some fields of some elements are overwritten."""
+        old = source.read_one()
+        records = np.empty(inside.shape, pipeline.spec.dtype)
+        records[...] = pipeline.spec.fill if old is None else pipeline.take(old, inside)
+        records[fields] = values
+        return pipeline.update(old, inside, records)
+
+    def erase_leftovers(self) -> None:
+        """Remove chunks that an array once here left behind: they would appear as data of this one."""
+        try:
+            leftovers = [key for _, key in self.stored()]
+        except StoreError:
+            return  # a store that cannot be listed cannot be searched
+        self.store.erase_values(leftovers)
+
+    def trim(self, coords: Shape, key: str, old: Shape) -> None:
+        """Remove a chunk that is outside of the array now; fill the part of a chunk at the edge that is.
+
+        `old` is the shape that the array had before.
+        """
+        lengths = self.grid.chunk_shape(coords)
+        inside = self.shape_inside(coords)
+        if any(n <= 0 for n in inside):
+            self.store.erase(key)
+            return
+        pipeline = self.pipeline(coords)
+        for dim, (n, length) in enumerate(zip(inside, lengths, strict=True)):
+            if n < length and self.metadata.shape[dim] < old[dim]:
+                spans = [Span(n, length - n) if d == dim else Span(0, m) for d, m in enumerate(lengths)]
+                try:
+                    self.store.update(key, _filling(pipeline, Selection(spans)))
+                except Exception as error:
+                    self._failed(error, key, "cut")
+
+
+def _filling(pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:
+    """Return an update that overwrites a part of a chunk with the fill value, if there is a chunk."""
+    return lambda old: None if old is None else pipeline.update(old, selection, pipeline.spec.fill)
+
+
+def _complete(data: Buffer, wanted: ByteRange, codec: str) -> Buffer:
+    if len(data) != wanted.stop - wanted.start:  # type: ignore[operator]
+        raise TruncatedError(f"ends before byte {wanted.stop}", codec=codec)
+    return data

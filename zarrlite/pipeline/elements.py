@@ -1,0 +1,202 @@
+"""Uncompressed elements: where each of them is in a value, and which byte ranges a selection needs.
+
+Rules
+- A layout is a strided array over a value. The `bytes` codec creates it, `transpose` permutes its strides, a frame
+  shifts its offset: elements, rows and sparse selections are then read by the same two steps, `extent` and `array`.
+- Elements that are close together are read as one range, those that are apart along one axis as several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import mul
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.errors import DataError, TruncatedError
+from zarrlite.extensions.config import MAX_LENGTH
+from zarrlite.selections.selection import FlatSelection, Selection, Shape, Span
+from zarrlite.tuning import MAX_RANGES, NEAR_BYTES
+
+NDArray = np.ndarray[Any, Any]
+Check = Callable[[NDArray], str | None]
+
+
+class Extent(NamedTuple):
+    """The byte ranges that hold selected elements, and the array over each of them."""
+
+    ranges: list[ByteRange]
+    shape: Shape  # of the array over one range
+    strides: Sequence[int]
+    axis: int = 0  # along which the arrays over several ranges are joined
+    index: Any = None  # picks the elements out of the array; None if these are all of it
+
+
+class ElementLayout:
+    """Uncompressed elements of one dtype in a value of `size` bytes."""
+
+    __slots__ = ("_check", "codec", "contiguous", "dtype", "offset", "shape", "size", "strides")
+
+    def __init__(
+        self,
+        dtype: np.dtype[Any],
+        shape: Shape,
+        strides: Sequence[int],
+        codec: str,
+        check: Check | None,
+        offset: int = 0,
+        size: int | None = None,
+    ) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.strides = tuple(strides)
+        self.codec = codec  # named in errors
+        self._check = check  # returns the fault of elements that no valid value has
+        self.offset = offset  # of the first element
+        nbytes = dtype.itemsize
+        for n in shape:
+            nbytes *= n
+        self.size = nbytes if size is None else size
+        # whether the value is nothing but the elements in row-major order
+        self.contiguous = self.size == nbytes and self.strides == row_major_strides(shape, dtype.itemsize)
+
+    def transposed(self, order: Sequence[int]) -> ElementLayout:
+        """Return the layout of the array whose `numpy.transpose(array, order)` has this one."""
+        axes = [order.index(dim) for dim in range(len(order))]
+        shape = tuple([self.shape[axis] for axis in axes])
+        strides = [self.strides[axis] for axis in axes]
+        return ElementLayout(self.dtype, shape, strides, self.codec, self._check, self.offset, self.size)
+
+    def framed(self, head: int, tail: int) -> ElementLayout:
+        """Return the layout of the same elements in a value with a frame."""
+        offset, size = self.offset + head, self.size + head + tail
+        return ElementLayout(self.dtype, self.shape, self.strides, self.codec, self._check, offset, size)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether every pattern of bits is a valid element."""
+        return self._check is None
+
+    def position(self, coords: Shape) -> int:
+        """Return the offset of an element."""
+        return self.offset + sum(map(mul, coords, self.strides))
+
+    def check_size(self, size: int) -> None:
+        """Raise TruncatedError if a value of this size cannot hold the elements."""
+        if size != self.size:
+            raise TruncatedError(f"has {size} bytes, a chunk of shape {self.shape} has {self.size}", codec=self.codec)
+
+    def check(self, array: NDArray) -> NDArray:
+        """Return the array; raises DataError if an element has a pattern of bits that no valid value has."""
+        if self._check is not None and (fault := self._check(array)):
+            raise DataError(fault, codec=self.codec)
+        return array
+
+    def array(self, data: Buffer) -> NDArray:
+        """Return all elements of a value, without a copy."""
+        if len(data) != self.size:
+            self.check_size(len(data))
+        array: NDArray = np.ndarray(self.shape, self.dtype, data, self.offset, self.strides)
+        return array if self._check is None else self.check(array)
+
+    def extent(self, selection: Selection) -> Extent:
+        """Return the byte ranges that hold the selected elements."""
+        if selection.plain and selection.shape == self.shape:
+            return Extent([ByteRange(self.offset, self._end())], self.shape, self.strides)
+        if self.size > MAX_LENGTH:
+            raise TruncatedError(f"no stored value has {self.size} bytes", codec=self.codec)
+        if selection.plain:
+            first = self.offset + sum(map(mul, selection.starts, self.strides))
+            if selection.steps is None:
+                return self._strided(first, selection.shape, self.strides)
+            return self._strided(first, selection.shape, [*map(mul, selection.steps, self.strides)])
+        if isinstance(selection, FlatSelection):
+            return self._flat(selection.numbers)
+        if all(type(part) is Span for part in selection.parts):
+            spans: Any = zip(selection.parts, selection.dims, strict=True)
+            places = [(start, step, self.strides[dim]) for (start, _, step), (dim,) in spans]
+            first = self.offset + sum([start * stride for start, _, stride in places])
+            return self._strided(first, selection.shape, [step * stride for _, step, stride in places])
+        if len(selection.dims) == len(self.strides):
+            return self._mesh(selection)
+        return self._points(selection)
+
+    def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
+        """Return the selected elements, given the bytes of each range."""
+        for byte_range, data in zip(extent.ranges, buffers, strict=True):
+            if len(data) != byte_range.stop - byte_range.start:  # type: ignore[operator]
+                raise TruncatedError(f"ends before byte {byte_range.stop}", codec=self.codec)
+        arrays: list[NDArray] = [np.ndarray(extent.shape, self.dtype, data, strides=extent.strides) for data in buffers]
+        array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=extent.axis)
+        if extent.index is not None:
+            array = array[extent.index]
+        return array if self._check is None else self.check(array)
+
+    def _end(self) -> int:
+        """Return the offset after the last element."""
+        return (
+            self.offset
+            + sum([(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)])
+            + self.dtype.itemsize
+        )
+
+    def _strided(self, first: int, shape: Shape, strides: Sequence[int]) -> Extent:
+        """Return one range from the first element to the last, or several where they are apart along an axis."""
+        itemsize = self.dtype.itemsize
+        extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+        reach = sum(extents) + itemsize
+        if reach >= NEAR_BYTES:
+            widest = max(extents)
+            axis = extents.index(widest)
+            rest, count, stride = reach - widest, shape[axis], strides[axis]
+            if 1 < count <= MAX_RANGES and stride - rest >= NEAR_BYTES:
+                starts = range(first, first + count * stride, stride)
+                ranges = [ByteRange(start, start + rest) for start in starts]
+                return Extent(ranges, (*shape[:axis], 1, *shape[axis + 1 :]), strides, axis)
+        return Extent([ByteRange(first, first + reach)], shape, strides)
+
+    def _mesh(self, selection: Selection) -> Extent:
+        """Return the bounding box of a selection that picks along each dimension by itself."""
+        first, reach, shape = self.offset, self.dtype.itemsize, list(self.strides)
+        coordinates: list[tuple[NDArray]] = []
+        for part, (dim,) in zip(selection.parts, selection.dims, strict=True):
+            low, high, along = part.along_one
+            first += low * self.strides[dim]
+            reach += (high - low) * self.strides[dim]
+            shape[dim] = high - low + 1
+            coordinates.append((along,))
+        return Extent([ByteRange(first, first + reach)], tuple(shape), self.strides, 0, selection.mesh(coordinates))
+
+    def _points(self, selection: Selection) -> Extent:
+        """Return the range from the first selected element to the last."""
+        itemsize = self.dtype.itemsize
+        flat: Any = 0
+        for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
+            along: Any = sum(c * self.strides[dim] for dim, c in zip(dims, part.coordinates(), strict=True))
+            flat = flat + along.reshape([-1] + [1] * (len(selection.parts) - axis - 1))
+        return self._picked(flat // itemsize)
+
+    def _flat(self, numbers: NDArray) -> Extent:
+        """Return the range of elements that are given by their numbers in row-major order."""
+        if self.strides == row_major_strides(self.shape, self.dtype.itemsize):
+            return self._picked(numbers)
+        coords = np.unravel_index(numbers, self.shape)
+        return self._picked(sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize)
+
+    def _picked(self, positions: Any) -> Extent:
+        """Return the range that holds elements at positions that count in elements."""
+        itemsize = self.dtype.itemsize
+        low, high = int(positions.min()), int(positions.max()) + 1
+        start = self.offset + low * itemsize
+        return Extent([ByteRange(start, self.offset + high * itemsize)], (high - low,), (itemsize,), 0, positions - low)
+
+
+def row_major_strides(shape: Shape, itemsize: int) -> Shape:
+    """Return the bytes between neighbours along each dimension of a row-major array."""
+    strides = []
+    for n in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= n
+    return tuple(reversed(strides))

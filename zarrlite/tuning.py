@@ -1,0 +1,46 @@
+"""Every size that was found by measuring: its unit, its effect, and the benchmark rows that show it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Reading and decoding
+BATCH_BYTES: Final = 2**20  # decoded bytes; small chunks are decoded and encoded together up to this (shard/*/8K)
+SMALL_CHUNK_BYTES: Final = 2**16  # decoded bytes; chunks up to this size are handled in batches (*/64K)
+READ_BATCH_BYTES: Final = 2**21  # decoded bytes; small chunks fetched by one request at most (read/*/64K)
+WRITE_BATCH_BYTES: Final = 2**22  # bytes; small uncompressed chunks stored by one request at most (write/*/64K/raw)
+MAX_BATCH_CHUNKS: Final = 2**10  # chunks in a batch at most, however small they are
+COPY_BLOCK_BYTES: Final = 2**21  # bytes; uncompressed shards and arrays are copied in blocks of this size (shard/*/raw)
+LAZY_PACKING_BYTES: Final = 2**18  # bytes; larger strided chunks are made contiguous block by block while written
+PREFIX_BYTES: Final = (
+    2**18
+)  # decoded bytes; larger verified chunks are decoded only up to the last byte needed (elements/1M)
+
+# Ranges
+NEAR_BYTES: Final = 2**15  # bytes; elements closer than this are read as one range (strided, columns)
+NEAR_CHUNK_BYTES: Final = 2**13  # bytes; inner chunks closer than this are read as one range (shard/chunks)
+MAX_RANGES: Final = 2**10  # ranges of one chunk at most; more are read as one
+
+# Sparse selections
+SPARSE_ELEMENTS: Final = 16  # elements of a chunk on average; selections with more are not sparse (orthogonal)
+MAX_SPARSE_ELEMENTS: Final = 2**17  # elements in all; larger selections are projected chunk by chunk
+
+# Threads
+THREADED_BYTES: Final = 2**19  # bytes of work; less is done by the calling thread alone
+THREADED_COPY_BYTES: Final = 2**18  # bytes of a chunk; smaller ones that are only copied are read by one thread
+DEFERRED_CLOSE_BYTES: Final = 2**20  # bytes of a replaced file; larger ones are closed by another thread (shard/update)
+
+# Memory
+MAX_SCRATCH_BYTES: Final = 2**23  # bytes of a scratch buffer that a thread keeps for reuse
+SCRATCH_ALIGNMENT: Final = 64  # bytes; alignment of scratch buffers
+SCRATCH_BUFFERS: Final = 2  # scratch buffers that a thread keeps
+
+# Codecs
+ZSTD_DECODE_TOGETHER_BYTES: Final = 2**15  # decoded bytes of a value; smaller ones are decoded many by one call
+ZSTD_ENCODE_TOGETHER_BYTES: Final = 2**17  # bytes of a value; smaller ones are encoded many by one call
+JOINED_CHECKSUM_BYTES: Final = 2**13  # bytes of a value; smaller ones are copied together with their checksum
+MAX_CACHED_INDEX_BYTES: Final = 2**16  # bytes of a shard index that a writer remembers (shard/update, in place)
+
+# Stores
+TMPFILE_MIN_VALUES: Final = 3  # values; fewer are stored by renaming (write/disk/64K)
+TMPFILE_MAX_VALUES: Final = 64  # values, and descriptors open at once
