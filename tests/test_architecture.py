@@ -14,6 +14,7 @@ extensions in `extensions.registry`, lazy names of a package) are not part of it
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -217,6 +218,14 @@ def _points_upwards(importer: str, imported: str) -> bool:
 
 def test_modules_import_only_from_lower_layers() -> None:
     assert find_violations(PACKAGE, UPWARD) == NOT_YET
+
+
+def test_the_contributors_page_lists_the_rooms_in_their_order() -> None:
+    page = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`\w+(?:/|\.py)`.*?) \|", page, re.MULTILINE)
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)(?:/|\.py)`", cell)]
+    assert listed == sorted(listed, key=RANK.__getitem__)
+    assert {module.split(".")[0] for module in find_modules(PACKAGE)} & RANK.keys() <= set(listed)
 
 
 # The graph does not see that a submodule imports its package first; hence this test runs every import.
