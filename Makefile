@@ -43,6 +43,7 @@ mutate: $(VENV)/.tools
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.words
 
 types: $(VENV)/.tools
 	$(BIN)/mypy
