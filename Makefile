@@ -1,21 +1,21 @@
-# Everything needs nothing but Python 3.11 or later and make: the targets make .venv and install what they use.
+# All targets need only make and Python 3.11 or later: they create .venv and install the tools that they use.
 PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -v $(name))))
 VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: help demo test check lint types cover bench mutate clean
 help:
-	@echo "make demo   show what zarrlite does"
+	@echo "make demo   create, write, read and show arrays"
 	@echo "make test   run all tests, peers included"
 	@echo "make check  lint, types and tests"
-	@echo "make cover  tests with branch coverage"
-	@echo "make mutate plant bugs in a copy of the package and see which the fixtures catch"
-	@echo "make bench  zarrlite against its peers and a hand-written limit; ARGS=--quick takes about two minutes"
+	@echo "make cover  run all tests with branch coverage"
+	@echo "make mutate plant bugs in a copy of the package and report which of them the fixtures catch"
+	@echo "make bench  measure zarrlite, its peers and a hand-written limit; ARGS=--quick takes about two minutes"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# pip 25.1 is the first to read dependency groups
+# pip 25.1 is the first release that reads dependency groups
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
@@ -43,6 +43,7 @@ mutate: $(VENV)/.tools
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.words
 
 types: $(VENV)/.tools
 	$(BIN)/mypy

@@ -559,7 +559,9 @@ def test_a_header_has_room_that_offsets_count() -> None:
     assert bytes(store.get("c/0/0") or b"")[:4] == b"\0\0\1\0"
 
 
-@pytest.mark.parametrize(("strategy", "index"), itertools.product(STRATEGIES, [np.s_[0, 0], np.s_[...], np.s_[0:4, :]]))
+@pytest.mark.parametrize(
+    ("strategy", "index"), list(itertools.product(STRATEGIES, [np.s_[0, 0], np.s_[...], np.s_[0:4, :]]))
+)
 def test_a_header_that_is_there_is_kept(strategy: str, index: Any) -> None:
     store = zarrlite.MemoryStore()
     shard_with_header(store)
