@@ -5,38 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from formats.draft_hierarchies import HIERARCHIES, disk, memory, values
 
 import zarrlite
 from zarrlite.extensions.registry import codecs
 from zarrlite.formats.draft_store import DraftStore, find_draft
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore
 
-FOLDER = Path(__file__).parent / "data" / "draft"
-HIERARCHIES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 READABLE = [name for name in HIERARCHIES if name != "refused"]
 ARRAYS = [(name, path) for name, hierarchy in HIERARCHIES.items() for path in hierarchy["arrays"]]
-
-
-def values(name: str) -> dict[str, bytes]:
-    """The keys and values of a hierarchy."""
-    store = HIERARCHIES[name]["store"]
-    return {k: base64.b64decode(v) if k.startswith("data/") else v.encode() for k, v in store.items()}
-
-
-def memory(name: str) -> MemoryStore:
-    return MemoryStore(values(name))
-
-
-def disk(name: str, folder: Path) -> Path:
-    for key, value in values(name).items():
-        (folder / key).parent.mkdir(parents=True, exist_ok=True)
-        (folder / key).write_bytes(value)
-    return folder
 
 
 def assert_as_recorded(found: np.ndarray[Any, Any], name: str, path: str) -> None:
