@@ -78,7 +78,7 @@ def test_keys_are_those_of_zarr_v3_and_cover_all_chunks(name):
     keys = list(store.list())
     chunks = [key for key in keys if not f"/{key}".endswith("/zarr.json")]
     assert len(set(keys)) == len(keys)
-    assert {store.below(key) for key in chunks} == {key for key in values(name) if key.startswith("data/")}
+    assert {store.underlying_key(key) for key in chunks} == {key for key in values(name) if key.startswith("data/")}
     assert not any(zarrlite.validate(store.get(key)) for key in set(keys) - set(chunks))
     for key in keys:
         assert store.size(key) == len(store.get(key))

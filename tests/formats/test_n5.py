@@ -361,16 +361,16 @@ REFUSED = [
     ({"compression": "gzip"}, "/compression", "type", 'must be an object, not "gzip"'),
     ({"compression": {}}, "/compression/type", "missing", "is required and missing"),
     ({"compression": {"type": "lz4", "blockSize": 65536}}, "/compression/type", "unknown-extension",
-     '"lz4" is not read (known: raw, gzip, zstd, blosc)'),
+     '"lz4" is not a known compression (known: raw, gzip, zstd, blosc)'),
     ({"compression": {"type": "raw", "level": 1}}, "/compression/level", "unknown-member",
      "is not a member known here (known: type)"),
     ({"compression": {"type": "gzip", "useZlib": True}}, "/compression/useZlib", "value",
-     "is not read: a zlib stream is no gzip stream, and no codec is registered for it"),
+     "must be false: a zlib stream is not a gzip stream, and no Zarr codec is registered for it"),
     ({"compression": {"type": "gzip", "level": 10}}, "/compression/level", "value",
      "must be an integer from -1 to 9, not 10"),
     ({"compression": {"type": "blosc", "shuffle": "byte"}}, "/compression/shuffle", "type",
      'must be an integer, not "byte"'),
-    ({"codecs": []}, "/codecs", "unknown-member", "is not read: only compression is known"),
+    ({"codecs": []}, "/codecs", "unknown-member", "must be absent: zarrlite reads only compression"),
     ({"n5": "5.0.0"}, "/n5", "value", 'must be a version up to 4, not "5.0.0"'),
     ({"n5": "new"}, "/n5", "value", 'must be a version up to 4, not "new"'),
     ({"n5": 4}, "/n5", "type", "must be a string, not 4"),
@@ -515,7 +515,7 @@ def test_a_dataset_that_cannot_be_read_hides_no_other() -> None:
     with pytest.raises(MetadataError) as caught:
         root["old"]
     assert str(caught.value) == (
-        'old/attributes.json#/compressionType: "lz4" is not read (known: raw, gzip, zstd, blosc)'
+        'old/attributes.json#/compressionType: "lz4" is not a known compression (known: raw, gzip, zstd, blosc)'
     )
 
 
@@ -660,15 +660,27 @@ def test_a_root_that_is_there_is_left_alone() -> None:
     [
         ({"dtype": "bool"}, MetadataError, "new array#/dataType: must be"),
         ({"shape": ()}, MetadataError, "new array#/dimensions: must have 1 to 64 items, not 0"),
-        ({"compression": {"type": "xz"}}, MetadataError, "new array#/compression/type: \"xz\" is not read"),
+        (
+            {"compression": {"type": "xz"}},
+            MetadataError,
+            'new array#/compression/type: "xz" is not a known compression',
+        ),
         ({"compression": "gzip"}, MetadataError, "new array#/compression: must be an object"),
-        ({"attributes": {"blockSize": 1}}, ArgumentError, "'blockSize' is a member of N5's own"),
-        ({"path": "flat"}, NodeExistsError, "there is something at 'flat' in"),
-        ({"path": ""}, NodeExistsError, "there is something at '' in"),
-        ({"path": "flat/7/x"}, NodeExistsError, "'flat/7/x' in .* is below an N5 dataset, among its blocks"),
+        (
+            {"attributes": {"blockSize": 1}},
+            ArgumentError,
+            "attributes must not contain 'blockSize', which N5 defines itself",
+        ),
+        ({"path": "flat"}, NodeExistsError, "'flat' in .* is not empty; overwrite=True replaces its content"),
+        ({"path": ""}, NodeExistsError, "'' in .* is not empty; overwrite=True replaces its content"),
+        (
+            {"path": "flat/7/x"},
+            NodeExistsError,
+            "'flat/7/x' in .* must not be inside an N5 dataset, whose blocks are stored there",
+        ),
     ],
-)  # fmt: skip
-def test_what_cannot_be_created_changes_nothing(keywords: Any, error: type[Exception], message: str) -> None:
+)
+def test_a_failed_creation_changes_nothing(keywords: Any, error: type[Exception], message: str) -> None:
     store = container()
     before = dict(store)
     with pytest.raises(error, match=message):

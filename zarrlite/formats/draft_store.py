@@ -57,7 +57,7 @@ class DraftStore(ForeignStore):
             return parse_group(group, keys[1])
         return GroupMetadata({}) if not path or self._names(path) else None
 
-    def below(self, key: str) -> str | None:
+    def underlying_key(self, key: str) -> str | None:
         match = _chunk(key)
         return match and f"data/root/{match[1]}c{match[2][1:] or 0}"  # the chunk of an array of no dimensions is c0
 

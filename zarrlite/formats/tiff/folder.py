@@ -49,11 +49,11 @@ class TiffFolder(ForeignStore):
     def document(self, path: str) -> dict[str, Json] | None:
         return None if path else self.metadata.to_json()
 
-    def below(self, key: str) -> str | None:
+    def underlying_key(self, key: str) -> str | None:
         return None if self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape)) is None else key
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        chunks = (key for key in self.store.list_prefix(prefix) if self.below(key))
+        chunks = (key for key in self.store.list_prefix(prefix) if self.underlying_key(key))
         return iter(sorted([*chunks, *([] if prefix else [DOCUMENT])]))
 
     def list_dir(self, prefix: str) -> Listing:
