@@ -198,7 +198,7 @@ def create_array(
     >>> sorted(array.store.list())[:2]
     ['0/0', '0/1']
     """
-    container, where = open_store(store), normalize_path(path)
+    container, node_path = open_store(store), normalize_path(path)
     metadata = array_metadata(shape, dtype, chunks=chunks, attributes=attributes)
     user_attributes = metadata.attributes or {}
     conflicts = sorted(RESERVED.intersection(user_attributes))
@@ -211,12 +211,14 @@ def create_array(
         "compression": _DEFAULT_COMPRESSION if compression is None else compression,
     }
     document = load_json(dump_json({**n5_attributes, **user_attributes}), "new array")
-    array = Array(container, where, ArrayMetadata.from_json(array_document(document, document="new array")))
-    _make_room(container, where, overwrite=overwrite)
-    if where and container.size(ATTRIBUTES) is None:
-        container.set(ATTRIBUTES, dump_json({"n5": VERSION}))  # z5py requires it
+    array = Array(container, node_path, ArrayMetadata.from_json(array_document(document, document="new array")))
+    _make_room(container, node_path, overwrite=overwrite)
     # N5, item 3: the version "is stored in the "n5" attribute of the root group"
-    container.set(key_prefix(where) + ATTRIBUTES, dump_json(document if where else {"n5": VERSION, **document}))
+    if not node_path:
+        document = {"n5": VERSION, **document}
+    elif container.size(ATTRIBUTES) is None:
+        container.set(ATTRIBUTES, dump_json({"n5": VERSION}))  # z5py requires it
+    container.set(key_prefix(node_path) + ATTRIBUTES, dump_json(document))
     return array
 
 

@@ -209,15 +209,15 @@ def open_array(
     >>> store["c/0/0.tiff"][:2]
     b'II'
     """
-    place = open_store(store)
-    metadata = opening.open_array(place, mode="r", path=path, strict=strict).metadata
+    array_store = open_store(store)
+    metadata = opening.open_array(array_store, mode="r", path=path, strict=strict).metadata
     if not isinstance(options, Mapping | None):
         raise ArgumentError(f"options must be a mapping of JSON pointers, not {options!r}")
     all_options = dict(options or {})
     last_codec = f"/codecs/{len(metadata.codecs) - 1}"
     all_options[last_codec] = {**_header_option(metadata), **all_options.get(last_codec, {})}
     return opening.open_array(
-        place,
+        array_store,
         mode=mode,
         path=path,
         strict=strict,
@@ -313,18 +313,18 @@ def open_folder(
     >>> array.shape, array.read_only
     ((2, 3), True)
     """
-    place = open_store(store)
-    layout = scan_folder(place, shape)
+    folder = open_store(store)
+    description = scan_folder(folder, shape)
     metadata = array_metadata(
-        layout.shape,
-        layout.data_type,
-        chunks=layout.chunks,
-        codecs=layout.codecs,
+        description.shape,
+        description.data_type,
+        chunks=description.chunks,
+        codecs=description.codecs,
         fill_value=fill_value,
-        chunk_key_encoding=layout.chunk_key_encoding,
+        chunk_key_encoding=description.chunk_key_encoding,
     )
     if save:
-        if place.size(DOCUMENT) is not None:
-            raise NodeExistsError(f"there is a {DOCUMENT} in {place!r} already", path="")
-        place.set(DOCUMENT, serialize(metadata))
-    return Array(TiffFolder(place, metadata), "", metadata)
+        if folder.size(DOCUMENT) is not None:
+            raise NodeExistsError(f"there is a {DOCUMENT} in {folder!r} already", path="")
+        folder.set(DOCUMENT, serialize(metadata))
+    return Array(TiffFolder(folder, metadata), "", metadata)

@@ -64,8 +64,8 @@ class TiffFolder(ForeignStore):
         return Store.list_dir(self, prefix)
 
 
-class Layout(NamedTuple):
-    """The members of the array document that fits every file of a folder."""
+class FolderDescription(NamedTuple):
+    """The metadata of the array whose chunks are the files of a folder."""
 
     shape: Shape
     data_type: str
@@ -74,8 +74,8 @@ class Layout(NamedTuple):
     codecs: list[Codec]
 
 
-def scan_folder(store: Store, shape: Any = None) -> Layout:
-    """Read the headers of all TIFF files and return the layout of the array that they form.
+def scan_folder(store: Store, shape: Any = None) -> FolderDescription:
+    """Read the headers of all TIFF files and describe the array whose chunks they are.
 
     Without `shape`, the array ends with the last file in each dimension. Raises DataError, with the key, for a file
     that does not fit, and NodeNotFoundError if there are no TIFF files.
@@ -94,7 +94,8 @@ def scan_folder(store: Store, shape: Any = None) -> Layout:
         raise DataError(f"{message}, for an image of shape {image_shape}", key=keys[0])
     chunks = (1,) * (ndim - len(image_shape)) + image_shape
     lengths = _default_shape(coords, chunks) if shape is None else _check_shape(shape, coords, chunks, keys)
-    return Layout(lengths, first.header.data_type, chunks, encoding, _codecs(store, keys[0], first))
+    codecs = _codecs(store, keys[0], first)
+    return FolderDescription(lengths, first.header.data_type, chunks, encoding, codecs)
 
 
 def _key_encoding(key: str) -> tuple[SuffixKeys, int]:
@@ -117,12 +118,12 @@ def _coords(encoding: SuffixKeys, key: str, ndim: int) -> Shape:
 
 def _check_same(image: TiffImage, first: TiffImage, key: str, first_key: str) -> None:
     """Refuse a file whose chunk the metadata of the first file cannot describe."""
-    mine, theirs = image.header, first.header
+    header, first_header = image.header, first.header
     for name, actual, expected in (
-        ("shape", mine.shape, theirs.shape),
-        ("data type", mine.data_type, theirs.data_type),
-        ("byte order", mine.byteorder, theirs.byteorder),
-        ("compression", mine.compression, theirs.compression),
+        ("shape", header.shape, first_header.shape),
+        ("data type", header.data_type, first_header.data_type),
+        ("byte order", header.byteorder, first_header.byteorder),
+        ("compression", header.compression, first_header.compression),
     ):
         if actual != expected:
             raise DataError(f"must have {name} {expected}, as {first_key} has, not {actual}", key=key)

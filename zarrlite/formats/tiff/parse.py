@@ -195,8 +195,8 @@ def _compression(directory: _Directory) -> str | None:
     number = directory.value(Tag.Compression)
     if number not in _COMPRESSION_OF:
         name = _OTHER_COMPRESSIONS.get(number)
-        shown = f"{number} ({name})" if name else str(number)
-        raise DataError(f"Compression must be 1 (none) or 50000 (zstd), not {shown}")
+        description = f"{number} ({name})" if name else str(number)
+        raise DataError(f"Compression must be 1 (none) or 50000 (zstd), not {description}")
     return _COMPRESSION_OF[number]
 
 
