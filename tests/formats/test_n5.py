@@ -562,7 +562,7 @@ def test_an_opened_container_is_read_only_and_can_be_pickled() -> None:
     assert root.read_only
     with pytest.raises(ReadOnlyError):
         root["flat"][0] = 1
-    with pytest.raises(ReadOnlyError):
+    with pytest.raises(ReadOnlyError, match="hierarchies of N5"):
         root.create_group("new")
     with pytest.raises(ReadOnlyError):
         root.attrs["title"] = "mine"

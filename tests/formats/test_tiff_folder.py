@@ -111,7 +111,7 @@ def test_an_opened_folder_is_read_only_and_can_be_pickled() -> None:
     array = tiff.open_folder(store)
     assert list(store.list()) == ["0.0.tif"]
     assert array.read_only
-    with pytest.raises(ReadOnlyError):
+    with pytest.raises(ReadOnlyError, match="hierarchies of TIFF files"):
         array[...] = 1
     assert zarrlite.open_array(array.store, mode="r")[1, 2] == 5
     assert array.store.list_dir("") == (["0.0.tif", "zarr.json"], [])

@@ -27,7 +27,7 @@ from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
 from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.selections.casting import MAX_NDIM
 
-_CORE_URI: Final = "https://purl.org/zarr/spec/protocol/core/3.0"  # of zarr-python; the draft's text lacks "protocol/"
+_CORE_URI: Final = "https://purl.org/zarr/spec/protocol/core/3.0"  # zarr-python's; in the draft without "protocol/"
 _CODEC_URI: Final = "https://purl.org/zarr/spec/codec/"
 _BLOSC_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
 _OBJECT_TYPES: Final = {"vlen-utf8": "string", "vlen-bytes": "bytes"}  # filter of an array of objects -> data type

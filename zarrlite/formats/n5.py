@@ -228,7 +228,7 @@ class N5Store(ForeignStore):
     format = "N5"
 
     def attributes(self, path: str) -> Config | None:
-        """Read the `attributes.json` at a path. Returns None if there is none."""
+        """Read the `attributes.json` at a path. Returns None if it is missing."""
         key = key_prefix(path) + ATTRIBUTES
         data = self.store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
         return None if data is None else Config(load_json(data, key), "", Context(document=key))
