@@ -1,5 +1,330 @@
-"""Every chunk a picture: arrays whose chunks are TIFF files, and folders of TIFF files opened as arrays."""
+"""Arrays whose chunks are TIFF files.
 
-from zarrlite.formats.tiff import Header, create_array, header, open_array, open_folder
+`create_array` writes such an array and `open_array` opens it for writing; one file is then both a Zarr chunk and an
+image. `open_folder` reads a folder of TIFF files of any program as an array. How TIFF maps to codecs is in
+formats/tiff.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from zarrlite.chunk_key_encodings import SuffixKeys
+from zarrlite.codecs import Bytes, Offset, Pad, Zstd
+from zarrlite.errors import ArgumentError, NodeExistsError
+from zarrlite.extensions.config import Json
+from zarrlite.formats.tiff.folder import TiffFolder, scan_folder
+from zarrlite.formats.tiff.headers import Header, header
+from zarrlite.metadata.documents import ArrayMetadata, Options, serialize
+from zarrlite.names import DOCUMENT
+from zarrlite.nodes import opening
+from zarrlite.nodes.array import Array
+from zarrlite.nodes.creation import array_metadata
+from zarrlite.stores import open_store
 
 __all__ = ["Header", "create_array", "header", "open_array", "open_folder"]
+
+
+def create_array(
+    store: Any = None,
+    *,
+    name: str | None = None,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    data: Any = None,
+    chunks: int | Sequence[int],
+    rgb: bool = False,
+    byteorder: str = "little",
+    compression: str | None = None,
+    fill_value: Any = None,
+    attributes: Mapping[str, Json] | None = None,
+    chunk_key_encoding: Any = SuffixKeys(".tiff"),
+    dimension_names: Sequence[str | None] | None = None,
+    storage_transformers: Sequence[Any] | None = None,
+    options: Options | None = None,
+    overwrite: bool = False,
+    write_data: bool = True,
+    write_empty_chunks: bool | None = None,
+    missing_chunks: Literal["fill", "error"] | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> Array:
+    """Create an array whose chunks are TIFF files.
+
+    `chunks`, `rgb`, `byteorder` and `compression` determine the codecs. The other parameters are those of
+    `zarrlite.create_array`.
+
+    Parameters
+    ----------
+    store
+        The place to create the array: a path, a URI, a mapping or a store; memory by default.
+    name
+        The path of the array inside the store; the root by default.
+    shape
+        The length of each dimension; that of `data` by default.
+    dtype
+        The data type: uint8, uint16, uint32, int8, int16, int32, float32 or float64; that of `data` by default.
+    data
+        The initial elements of the array.
+    chunks
+        The shape of a chunk: `(..., height, width)`, or `(..., height, width, samples)` with `rgb`. All lengths before
+        the height must be 1.
+    rgb
+        Whether the last dimension holds the 3 colours, or 4 with alpha, of a pixel.
+    byteorder
+        "little" or "big"; the byte order of the headers and of the pixels.
+    compression
+        None or "zstd".
+    fill_value
+        The value of elements that are not stored; zero by default. A chunk at the edge is a full-size image, which has
+        this value outside of the array.
+    attributes
+        The attributes of the array.
+    chunk_key_encoding
+        The names of the files; `c/0/1.tiff` by default.
+    dimension_names
+        The name of each dimension, or None for a dimension without one.
+    storage_transformers
+        The storage transformers, first the one nearest the array.
+    options
+        Runtime options of extensions, by JSON pointer: `{"/codecs/1": {...}}`.
+    overwrite
+        Whether to replace a node at the same path.
+    write_data
+        Whether to store `data`; if not, it only supplies the shape and the data type.
+    write_empty_chunks
+        Whether to store chunks that have the fill value everywhere; they have no file by default.
+    missing_chunks
+        "fill" reads a missing chunk as the fill value (default), "error" raises an error.
+    config
+        Further runtime options in the form of zarr-python: `{"write_empty_chunks": True}`.
+
+    Returns
+    -------
+    Array
+        The new array.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid, or such chunks cannot be TIFF images.
+    NodeExistsError
+        If there is a node at the path and `overwrite` is false.
+
+    Examples
+    --------
+    >>> a = create_array("memory://", data=np.eye(4, dtype="uint8"), chunks=(2, 2))
+    >>> list(a.store.list())
+    ['c/0/0.tiff', 'c/1/1.tiff', 'zarr.json']
+    """
+    if dtype is None and data is not None:
+        data = _as_array(data)
+        dtype = data.dtype
+    if dtype is None:
+        raise ArgumentError("an array needs shape= and dtype=, or data=")
+    image_header = header(chunks, dtype, rgb=rgb, byteorder=byteorder, compression=compression)
+    return opening.create_array(
+        store,
+        name=name,
+        shape=shape,
+        dtype=dtype,
+        data=data,
+        chunks=chunks,
+        codecs=image_header.codecs(),
+        fill_value=fill_value,
+        attributes=attributes,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
+        storage_transformers=storage_transformers,
+        options=options,
+        overwrite=overwrite,
+        write_data=write_data,
+        write_empty_chunks=write_empty_chunks,
+        missing_chunks=missing_chunks,
+        config=config,
+    )
+
+
+def _as_array(data: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(data)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"data must be convertible to an array: {error}") from None
+
+
+def open_array(
+    store: Any = None,
+    *,
+    mode: opening.Mode = "r+",
+    path: str | None = None,
+    strict: bool = True,
+    options: Options | None = None,
+    missing_chunks: Literal["fill", "error"] = "fill",
+    write_empty_chunks: bool = False,
+) -> Array:
+    """Open an array whose chunks are TIFF files, so that new chunks get a TIFF header.
+
+    The headers of compressed chunks are generated by a function, which `zarr.json` cannot hold. This function finds
+    out which one and passes it as a runtime option; without it, chunks would be written with a header of zeros.
+    `zarrlite.open_array` is enough for reading, and for writing without compression, where `zarr.json` has the header.
+
+    Parameters
+    ----------
+    store
+        The place of the array: a path, a URI, a mapping or a store.
+    mode
+        "r+" reads and writes, "r" only reads.
+    path
+        The path of the array inside the store; the root by default.
+    strict
+        Whether to refuse documents that leave out required members; if not, they are repaired with a warning.
+    options
+        Further runtime options of extensions, by JSON pointer: `{"/codecs/1": {...}}`. They take precedence.
+    missing_chunks
+        "fill" reads a missing chunk as the fill value, "error" raises an error.
+    write_empty_chunks
+        Whether to store chunks that have the fill value everywhere.
+
+    Returns
+    -------
+    Array
+        The array.
+
+    Raises
+    ------
+    NodeNotFoundError
+        If there is no array at `path`.
+    ArgumentError
+        If the chunks are not TIFF files: the codecs are not `bytes`, perhaps `zstd`, and `pad` or `offset`, or the
+        padding does not have the size of the header.
+
+    Examples
+    --------
+    >>> store = {}
+    >>> a = create_array(store, shape=(4, 4), dtype="uint8", chunks=(2, 2), compression="zstd")
+    >>> open_array(store)[:2, :2] = 7
+    >>> store["c/0/0.tiff"][:2]
+    b'II'
+    """
+    array_store = open_store(store)
+    metadata = opening.open_array(array_store, mode="r", path=path, strict=strict).metadata
+    if not isinstance(options, Mapping | None):
+        raise ArgumentError(f"options must be a mapping of JSON pointers, not {options!r}")
+    all_options = dict(options or {})
+    last_codec = f"/codecs/{len(metadata.codecs) - 1}"
+    all_options[last_codec] = {**_header_option(metadata), **all_options.get(last_codec, {})}
+    return opening.open_array(
+        array_store,
+        mode=mode,
+        path=path,
+        strict=strict,
+        options=all_options,
+        missing_chunks=missing_chunks,
+        write_empty_chunks=write_empty_chunks,
+    )
+
+
+def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
+    """Return the runtime option of the last codec that generates headers. Empty if `zarr.json` has the header."""
+    chain = _image_chain(metadata)
+    chunks = metadata.chunk_grid.chunk_shape((0,) * len(metadata.shape))
+    for rgb in (False, True):
+        with contextlib.suppress(ArgumentError):  # such chunks may be an RGB image but not a grey one, or vice versa
+            image_header = header(
+                chunks, metadata.data_type, rgb=rgb, byteorder=chain.byteorder, compression=chain.compression
+            )
+            if image_header.nbytes == chain.header_bytes:  # headers of grey and RGB images differ in size
+                return {chain.option: image_header} if chain.literal is None else {}
+    raise ArgumentError(
+        f"no TIFF header for chunks of shape {chunks} and {metadata.data_type.name} has {chain.header_bytes} bytes"
+    )
+
+
+class _ImageChain(NamedTuple):
+    """The codecs of an array whose chunks are TIFF files."""
+
+    byteorder: str
+    compression: str | None
+    header_bytes: int
+    literal: bytes | None  # the header in zarr.json
+    option: str  # the runtime option of the last codec that takes a header function
+
+
+def _image_chain(metadata: ArrayMetadata) -> _ImageChain:
+    """Interpret the codecs of an array. Raises ArgumentError if its chunks cannot be TIFF files."""
+    error = ArgumentError("the codecs of TIFF images must be bytes, optionally zstd, and pad or offset at the start")
+    match metadata.codecs:
+        case (Bytes() as serializer, last):
+            compression = None
+        case (Bytes() as serializer, Zstd(), last):
+            compression = "zstd"
+        case _:
+            raise error
+    match last:
+        case Pad(location="start", nbytes=nbytes, padding=literal):
+            return _ImageChain(serializer.byte_order, compression, nbytes, literal, "padding_func")
+        case Offset(offset=nbytes, prefix=literal):
+            return _ImageChain(serializer.byte_order, compression, nbytes, literal, "prefix_func")
+    raise error
+
+
+def open_folder(
+    store: Any, *, shape: int | Sequence[int] | None = None, fill_value: Any = None, save: bool = False
+) -> Array:
+    """Open a folder of TIFF files as a read-only array.
+
+    Every `.tif` and `.tiff` file must be named as a chunk: `c/0/1.tiff`, `c.0.1.tiff`, `0/1.tiff` or `0.1.tiff`. The
+    header of every file is read and checked immediately; the files must be alike.
+
+    Parameters
+    ----------
+    store
+        The folder: a path, a URI, a mapping or a store.
+    shape
+        The shape of the array; by default it ends with the last file in each dimension.
+    fill_value
+        The value of elements whose file is missing; zero by default.
+    save
+        Whether to write `zarr.json` into the folder, so that any Zarr library with `suffix` and `pad` can open it.
+
+    Returns
+    -------
+    Array
+        The read-only array.
+
+    Raises
+    ------
+    NodeNotFoundError
+        If there are no TIFF files.
+    DataError
+        If a file is not named as a chunk, cannot be a chunk, or differs from the first; the error names the file.
+    ArgumentError
+        If `shape` or `fill_value` does not fit the files.
+    NodeExistsError
+        If `save` is true and there is a `zarr.json`.
+
+    Examples
+    --------
+    >>> image = header((2, 3), "uint8")
+    >>> array = open_folder({"0.0.tif": image(bytes(6)) + bytes(6)})
+    >>> array.shape, array.read_only
+    ((2, 3), True)
+    """
+    folder = open_store(store)
+    description = scan_folder(folder, shape)
+    metadata = array_metadata(
+        description.shape,
+        description.data_type,
+        chunks=description.chunks,
+        codecs=description.codecs,
+        fill_value=fill_value,
+        chunk_key_encoding=description.chunk_key_encoding,
+    )
+    if save:
+        if folder.size(DOCUMENT) is not None:
+            raise NodeExistsError(f"there is a {DOCUMENT} in {folder!r} already", path="")
+        folder.set(DOCUMENT, serialize(metadata))
+    return Array(TiffFolder(folder, metadata), "", metadata)

@@ -64,7 +64,7 @@ REFUSED = {
     ("tiff", "a.zarr/zarr.json"): (2, "one TIFF file is copied into a new folder: name it"),
     ("tiff", "a.zarr/zarr.json", "x"): (1, "chunk zarr.json: is not a TIFF file: it starts with b'{{\\n  '"),
     ("tiff", "t", "x"): (2, "a folder of TIFF files takes no target"),
-    ("tiff", "t", "--shape", "1,1"): (2, "c/0/1.tiff lies outside of shape (1, 1)"),
+    ("tiff", "t", "--shape", "1,1"): (2, "shape must include all files, but c/0/1.tiff is outside of (1, 1)"),
     ("tiff", "t/c/0/0.tiff", "x", "--dry-run"): (2, "--dry-run is for folders; one TIFF file has to be copied first"),
     ("tiff", "t", "--fill-value", "nope"): (
         1,

@@ -1,6 +1,6 @@
-"""zarrlite and its peers, all with the same methods: `write`, `update`, `read`, `fill_value`, `attributes`.
+"""zarrlite and its peers with one interface: `write`, `update`, `read`, `fill_value`, `attributes`.
 
-Every peer reads and writes real files. `document` is a whole zarr.json; `part` a tuple of slices.
+Every peer reads and writes real files. `document` is the content of a zarr.json, `part` a tuple of slices.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Part = tuple[slice, ...]
 
 
 class Zarrlite:
-    """The library itself, in the same form."""
+    """zarrlite, with the interface of the peers."""
 
     def open(self, path: Path, mode: Any) -> zarrlite.Array:
         return zarrlite.open_array(str(path), mode=mode)
 
     def write(self, path: Path, document: Document, values: np.ndarray, fill: Any) -> None:
-        """The fill value is given as a scalar, so that zarrlite spells it in JSON."""
+        """Create an array from a document, but with its fill value as a scalar, which zarrlite converts to JSON."""
         array = zarrlite.create_array(
             str(path),
             shape=document["shape"],
@@ -71,7 +71,7 @@ class ZarrPython:
         return self.zarr.open_array(path, mode=mode)
 
     def create(self, path: Path, document: Document) -> None:
-        """The document is written by zarr-python too: it rewrites all of it when attributes change."""
+        """Create an array; zarr-python rewrites the document when its attributes change."""
         path.mkdir()
         (path / "zarr.json").write_text(json.dumps({**document, "attributes": {}}))
         with self.configured():
@@ -89,7 +89,7 @@ class ZarrPython:
     def read(self, path: Path, part: Part | None = None) -> np.ndarray:
         with self.configured():
             array = self.open(path, "r")
-            # what zarr-python returns for an array of no dimensions is not an array
+            # zarr-python returns a scalar for an array of no dimensions
             return np.asarray(array[... if part is None else part], array.dtype)
 
     def fill_value(self, path: Path) -> Any:
@@ -100,7 +100,7 @@ class ZarrPython:
 
 
 class TensorStore:
-    """tensorstore's zarr3 driver. A struct is opened field by field: as a whole it is bytes without a dtype."""
+    """tensorstore's zarr3 driver, which opens a struct field by field: as a whole it has no dtype."""
 
     def __init__(self, tensorstore: ModuleType) -> None:
         self.tensorstore = tensorstore
@@ -144,12 +144,12 @@ class TensorStore:
         return out
 
     def attributes(self, path: Path) -> dict[str, Any]:
-        """tensorstore keeps attributes and does not show them."""
+        """Read the attributes from the document, since tensorstore keeps them but does not return them."""
         return json.loads((path / "zarr.json").read_text()).get("attributes", {})
 
 
 class ZarrsCore:
-    """The Rust side of zarrs without zarr-python around it: for what only the former knows. Keys are `c/0/0`."""
+    """The Rust part of zarrs, for features that zarr-python lacks. Chunk keys are `c/0/0`."""
 
     def __init__(self, zarr: ModuleType, zarrs: ModuleType) -> None:
         self.store = zarr.storage.LocalStore
@@ -176,12 +176,12 @@ class ZarrsCore:
         return out
 
     def fill_value(self, path: Path) -> Any:
-        """What it makes of a chunk that is missing."""
+        """Read an element of a missing chunk."""
         document = json.loads((path / "zarr.json").read_text())
         out = np.empty([1] * len(document["shape"]), self._dtype(document))
         chunk = document["chunk_grid"]["configuration"]["chunk_shape"]
-        one = [slice(0, 1)] * len(chunk)
-        item = self.rust.ChunkItem(key="c/none", chunk_subset=one, chunk_shape=chunk, subset=one, shape=out.shape)
+        first = [slice(0, 1)] * len(chunk)
+        item = self.rust.ChunkItem(key="c/none", chunk_subset=first, chunk_shape=chunk, subset=first, shape=out.shape)
         self._bound(path, document).retrieve_chunks_and_apply_index([item], out)
         return out.reshape(-1)[0]
 
@@ -222,7 +222,7 @@ def ours() -> Zarrlite:
 
 @pytest.fixture
 def peer(request: pytest.FixtureRequest) -> Any:
-    """One of "zarr", "zarrs", "zarrs_core", "tensorstore"; a table says which."""
+    """Return the peer that a test is parametrized with: "zarr", "zarrs", "zarrs_core" or "tensorstore"."""
     if request.param == "tensorstore":
         return TensorStore(request.getfixturevalue("tensorstore"))
     zarr = request.getfixturevalue("zarr")
@@ -231,5 +231,5 @@ def peer(request: pytest.FixtureRequest) -> Any:
     zarrs = request.getfixturevalue("zarrs")
     if request.param == "zarrs_core":
         return ZarrsCore(zarr, zarrs)
-    # strict: what zarrs cannot do is an error, never left to zarr-python's codecs
+    # strict: a codec that zarrs lacks is an error; zarr-python's codecs do not take over
     return ZarrPython(zarr, {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True})

@@ -1,4 +1,4 @@
-"""What lies below the proposed extensions is plain Zarr: peers read it once the extension is taken away by hand."""
+"""Peers read data of the proposed extensions as ordinary Zarr once the extension is removed by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = np.arange(7 * 10, dtype="uint16").reshape(7, 10) * 257
 
 @pytest.fixture(params=["zarr-python", "tensorstore"])
 def read(request: pytest.FixtureRequest) -> Any:
-    """Reads an array of a directory with a peer."""
+    """Return a function that reads the array in a directory with a peer."""
     if request.param == "zarr-python":
         zarr = request.getfixturevalue("zarr")
         return lambda path: zarr.open_array(path, mode="r")[...]
@@ -40,14 +40,16 @@ def rewrite(path: Path, **changes: Any) -> None:
 
 @pytest.mark.parametrize("order", ["row-major", "column-major", "morton"])
 @pytest.mark.parametrize("strategy", ["rewrite", "in-place", "append"])
-def test_shards_of_the_draft(tmp_path: Path, read: Any, order: str, strategy: str) -> None:
+def test_peers_read_shards_of_the_draft_as_sharding_indexed(
+    tmp_path: Path, read: Any, order: str, strategy: str
+) -> None:
     array = zarrlite.create_array(
         tmp_path, data=DATA, chunks=(2, 3), codecs=[Bytes(), Zstd()],
         storage_transformers=[Sharding((2, 2), strategy=strategy, order=order)],
     )  # fmt: skip
-    model = DATA.copy()
+    expected = DATA.copy()
     for i in range(4):
-        array[i, i : i + 4] = model[i, i : i + 4] = i
+        array[i, i : i + 4] = expected[i, i : i + 4] = i
     document = array.metadata.to_json()
     index_codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
     sharding = {"chunk_shape": [2, 3], "codecs": document["codecs"], "index_codecs": index_codecs}
@@ -57,10 +59,10 @@ def test_shards_of_the_draft(tmp_path: Path, read: Any, order: str, strategy: st
         chunk_grid={"name": "regular", "configuration": {"chunk_shape": [4, 6]}},
         codecs=[{"name": "sharding_indexed", "configuration": {**sharding, "index_location": "end"}}],
     )
-    np.testing.assert_array_equal(read(tmp_path), model)
+    np.testing.assert_array_equal(read(tmp_path), expected)
 
 
-def test_shards_of_another_writer_are_shards_of_the_draft(tmp_path: Path) -> None:
+def test_shards_of_sharding_indexed_are_read_as_shards_of_the_draft(tmp_path: Path) -> None:
     codec = ShardingIndexed((2, 3), [Bytes(), Zstd()], [Bytes()])
     zarrlite.create_array(tmp_path, data=DATA, chunks=(4, 6), codecs=[codec])
     inner = [c.to_json() for c in codec.codecs]
@@ -74,7 +76,7 @@ def test_shards_of_another_writer_are_shards_of_the_draft(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("codec", "cut"),
+    ("codec", "chunk"),
     [
         (Pad("start", 16, b"MY_CUSTOM_HEADER"), slice(16, None)),
         (Pad("end", 5), slice(None, -5)),
@@ -82,16 +84,18 @@ def test_shards_of_another_writer_are_shards_of_the_draft(tmp_path: Path) -> Non
     ],
 )
 @pytest.mark.parametrize("compressor", [Gzip(), Zstd()])
-def test_chunks_behind_padding(tmp_path: Path, read: Any, codec: Any, cut: slice, compressor: Any) -> None:
+def test_peers_read_chunks_without_their_padding(
+    tmp_path: Path, read: Any, codec: Any, chunk: slice, compressor: Any
+) -> None:
     array = zarrlite.create_array(tmp_path, data=DATA, chunks=(2, 3), codecs=[Bytes(), compressor, codec])
     for file in (tmp_path / "c").rglob("*"):
         if file.is_file():
-            file.write_bytes(file.read_bytes()[cut])
+            file.write_bytes(file.read_bytes()[chunk])
     rewrite(tmp_path, codecs=array.metadata.to_json()["codecs"][:-1])
     np.testing.assert_array_equal(read(tmp_path), DATA)
 
 
-def test_parts_joined_by_hand(tmp_path: Path, read: Any) -> None:
+def test_peers_read_chunks_joined_from_their_parts(tmp_path: Path, read: Any) -> None:
     parts = ConcatParts([Part(".header", 3), Part(""), Part(".crc32c", 4)])
     zarrlite.create_array(
         tmp_path, data=DATA, chunks=(2, 3), codecs=[Bytes(), Zstd(), Crc32c()], storage_transformers=[parts]
@@ -106,7 +110,7 @@ def test_parts_joined_by_hand(tmp_path: Path, read: Any) -> None:
     np.testing.assert_array_equal(read(tmp_path), DATA)
 
 
-def test_suffixed_keys_renamed(tmp_path: Path, read: Any) -> None:
+def test_peers_read_chunks_renamed_without_their_suffix(tmp_path: Path, read: Any) -> None:
     zarrlite.create_array(tmp_path, data=DATA, chunks=(2, 3), chunk_key_encoding=SuffixKeys(".shard.zip"))
     files = sorted(tmp_path.rglob("*.shard.zip"))
     assert len(files) == 16

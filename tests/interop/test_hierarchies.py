@@ -1,6 +1,6 @@
-"""Groups, attributes, consolidated metadata and changes of shape go between zarrlite and its peers.
+"""Groups, attributes, consolidated metadata and changes of shape are exchanged between zarrlite and its peers.
 
-Groups: tensorstore and zarrs have none. Here the peers write with their own functions and defaults, not by a document.
+tensorstore and zarrs have no groups. Here the peers write with their own functions and defaults, not from a document.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 import zarrlite
 
-# zarr-python warns that these have no specification yet
+# zarr-python warns about features without a specification
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification"),
     pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part"),
@@ -26,7 +26,7 @@ DATA = np.arange(35, dtype="i4").reshape(5, 7)
 
 
 def build(library: Any, root: str) -> None:
-    """The same calls for both libraries: a hierarchy of groups and arrays."""
+    """Create a hierarchy of groups and arrays with the same calls for both libraries."""
     group = library.create_group(root, attributes=ATTRIBUTES)
     group.create_array("plain", data=DATA)
     inner = group.create_group("a").create_group("b c")
@@ -42,14 +42,14 @@ def build(library: Any, root: str) -> None:
 
 
 def snapshot(group: Any) -> dict[str, Any]:
-    """Everything in a hierarchy, of either library."""
-    found: dict[str, Any] = {"": dict(group.attrs)}
+    """Return the content of a hierarchy of either library."""
+    content: dict[str, Any] = {"": dict(group.attrs)}
     for path, node in group.members(max_depth=None):
-        found[path] = dict(node.attrs)
+        content[path] = dict(node.attrs)
         if hasattr(node, "shape"):
-            form = (node.shape, node.dtype.name, node.chunks, node.shards, node.metadata.dimension_names)
-            found[path] |= {" array": (*form, node.fill_value, node[...].tolist())}
-    return found
+            properties = (node.shape, node.dtype.name, node.chunks, node.shards, node.metadata.dimension_names)
+            content[path] |= {" array": (*properties, node.fill_value, node[...].tolist())}
+    return content
 
 
 def expected() -> dict[str, Any]:
@@ -90,7 +90,7 @@ def test_zarrlite_reads_a_hierarchy_of_zarr_python(consolidated: bool, zarr: Mod
     assert zarrlite.open(str(tmp_path / "g"), path="a/b c/ü", mode="r").attrs["title"] == "zwölf 🦓"
 
 
-def test_consolidated_metadata_is_believed_by_both(zarr: ModuleType, tmp_path: Path) -> None:
+def test_both_libraries_open_a_hierarchy_from_consolidated_metadata_alone(zarr: ModuleType, tmp_path: Path) -> None:
     for name, library in (("ours", zarrlite), ("theirs", zarr)):
         build(library, str(tmp_path / name))
         library.consolidate_metadata(str(tmp_path / name))
@@ -100,7 +100,7 @@ def test_consolidated_metadata_is_believed_by_both(zarr: ModuleType, tmp_path: P
     assert snapshot(zarrlite.open_group(str(tmp_path / "theirs"), mode="r", use_consolidated=True)) == expected()
 
 
-def test_consolidating_again_by_the_other(zarr: ModuleType, tmp_path: Path) -> None:
+def test_metadata_can_be_consolidated_again_by_the_other_library(zarr: ModuleType, tmp_path: Path) -> None:
     build(zarrlite, str(tmp_path / "g"))
     zarrlite.consolidate_metadata(str(tmp_path / "g"))
     zarr.open_group(tmp_path / "g", mode="r+").create_group("late", attributes={"by": "zarr"})
@@ -113,7 +113,7 @@ def test_consolidating_again_by_the_other(zarr: ModuleType, tmp_path: Path) -> N
     assert snapshot(group) == expected() | late | {"later": {}}
 
 
-def test_zarr_python_that_knows_no_consolidated_metadata_writes_null(zarr: ModuleType, tmp_path: Path) -> None:
+def test_consolidated_metadata_of_null_means_none(zarr: ModuleType, tmp_path: Path) -> None:
     document = {"zarr_format": 3, "node_type": "group", "attributes": {}, "consolidated_metadata": None}
     (tmp_path / "zarr.json").write_text(json.dumps(document))
     assert zarr.open_group(tmp_path, mode="r", use_consolidated=False).metadata.consolidated_metadata is None
@@ -121,22 +121,24 @@ def test_zarr_python_that_knows_no_consolidated_metadata_writes_null(zarr: Modul
 
 
 @pytest.mark.parametrize(("first", "second"), [("ours", "theirs"), ("theirs", "ours")])
-def test_attributes_are_changed_by_both(first: str, second: str, zarr: ModuleType, tmp_path: Path) -> None:
+def test_attributes_can_be_changed_by_the_other_library(
+    first: str, second: str, zarr: ModuleType, tmp_path: Path
+) -> None:
     libraries: dict[str, Any] = {"ours": zarrlite, "theirs": zarr}
     libraries[first].create_array(str(tmp_path / "a"), data=DATA, attributes=ATTRIBUTES)
     attributes = libraries[second].open_array(str(tmp_path / "a"), mode="r+").attrs
     attributes["new"] = [1]
     del attributes["list"]
-    left = {name: value for name, value in ATTRIBUTES.items() if name != "list"} | {"new": [1]}
+    remaining = {name: value for name, value in ATTRIBUTES.items() if name != "list"} | {"new": [1]}
     for library in libraries.values():
         array = library.open_array(str(tmp_path / "a"), mode="r")
-        assert dict(array.attrs) == left
+        assert dict(array.attrs) == remaining
         assert (array[...] == DATA).all()
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "plain": {"compressors": None},
+    "uncompressed": {"compressors": None},
     "chunks": {"chunks": (2, 3)},
     "shards": {"chunks": (2, 3), "shards": (4, 6)},
     "keys": {"chunks": (2, 3), "chunk_key_encoding": {"name": "v2", "separator": "/"}},
@@ -145,10 +147,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f2", "f8", "c16", "U5", "S5", "M8[s]", "m8[us]", "T"])
-def test_arrays_made_with_zarr_pythons_own_keywords(
+def test_the_same_keywords_create_equivalent_arrays(
     dtype: str, settings: dict[str, Any], zarr: ModuleType, tmp_path: Path
 ) -> None:
-    """The same keywords in both libraries; either reads what the other made of them."""
+    """Each library reads the array that the other one created."""
     data = (DATA % 2).astype("i8").astype(np.dtypes.StringDType() if dtype == "T" else dtype)
     if "chunk_key_encoding" in settings:
         keys = {"name": "v2", "configuration": {"separator": "/"}}
@@ -156,34 +158,36 @@ def test_arrays_made_with_zarr_pythons_own_keywords(
     else:
         zarrlite.create_array(str(tmp_path / "ours"), data=data, **settings)
     zarr.create_array(tmp_path / "theirs", data=data, **settings)
-    for found in (
+    for array in (
         zarr.open_array(tmp_path / "ours", mode="r"),
         zarrlite.open_array(str(tmp_path / "theirs"), mode="r"),
     ):
-        assert found.dtype == data.dtype
-        assert found[...].tolist() == data.tolist()
-        assert found[1:4, ::2].tolist() == data[1:4, ::2].tolist()
+        assert array.dtype == data.dtype
+        assert array[...].tolist() == data.tolist()
+        assert array[1:4, ::2].tolist() == data[1:4, ::2].tolist()
 
 
 @pytest.mark.parametrize("shape", [(9, 8), (3, 2), (1, 20), (0, 7)])
 @pytest.mark.parametrize("shards", [None, (4, 6)])
-def test_a_change_of_shape_is_seen_by_the_other(shape: Any, shards: Any, zarr: ModuleType, tmp_path: Path) -> None:
+def test_an_array_can_be_resized_by_the_other_library(
+    shape: Any, shards: Any, zarr: ModuleType, tmp_path: Path
+) -> None:
     results = {}
     for first, second in ((zarrlite, zarr), (zarr, zarrlite)):
         root = str(tmp_path / first.__name__)
         first.create_array(root, shape=DATA.shape, chunks=(2, 3), shards=shards, dtype="i4", fill_value=-1)[...] = DATA
         second.open_array(root, mode="r+").resize(shape)
-        found = first.open_array(root, mode="r")
-        assert found.shape == shape
-        results[first.__name__] = found[...]
-    new = np.full(shape, -1, "i4")
+        resized = first.open_array(root, mode="r")
+        assert resized.shape == shape
+        results[first.__name__] = resized[...]
+    expected_values = np.full(shape, -1, "i4")
     rows, columns = min(5, shape[0]), min(7, shape[1])
-    new[:rows, :columns] = DATA[:rows, :columns]
+    expected_values[:rows, :columns] = DATA[:rows, :columns]
     for result in results.values():
-        assert result.tobytes() == new.tobytes()
+        assert result.tobytes() == expected_values.tobytes()
 
 
-def test_tensorstore_resizes_and_names_dimensions(tensorstore: ModuleType, tmp_path: Path) -> None:
+def test_tensorstore_resizes_an_array_and_reads_its_dimension_names(tensorstore: ModuleType, tmp_path: Path) -> None:
     names = ["t", None]
     zarrlite.create_array(str(tmp_path / "a"), data=DATA, chunks=(2, 3), fill_value=-1, dimension_names=names)
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{tmp_path / 'a'}/"}}
@@ -203,7 +207,7 @@ zeros = pytest.mark.parametrize(("value", "fill"), [(-0.0, 0.0), (0.0, -0.0)])
 
 @pytest.mark.parametrize(("peer", "dtype"), FLOATS + COMPLEX, indirect=["peer"])
 @zeros
-def test_zarrlite_stores_a_chunk_of_the_other_zero(
+def test_zarrlite_stores_a_chunk_of_zeros_with_the_other_sign_than_the_fill_value(
     dtype: str, value: float, fill: float, peer: Any, tmp_path: Path
 ) -> None:
     data = np.full(4, value, dtype)
@@ -211,10 +215,10 @@ def test_zarrlite_stores_a_chunk_of_the_other_zero(
     assert peer.read(tmp_path / "a").tobytes() == data.tobytes()
 
 
-# zarr-python takes complex zeros for equal and leaves the chunk out
+# zarr-python treats complex zeros as equal and omits the chunk
 @pytest.mark.parametrize(("peer", "dtype"), FLOATS + COMPLEX[1:], indirect=["peer"])
 @zeros
-def test_zarrlite_reads_a_chunk_of_the_other_zero(
+def test_zarrlite_reads_a_chunk_of_zeros_with_the_other_sign_than_the_fill_value(
     dtype: str, value: float, fill: float, peer: Any, ours: Any, tmp_path: Path
 ) -> None:
     data = np.full(4, value, dtype)

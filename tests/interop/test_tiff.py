@@ -1,4 +1,4 @@
-"""TIFF both ways: zarrlite's files read by tifffile, libtiff and Pillow, and theirs opened by zarrlite."""
+"""TIFF files are exchanged between zarrlite, tifffile, libtiff and Pillow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDER = {"little": "<", "big": ">"}
 
 
 def noise(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Numbers from the whole range of a data type, half of them alike so that there is something to compress."""
+    """Return random numbers from the full range of a data type, half of them equal so that they compress."""
     rng = np.random.default_rng(len(shape))
     if np.dtype(dtype).kind == "f":
         data = rng.normal(0, 1e6, shape).astype(dtype)
@@ -33,7 +33,7 @@ def noise(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal in shape, in values and in data type, whatever the byte order."""
+    """Whether two arrays are equal in shape, values and data type; the byte order does not matter."""
     a, b = np.asarray(a), np.asarray(b)
     return a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and np.array_equal(a, b)
 
@@ -42,7 +42,7 @@ def same(a: Any, b: Any) -> bool:
 @pytest.mark.parametrize("byteorder", ["little", "big"])
 @pytest.mark.parametrize("samples", [1, 3, 4])
 @pytest.mark.parametrize("dtype", DATA_TYPES)
-def test_tifffile_and_libtiff_read_every_picture(
+def test_tifffile_and_libtiff_read_every_kind_of_image(
     tmp_path: Path, tifffile: ModuleType, libtiff: Tool, dtype: str, samples: int, byteorder: str, compression: Any
 ) -> None:
     data = noise((20, 30) if samples == 1 else (20, 30, samples), dtype)
@@ -50,18 +50,18 @@ def test_tifffile_and_libtiff_read_every_picture(
         tmp_path / "a", data=data, chunks=data.shape, rgb=samples > 1, byteorder=byteorder, compression=compression,
         chunk_key_encoding=SuffixKeys(".tif", "v2"),
     )  # fmt: skip
-    picture, plain = tmp_path / "a" / ("0.0.tif" if samples == 1 else "0.0.0.tif"), tmp_path / "plain.tif"
-    assert same(tifffile.imread(picture), data)
-    assert "Image Width: 30 Image Length: 20" in libtiff("tiffinfo", "-D", picture)
-    assert ("50000" in libtiff("tiffdump", picture)) == (compression == "zstd")
-    libtiff("tiffcp", "-c", "none", picture, plain)
-    libtiff("tiffcmp", "-t", picture, plain)  # of pixels, not of tags
-    assert same(tifffile.imread(plain), data)
+    image, copy = tmp_path / "a" / ("0.0.tif" if samples == 1 else "0.0.0.tif"), tmp_path / "copy.tif"
+    assert same(tifffile.imread(image), data)
+    assert "Image Width: 30 Image Length: 20" in libtiff("tiffinfo", "-D", image)
+    assert ("50000" in libtiff("tiffdump", image)) == (compression == "zstd")
+    libtiff("tiffcp", "-c", "none", image, copy)
+    libtiff("tiffcmp", "-t", image, copy)  # compares pixels, not tags
+    assert same(tifffile.imread(copy), data)
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
 @pytest.mark.parametrize(
-    ("dtype", "samples", "byteorder", "seen"),
+    ("dtype", "samples", "byteorder", "pillow_dtype"),
     [
         ("uint8", 1, "little", "uint8"),
         ("uint8", 1, "big", "uint8"),
@@ -76,34 +76,34 @@ def test_tifffile_and_libtiff_read_every_picture(
         ("uint8", 4, "big", "uint8"),
     ],
 )
-def test_pillow_reads_the_pictures_that_it_has_a_mode_for(
-    tmp_path: Path, pillow: ModuleType, dtype: str, samples: int, byteorder: str, seen: str, compression: Any
+def test_pillow_reads_the_images_that_it_has_a_mode_for(
+    tmp_path: Path, pillow: ModuleType, dtype: str, samples: int, byteorder: str, pillow_dtype: str, compression: Any
 ) -> None:
     data = noise((20, 30) if samples == 1 else (20, 30, samples), dtype)
     tiff.create_array(
         tmp_path, data=data, chunks=data.shape, rgb=samples > 1, byteorder=byteorder, compression=compression
     )
-    with pillow.open(tmp_path / ("c/0/0.tiff" if samples == 1 else "c/0/0/0.tiff")) as picture:
-        assert same(picture, data.astype(seen))
+    with pillow.open(tmp_path / ("c/0/0.tiff" if samples == 1 else "c/0/0/0.tiff")) as image:
+        assert same(image, data.astype(pillow_dtype))
 
 
 @pytest.mark.parametrize("codec", [Zstd(-5), Zstd(1), Zstd(22), Zstd(3, checksum=True)])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (700, 700)])
-def test_every_zstd_frame_is_read(
+def test_images_of_every_zstd_level_are_read(
     tmp_path: Path, tifffile: ModuleType, libtiff: Tool, pillow: ModuleType, codec: Zstd, shape: tuple[int, int]
 ) -> None:
     data = noise(shape, "uint16")
     codecs = [Bytes(), codec, tiff.header(shape, "uint16", compression="zstd").pad()]
     zarrlite.create_array(tmp_path, data=data, chunks=shape, codecs=codecs, chunk_key_encoding=SuffixKeys(".tiff"))
-    picture = tmp_path / "c/0/0.tiff"
-    assert same(tifffile.imread(picture), data)
-    with pillow.open(picture) as opened:
+    image = tmp_path / "c/0/0.tiff"
+    assert same(tifffile.imread(image), data)
+    with pillow.open(image) as opened:
         assert same(opened, data)
-    libtiff("tiffcp", "-c", "none", picture, tmp_path / "plain.tif")
-    assert same(tifffile.imread(tmp_path / "plain.tif"), data)
+    libtiff("tiffcp", "-c", "none", image, tmp_path / "copy.tif")
+    assert same(tifffile.imread(tmp_path / "copy.tif"), data)
 
 
-def test_pictures_of_an_array_are_whole_chunks_and_change_with_it(tmp_path: Path, tifffile: ModuleType) -> None:
+def test_images_are_full_size_chunks_and_change_with_the_array(tmp_path: Path, tifffile: ModuleType) -> None:
     data = noise((2, 5, 7), "uint16")
     array = tiff.create_array(tmp_path, data=data, chunks=(1, 4, 4), fill_value=9, compression="zstd")
     edge = np.full((4, 4), 9, "uint16")
@@ -112,13 +112,13 @@ def test_pictures_of_an_array_are_whole_chunks_and_change_with_it(tmp_path: Path
     array[1, 4, 4] = 77
     edge[0, 0] = 77
     assert same(tifffile.imread(tmp_path / "c/1/1/1.tiff"), edge)
-    again = tiff.open_array(tmp_path)
-    again[1, 4, 5] = 78
+    reopened = tiff.open_array(tmp_path)
+    reopened[1, 4, 5] = 78
     edge[0, 1] = 78
     assert same(tifffile.imread(tmp_path / "c/1/1/1.tiff"), edge)
 
 
-# what others wrote
+# files of other programs
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
@@ -161,7 +161,7 @@ def test_files_of_pillow_are_chunks(tmp_path: Path, pillow: ModuleType, dtype: s
 
 @pytest.mark.parametrize("order", ["-B", "-L"])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float64"])
-def test_files_of_libtiff_have_their_header_behind_and_are_chunks(
+def test_files_of_libtiff_with_the_header_after_the_pixels_are_chunks(
     tmp_path: Path, tifffile: ModuleType, libtiff: Tool, dtype: str, order: str
 ) -> None:
     data = noise((6, 10), dtype)
@@ -175,19 +175,19 @@ def test_files_of_libtiff_have_their_header_behind_and_are_chunks(
     end, start = array.metadata.codecs[1:]
     assert (end.to_config()["location"], start.to_config()["nbytes"]) == ("end", 8)
 
-    written = zarrlite.open_array(folder)  # a chunk that is written is a file for libtiff again
-    written[0, 0] = data[0, 0] = 1
+    saved = zarrlite.open_array(folder)  # libtiff reads a chunk that zarrlite has written
+    saved[0, 0] = data[0, 0] = 1
     assert same(tifffile.imread(folder / "0.0.tif"), data[:, :5])
     libtiff("tiffinfo", folder / "0.0.tif")
 
 
-def test_compressed_files_of_libtiff_are_chunks_if_as_many_bytes_stand_behind(
+def test_compressed_files_of_libtiff_are_chunks_if_they_end_alike(
     tmp_path: Path, tifffile: ModuleType, libtiff: Tool
 ) -> None:
-    """libtiff puts its header at an even byte: behind a strip of odd length there is a byte more."""
+    """libtiff writes its header at an even offset, so a strip of odd length is followed by one more byte."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    behind: dict[int, list[np.ndarray]] = {0: [], 1: []}
+    by_parity: dict[int, list[np.ndarray]] = {0: [], 1: []}
     for n in range(1, 40):
         data = np.zeros((40, 40), "uint8")
         data.flat[:n] = np.random.default_rng(n).integers(0, 255, n)
@@ -195,25 +195,27 @@ def test_compressed_files_of_libtiff_are_chunks_if_as_many_bytes_stand_behind(
         libtiff("tiffcp", "-c", "zstd", "-r", 40, tmp_path / "one.tif", tmp_path / "two.tif")
         with tifffile.TiffFile(tmp_path / "two.tif") as file:
             parity = file.pages[0].databytecounts[0] % 2
-        (tmp_path / "two.tif").rename(folder / f"{parity}.{len(behind[parity])}.tif")
-        behind[parity].append(data)
-    with pytest.raises(DataError, match=r"^chunk 1\.0\.tif: has \d+ bytes behind its pixels, 0\.0\.tif has \d+; they"):
+        (tmp_path / "two.tif").rename(folder / f"{parity}.{len(by_parity[parity])}.tif")
+        by_parity[parity].append(data)
+    with pytest.raises(
+        DataError, match=r"^chunk 1\.0\.tif: must have \d+ bytes after its pixels, as 0\.0\.tif has, not \d+$"
+    ):
         tiff.open_folder(folder)
     for file in folder.glob("1.*"):
         file.unlink()
-    assert len(behind[0]) > 5
-    assert same(tiff.open_folder(folder)[...], np.concatenate(behind[0], axis=1))
+    assert len(by_parity[0]) > 5
+    assert same(tiff.open_folder(folder)[...], np.concatenate(by_parity[0], axis=1))
 
 
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"tile": (16, 16)}, "has tiles; a chunk is one strip"),
-        ({"rowsperstrip": 8}, "has 4 strips; a chunk is one"),
-        ({"compression": "zlib"}, "Compression is 8 (deflate); only 1 (none) and 50000 (zstd) do"),
-        ({"compression": "lzw"}, "Compression is 5 (LZW); only 1 (none) and 50000 (zstd) do"),
-        ({"compression": "zstd", "predictor": True}, "Predictor is 2; only 1 can be a chunk"),
-        ({"bigtiff": True}, "is BigTIFF, which is not handled"),
+        ({"tile": (16, 16)}, "must have one strip, not tiles"),
+        ({"rowsperstrip": 8}, "must have one strip, not 4"),
+        ({"compression": "zlib"}, "Compression must be 1 (none) or 50000 (zstd), not 8 (deflate)"),
+        ({"compression": "lzw"}, "Compression must be 1 (none) or 50000 (zstd), not 5 (LZW)"),
+        ({"compression": "zstd", "predictor": True}, "Predictor must be 1, not 2"),
+        ({"bigtiff": True}, "is BigTIFF, which zarrlite does not read"),
     ],
 )
 def test_files_of_tifffile_that_cannot_be_chunks_are_refused(
@@ -227,8 +229,8 @@ def test_files_of_tifffile_that_cannot_be_chunks_are_refused(
 
 def test_pages_and_planes_are_refused(tmp_path: Path, tifffile: ModuleType) -> None:
     tifffile.imwrite(tmp_path / "0.0.tif", noise((2, 8, 8), "uint8"), photometric="minisblack", contiguous=False)
-    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: has several pages; a chunk is one$"):
+    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: must have one page, not several$"):
         tiff.open_folder(tmp_path)
     tifffile.imwrite(tmp_path / "0.0.tif", noise((3, 8, 8), "uint8"), photometric="rgb", planarconfig="separate")
-    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: has 3 strips; a chunk is one$"):
+    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: must have one strip, not 3$"):
         tiff.open_folder(tmp_path)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from formats.draft_hierarchies import HIERARCHIES, memory
 from layout.arrays import ARRAYS, DATA, KINDS, make
 from layout.damage import DAMAGE, flip
-from test_draft_stores import HIERARCHIES, memory
 
 import zarrlite
 from zarrlite import (

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from formats.draft_hierarchies import disk
 from layout.arrays import DATA, make
 from layout.damage import DAMAGE, flip
-from test_draft_stores import disk
 
 import zarrlite
 from zarrlite import (

@@ -1,11 +1,12 @@
-"""Documents of the Zarr v3 draft, as zarr-python 2.14 to 2.18 wrote them, to metadata of Zarr v3.
+"""Documents of the 2022 draft of Zarr v3, as zarr-python 2.14 to 2.18 wrote them, converted to Zarr v3.
 
 Rules
-- What has no counterpart in Zarr v3 is refused, with its place in the draft's own document.
-- A fill value of null, which leaves elements undefined, becomes the default one of the data type.
-- Only an array of objects may have filters, and only one of the two that make it text or bytes.
+- A feature without a counterpart in Zarr v3 is refused, with a pointer into the draft's own document.
+- A fill value of null, which leaves elements undefined, becomes the default of the data type.
+- Only an array of objects may have filters, and only the one that encodes them as text or bytes.
 
-Where documents and chunks lie is in stores/draft.py.
+The draft is cited by the section names of its core specification ("Zarr core specification (version 3.0)", 2022). The
+keys of documents and chunks are in draft_store.py.
 """
 
 from __future__ import annotations
@@ -26,31 +27,36 @@ from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
 from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.selections.casting import MAX_NDIM
 
-_CORE: Final = "https://purl.org/zarr/spec/protocol/core/3.0"
-_CODEC: Final = "https://purl.org/zarr/spec/codec/"
-_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
-_OBJECTS: Final = {"vlen-utf8": "string", "vlen-bytes": "bytes"}  # the filter of an array of objects -> its data type
+_CORE_URI: Final = "https://purl.org/zarr/spec/protocol/core/3.0"  # zarr-python's; in the draft without "protocol/"
+_CODEC_URI: Final = "https://purl.org/zarr/spec/codec/"
+_BLOSC_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
+_OBJECT_TYPES: Final = {"vlen-utf8": "string", "vlen-bytes": "bytes"}  # filter of an array of objects -> data type
 
-_is_suffix = re.compile(r"[A-Za-z0-9._-]*").fullmatch
+_is_key_suffix = re.compile(r"[A-Za-z0-9._-]*").fullmatch  # draft, Abstract store interface: keys, without "/"
 _is_scalar = re.compile(
     r"bool|\|b1|\|?[iu]1|[<>](?:[iuf][248]|c8|c16|[mM]8\[\w{1,16}\]|U[1-9][0-9]{0,6})|\|[SV][1-9][0-9]{0,6}"
 ).fullmatch
 
 
 def parse_entry(data: Buffer | None) -> str | None:
-    """The suffix of metadata keys, from the `zarr.json` of a store; None: that is not one of the draft."""
+    """Parse the `zarr.json` at the root of a store (draft, Entry point metadata).
+
+    Returns the suffix of metadata keys, or None if this is not an entry point document of the draft.
+    """
+    if data is None:
+        return None
     try:
-        content = {} if data is None else load_json(data)
+        content = load_json(data)
     except MetadataError:
-        return None  # whoever reads it as a node says what is wrong with it
-    if content.get("zarr_format") != _CORE:
+        return None  # opening it as a node reports the error
+    if content.get("zarr_format") != _CORE_URI:
         return None
     top = Config(content, "", Context())
     top.string("zarr_format")
-    top.string("metadata_encoding", (_CORE,))
+    top.string("metadata_encoding", (_CORE_URI,))
     suffix = top.string("metadata_key_suffix")
-    if not _is_suffix(suffix):
-        message = f"must be made of ASCII letters, digits, '.', '_' and '-', not {show(suffix)}"
+    if not _is_key_suffix(suffix):
+        message = f"must consist of ASCII letters, digits, '.', '_' and '-', not {show(suffix)}"
         raise top.error(message, "metadata_key_suffix")
     _check_extensions(top)
     top.finish()
@@ -58,7 +64,7 @@ def parse_entry(data: Buffer | None) -> str | None:
 
 
 def parse_group(data: Buffer, key: str) -> GroupMetadata:
-    """The metadata of a group from its document."""
+    """Parse the document of a group (draft, Group metadata)."""
     top = Config(load_json(data, key), "", Context(document=key))
     attributes = dict(top.object("attributes", default={}).data)
     _check_extensions(top)
@@ -67,32 +73,29 @@ def parse_group(data: Buffer, key: str) -> GroupMetadata:
 
 
 def parse_array(data: Buffer, key: str) -> ArrayMetadata:
-    """The metadata of an array from its document."""
+    """Parse the document of an array (draft, Array metadata)."""
     top = Config(load_json(data, key), "", Context(document=key))
     shape = top.integers("shape")
-    if len(shape) > MAX_NDIM:
-        raise top.error(f"has {len(shape)} dimensions; at most {MAX_NDIM} are handled", "shape", "limit")
-    chunk_shape, separator = _chunk_grid(top, len(shape))
+    ndim = len(shape)
+    if ndim > MAX_NDIM:
+        raise top.error(f"must have at most {MAX_NDIM} items, not {ndim}", "shape", "limit")
+    chunk_shape, separator = _chunk_grid(top, ndim)
     attributes = dict(top.object("attributes", default={}).data)
-    data_type, order = _data_type(top, attributes.pop("filters", None))
-    chain: list[Any] = [{"name": data_type.serializer, "configuration": {"endian": order} if order else {}}]
-    if top.string("chunk_memory_layout", ("C", "F")) == "F" and len(shape) > 1:
-        chain.insert(0, {"name": "transpose", "configuration": {"order": list(range(len(shape)))[::-1]}})
-    compressor = _compressor(top, data_type)
+    data_type, byte_order = _data_type(top, attributes.pop("filters", None))
+    codecs = _codecs(top, data_type, byte_order, ndim)
+    key_encoding = {"name": "default", "configuration": {"separator": separator}}
     metadata = ArrayMetadata(
         shape=shape,
         data_type=data_type,
         chunk_grid=Regular(chunk_shape),
-        chunk_key_encoding=registry.chunk_key_encodings.coerce(
-            {"name": "default", "configuration": {"separator": separator}}
-        ),
-        fill_value=_fill_value(top, data_type, order or "little"),
-        codecs=(*map(registry.codecs.coerce, chain), *compressor),
+        chunk_key_encoding=registry.chunk_key_encodings.coerce(key_encoding),
+        fill_value=_fill_value(top, data_type, byte_order or "little"),
+        codecs=codecs,
         attributes=attributes,
-        storage_transformers=_storage_transformers(top, len(shape)),
+        storage_transformers=_storage_transformers(top, ndim),
     )
     _check_extensions(top)
-    top.raw("dimension_separator", None)  # zarr-python wrote it beside the chunk grid, and read that of the grid
+    top.raw("dimension_separator", None)  # zarr-python wrote it as well, but read the separator of the chunk grid
     top.finish()
     try:
         metadata.check()
@@ -102,7 +105,7 @@ def parse_array(data: Buffer, key: str) -> ArrayMetadata:
 
 
 def _chunk_grid(top: Config, ndim: int) -> tuple[tuple[int, ...], str]:
-    """The shape of a chunk, and what separates the numbers in its key."""
+    """Return the shape of a chunk, and the separator in chunk keys (draft, Array metadata, `chunk_grid`)."""
     grid = top.object("chunk_grid")
     grid.string("type", ("regular",))
     chunk_shape = grid.integers("chunk_shape", 1)
@@ -114,114 +117,151 @@ def _chunk_grid(top: Config, ndim: int) -> tuple[tuple[int, ...], str]:
 
 
 def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
-    """The data type, and the byte order of its elements if they have one; `filters` stood among the attributes."""
+    """Return the data type and the byte order of its elements, or None if they have none.
+
+    `filters` is the member of that name that zarr-python added to the attributes.
+    """
     value = top.raw("data_type")
-    if isinstance(value, dict):  # an extension of the draft: what it is called says less than the type itself
+    if isinstance(value, dict):  # an extension of the draft: its member `type` is what numpy calls the type
         value = top.object("data_type").raw("type")
-    names = [f.get("id") if isinstance(f, dict) else f for f in filters] if isinstance(filters, list) else filters
+    names = filters
+    if isinstance(filters, list):
+        names = [f.get("id") if isinstance(f, dict) else f for f in filters]
     if value == "|O":
-        for name, objects in _OBJECTS.items():
-            if names == [name]:
-                return registry.data_types.coerce(objects), None
-        message = f"objects are read if their one filter is vlen-utf8 or vlen-bytes, not {show(names)}"
-        raise top.error(message, "data_type")
+        return _object_type(top, names), None
     if filters:
-        message = f"filters of zarr-python 2 are not read, and these are {show(names)}"
+        message = f"must be empty: zarrlite does not read filters of zarr-python 2, here {show(names)}"
         raise UnknownExtensionError(
             message, pointer="/attributes/filters", kind="unknown-extension", document=top.context.document
         )
-    orders: set[str] = set()
-    descr = _descr(top, value, orders)
-    if len(orders) > 1:
-        raise top.error("has fields in both byte orders; the bytes codec has one for all", "data_type")
+    byte_orders: set[str] = set()
+    descr = _descr(top, value, byte_orders)
+    if len(byte_orders) > 1:
+        raise top.error("must not mix byte orders: the bytes codec has one for all fields", "data_type")
     try:
         data_type = from_numpy(np.dtype(descr))
     except (TypeError, ValueError, OverflowError) as error:
         message = error.message if isinstance(error, ArgumentError) else str(error)
         raise top.error(f"{show(value)} is not a data type: {message}", "data_type") from None
-    registry.data_types.parse(data_type.to_json(), "/data_type", top.context)  # which knows the limits
-    return data_type, next(iter(orders), None)
+    registry.data_types.parse(data_type.to_json(), "/data_type", top.context)  # checks the limits of its size
+    return data_type, next(iter(byte_orders), None)
 
 
-def _descr(top: Config, value: Json, orders: set[str]) -> Any:
-    """What numpy makes a dtype from; the byte orders in it are noted."""
+def _object_type(top: Config, filters: Json) -> DataType:
+    """Return the data type of an array of objects, which follows from the name of its one filter."""
+    for filter_name, name in _OBJECT_TYPES.items():
+        if filters == [filter_name]:
+            data_type: DataType = registry.data_types.coerce(name)
+            return data_type
+    message = f"objects must have one filter, vlen-utf8 or vlen-bytes, not {show(filters)}"
+    raise top.error(message, "data_type")
+
+
+def _descr(top: Config, value: Json, byte_orders: set[str]) -> Any:
+    """Return the argument of `np.dtype` for a data type of the draft, and add its byte orders to the set."""
     match value:
         case str() if _is_scalar(value):
             if value[0] in "<>":
-                orders.add("little" if value[0] == "<" else "big")
+                byte_orders.add("little" if value[0] == "<" else "big")
             return value
-        case [["", str(raw)]]:  # so numpy describes raw bytes
-            return _descr(top, raw, orders)
+        case [["", str(raw)]]:  # numpy's description of raw bytes
+            return _descr(top, raw, byte_orders)
         case [_, *_]:
-            return [_field(top, item, orders) for item in value]
+            return [_field(top, item, byte_orders) for item in value]
     raise top.error(f"{show(value)} is not a data type that zarrlite reads", "data_type")
 
 
-def _field(top: Config, value: Json, orders: set[str]) -> Any:
+def _field(top: Config, value: Json, byte_orders: set[str]) -> Any:
     match value:
         case [str(name), data_type]:
-            return name, _descr(top, data_type, orders)
+            return name, _descr(top, data_type, byte_orders)
         case [str(), _, _]:
-            raise top.error(f"{show(value)} is a field that is an array, which Zarr v3 has not", "data_type")
-    raise top.error(f"{show(value)} is not a field: a name and a data type", "data_type")
+            raise top.error(f"must not have fields that are arrays, such as {show(value)}", "data_type")
+    raise top.error(f"a field must be a name and a data type, not {show(value)}", "data_type")
 
 
-def _fill_value(top: Config, data_type: DataType, order: str) -> Any:
+def _fill_value(top: Config, data_type: DataType, byte_order: str) -> Any:
     value = top.raw("fill_value")
-    if value is None or (data_type.itemsize is None and value == 0):  # what zarr-python gives to objects
+    # draft, Array metadata: "if the `fill_value` is the literal `null`" it is undefined
+    if value is None:
         return data_type.default_fill_value
-    if data_type.name == "struct":  # packed bytes, which only the older form of the type reads
+    if data_type.itemsize is None and value == 0:  # zarr-python's default for objects
+        return data_type.default_fill_value
+    if data_type.name == "struct":  # packed bytes, a spelling that only the older form of the type has
         data_type = registry.data_types.coerce({**data_type.to_json(), "name": "structured"})
     try:
-        return data_type.parse_fill_value(value, order)
+        return data_type.parse_fill_value(value, byte_order)
     except MetadataError as error:
         raise error.under("/fill_value", top.context.document) from None
 
 
-def _compressor(top: Config, data_type: DataType) -> list[BytesBytesCodec]:
+def _codecs(top: Config, data_type: DataType, byte_order: str | None, ndim: int) -> tuple[Any, ...]:
+    """Return the codec chain for the memory layout, the byte order and the compressor."""
+    chain: list[Any] = []
+    if top.string("chunk_memory_layout", ("C", "F")) == "F" and ndim > 1:
+        chain.append({"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}})
+    chain.append({"name": data_type.serializer, "configuration": {"endian": byte_order} if byte_order else {}})
+    return *map(registry.codecs.coerce, chain), *_compressors(top, data_type)
+
+
+def _compressors(top: Config, data_type: DataType) -> list[BytesBytesCodec]:
+    """Return the codec for `compressor`; draft: "absent, this means that no compressor is used"."""
     if top.raw("compressor", None) is None:
         return []
     outer = top.object("compressor")
     uri = outer.string("codec")
     configuration = dict(outer.object("configuration", default={}).data)
     outer.finish()
-    name = uri.removeprefix(_CODEC).partition("/")[0]
-    if not uri.startswith(_CODEC) or not name:
-        raise outer.error(f"must be {_CODEC}, a name and a version, not {show(uri)}", "codec")
+    name = uri.removeprefix(_CODEC_URI).partition("/")[0]
+    if not uri.startswith(_CODEC_URI) or not name:
+        raise outer.error(f"must be {_CODEC_URI}, a name and a version, not {show(uri)}", "codec")
     if name == "blosc":
-        typesize = data_type.itemsize or 1
-        shuffle: Json = configuration.get("shuffle")
-        if is_integer(shuffle):  # -1 leaves the choice to the library
-            automatic = "bitshuffle" if typesize == 1 else "shuffle"
-            configuration["shuffle"] = {-1: automatic, **_SHUFFLES}.get(shuffle, shuffle)
-        configuration["typesize"] = typesize
+        configuration = _blosc_configuration(configuration, data_type.itemsize or 1)
     codec = registry.codecs.parse({"name": name, "configuration": configuration}, "/compressor", top.context)
     if not isinstance(codec, BytesBytesCodec):
-        raise outer.error(f"{show(name)} is not a compressor", "codec")
+        raise outer.error(f"must name a bytes -> bytes codec, not {show(name)}", "codec")
     return [codec]
 
 
+def _blosc_configuration(configuration: dict[str, Json], typesize: int) -> dict[str, Json]:
+    """Return the configuration of the `blosc` codec for that of numcodecs."""
+    shuffle: Json = configuration.get("shuffle")
+    if is_integer(shuffle):
+        automatic = "bitshuffle" if typesize == 1 else "shuffle"  # -1 leaves the choice to the library
+        configuration["shuffle"] = {-1: automatic, **_BLOSC_SHUFFLES}.get(shuffle, shuffle)
+    return {**configuration, "typesize": typesize}
+
+
 def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
+    """Return the storage transformers (draft, Array metadata, `storage_transformers`), or None if there are none."""
     values = []
     for item in top.objects("storage_transformers") if "storage_transformers" in top else ():
         configuration = dict(item.object("configuration", default={}).data)
         per_shard = configuration.get("chunks_per_shard")
         if isinstance(per_shard, list):
-            # zarr-python wrote [1] for no dimensions, and left out trailing ones
-            full = [] if ndim == 0 and per_shard == [1] else per_shard + [1] * (ndim - len(per_shard))
-            configuration["chunks_per_shard"] = full
+            configuration["chunks_per_shard"] = _chunks_per_shard(per_shard, ndim)
         configuration["type"] = item.string("type")
         values.append({"name": item.string("extension"), "configuration": configuration})
         item.finish()
     return registry.storage_transformers.parse_list(values, "/storage_transformers", top.context) or None
 
 
+def _chunks_per_shard(per_shard: list[Json], ndim: int) -> list[Json]:
+    """Return one number for each dimension: zarr-python omitted trailing ones, and wrote [1] for no dimensions."""
+    if ndim == 0 and per_shard == [1]:
+        return []
+    return per_shard + [1] * (ndim - len(per_shard))
+
+
 def _check_extensions(top: Config) -> None:
-    """Refuse what the document says must be understood."""
+    """Refuse extensions, unless they need not be understood.
+
+    Draft, Entry point metadata: "not recognized" and `must_understand` true, "then processing must terminate".
+    """
     for item in top.objects("extensions") if "extensions" in top else ():
         if item.raw("must_understand", True) is not False:
             raise UnknownExtensionError(
-                f"{show(item.raw('extension', None))} is an extension of the draft that zarrlite does not know",
+                f"{show(item.raw('extension', None))} is not an extension of the draft that zarrlite knows",
                 pointer=item.pointer,
                 kind="unknown-extension",
                 document=top.context.document,

@@ -1,9 +1,9 @@
-"""Hierarchies of the Zarr v3 draft, as zarr-python 2.14 to 2.18 wrote them, seen as Zarr v3.
+"""Hierarchies of the 2022 draft of Zarr v3, as zarr-python 2.14 to 2.18 wrote them, as read-only Zarr v3 stores.
 
-Rules
-- `zarr.json` at the root says what it is. Documents are `meta/root/<path>.array.json` and `.group.json`, chunks lie at
-  `data/root/<path>/c0/1`; here they are `<path>/c/0/1`, in the array's own separator.
-- A group needs no document: where documents lie below there is one, and at the root there always is.
+Rules (draft, Storage keys)
+- `zarr.json` at the root identifies the hierarchy. Documents have the keys `meta/root/<path>.array.json` and
+  `.group.json`, chunks `data/root/<path>/c0/1`. The store shows chunks as `<path>/c/0/1`, with the array's separator.
+- A group needs no document: a path is a group if there are documents below it, and the root always is a node.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from zarrlite.metadata.documents import GroupMetadata, Metadata
 from zarrlite.names import DOCUMENT, key_prefix, name_fault
 from zarrlite.stores.base import Listing, Store, check_prefix
 
-_DOCUMENT = ByteRange(0, MAX_DOCUMENT_BYTES + 1)
-_chunk = re.compile(r"((?:.*/)?)c((?:/[0-9]+)+|(?:\.[0-9]+)+|)", re.DOTALL).fullmatch
-_inside = re.compile(r"(?:(.*)/)?c(?:/[0-9]+)*", re.DOTALL).fullmatch
+_DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, so that a longer one is noticed
+_match_chunk_key = re.compile(r"((?:.*/)?)c((?:/[0-9]+)+|(?:\.[0-9]+)+|)", re.DOTALL).fullmatch
+_match_chunk_prefix = re.compile(r"(?:(.*)/)?c(?:/[0-9]+)*", re.DOTALL).fullmatch
 
 
 def find_draft(store: Store) -> DraftStore | None:
-    """The hierarchy of the draft that a store holds, if it holds one."""
-    suffix = parse_entry(store.get(DOCUMENT, _DOCUMENT))
+    """Return the view of a store that holds a hierarchy of the draft. Returns None if it does not hold one."""
+    suffix = parse_entry(store.get(DOCUMENT, _DOCUMENT_RANGE))
     return None if suffix is None else DraftStore(store, suffix)
 
 
@@ -39,33 +39,39 @@ class DraftStore(ForeignStore):
 
     def __init__(self, store: Store, suffix: str = ".json") -> None:
         super().__init__(store)
-        self.suffix = suffix  # of metadata keys
+        self.suffix = suffix  # the end of metadata keys
 
     def document(self, path: str) -> dict[str, Json] | None:
         metadata = self._metadata(path)
         return None if metadata is None else metadata.to_json()
 
-    def _key(self, path: str, kind: str) -> str:
+    def _metadata_key(self, path: str, kind: str) -> str:
         return f"meta/root{'/' if path else ''}{path}.{kind}{self.suffix}"
 
     def _metadata(self, path: str) -> Metadata | None:
-        keys = self._key(path, "array"), self._key(path, "group")
-        array, group = self.store.get_partial_values([(key, _DOCUMENT) for key in keys])
+        """Read the metadata of the node at a path. Returns None if there is no node."""
+        array_key, group_key = self._metadata_key(path, "array"), self._metadata_key(path, "group")
+        requests = [(array_key, _DOCUMENT_RANGE), (group_key, _DOCUMENT_RANGE)]
+        array, group = self.store.get_partial_values(requests)
         if array is not None:
-            return parse_array(array, keys[0])
+            return parse_array(array, array_key)
         if group is not None:
-            return parse_group(group, keys[1])
-        return GroupMetadata({}) if not path or self._names(path) else None
+            return parse_group(group, group_key)
+        # draft, Group metadata: "A group does not need a metadata document to exist"
+        return GroupMetadata({}) if not path or self._child_names(path) else None
 
-    def below(self, key: str) -> str | None:
-        match = _chunk(key)
-        return match and f"data/root/{match[1]}c{match[2][1:] or 0}"  # the chunk of an array of no dimensions is c0
+    def underlying_key(self, key: str) -> str | None:
+        match = _match_chunk_key(key)
+        if match is None:
+            return None
+        prefix, coords = match[1], match[2][1:]
+        return f"data/root/{prefix}c{coords or 0}"  # zarr-python stored the chunk of an array of no dimensions as c0
 
     def list_dir(self, prefix: str) -> Listing:
         path = check_prefix(prefix)[:-1]
         if self._array_at(path) is not None:
             return Store.list_dir(self, prefix)
-        names = self._names(path)
+        names = self._child_names(path)
         keys = [prefix + DOCUMENT] if names or self.size(prefix + DOCUMENT) is not None else []
         return keys, sorted(f"{prefix}{name}/" for name in names)
 
@@ -77,33 +83,39 @@ class DraftStore(ForeignStore):
             yield from (key for key in sorted(self._array_keys(array)) if key.startswith(prefix))
 
     def _array_at(self, path: str) -> str | None:
-        """The path of the array that has keys under this one, which may lead into its chunks."""
-        inside = _inside(path)
-        for candidate in (path, inside[1] or "") if inside else (path,):
-            if self.store.size(self._key(candidate, "array")) is not None:
+        """Return the path of the array that is at this path, or has chunks below it.
+
+        Returns None if there is no such array.
+        """
+        candidates = [path]
+        if match := _match_chunk_prefix(path):
+            candidates.append(match[1] or "")
+        for candidate in candidates:
+            if self.store.size(self._metadata_key(candidate, "array")) is not None:
                 return candidate
         return None
 
     def _array_keys(self, path: str) -> Iterator[str]:
-        """The keys of an array, in no order."""
+        """Iterate over the keys of an array, in no particular order."""
         yield key_prefix(path) + DOCUMENT
         metadata: Any = self._metadata(path)
-        encode, ndim = metadata.chunk_key_encoding.encode, len(metadata.shape)
+        key_encoding, ndim = metadata.chunk_key_encoding, len(metadata.shape)
         root = f"data/root/{key_prefix(path)}c"
         for key in self.store.list_prefix(root[:-1]):
-            texts = key[len(root) :].split(metadata.chunk_key_encoding.separator)
-            coords = parse_coords(texts, max(ndim, 1)) if key.startswith(root) else None
+            if not key.startswith(root):
+                continue
+            coords = parse_coords(key[len(root) :].split(key_encoding.separator), max(ndim, 1))
             if coords is not None and (ndim or coords == (0,)):
-                yield key_prefix(path) + encode(coords[:ndim])
+                yield key_prefix(path) + key_encoding.encode(coords[:ndim])
 
-    def _names(self, path: str) -> set[str]:
-        """The names of the nodes directly below a path."""
+    def _child_names(self, path: str) -> set[str]:
+        """Return the names of the nodes directly below a path (draft, Discover children of a group)."""
         root = f"meta/root/{key_prefix(path)}"
-        ends = f".array{self.suffix}", f".group{self.suffix}"
+        endings = f".array{self.suffix}", f".group{self.suffix}"
         keys, prefixes = self.store.list_dir(root)
-        found = {key[len(root) : -len(end)] for key in keys for end in ends if key.endswith(end)}
+        names = {key[len(root) : -len(ending)] for key in keys for ending in endings if key.endswith(ending)}
         for prefix in prefixes:
             name = prefix[len(root) : -1]
-            if name not in found and any(key.endswith(ends) for key in self.store.list_prefix(prefix)):
-                found.add(name)
-        return {name for name in found if not name_fault(name)}
+            if name not in names and any(key.endswith(endings) for key in self.store.list_prefix(prefix)):
+                names.add(name)
+        return {name for name in names if not name_fault(name)}

@@ -1,8 +1,9 @@
-"""A hierarchy of another format, seen as one of Zarr v3.
+"""A hierarchy of another format as a read-only Zarr v3 store.
 
 Rules
-- Nothing is written: documents are made when they are asked for, chunks stay where they are.
-- A subclass says three things: the document of a node, where a value lies below, and what is directly under a prefix.
+- Nothing is written: documents are generated on request, chunks stay where they are.
+- A subclass defines three things: the document of a node, the key of a value in the underlying store, and the keys and
+  prefixes directly under a prefix.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from zarrlite.stores.base import Buffers, Listing, Request, Store, check_key, ch
 
 
 class ForeignStore(Store):
-    """A store whose documents are made from those of another format; read-only."""
+    """A read-only store whose documents are generated from those of another format."""
 
     read_only = True
-    format: ClassVar[str] = "another format"  # what it is called in messages
+    format: ClassVar[str] = "another format"  # its name in error messages
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -39,18 +40,21 @@ class ForeignStore(Store):
 
     @abstractmethod
     def document(self, path: str) -> dict[str, Json] | None:
-        """The `zarr.json` of the node at a path; None: there is no node."""
+        """Return the content of the `zarr.json` of the node at a path. Returns None if there is no node."""
 
     @abstractmethod
-    def below(self, key: str) -> str | None:
-        """The key that a value other than a document has in the store below; None: there is no such value."""
+    def underlying_key(self, key: str) -> str | None:
+        """Return the key, in the underlying store, of a value that is not a document.
+
+        Returns None if the key cannot have a value.
+        """
 
     @abstractmethod
     def list_dir(self, prefix: str) -> Listing:
-        """Keys and prefixes directly under a prefix, as they are seen here."""
+        """Return the keys and prefixes directly under a prefix, as Zarr v3 names them."""
 
     def refuse_new(self, path: str) -> ReadOnlyError:
-        """The error for a node that was to be created."""
+        """Return the error for an attempt to create a node."""
         message = f"{path!r} cannot be created in {self.store!r}: hierarchies of {self.format} are read only"
         return ReadOnlyError(message, path=path)
 
@@ -63,13 +67,13 @@ class ForeignStore(Store):
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         found: Buffers = [None] * len(requests)
-        passed: list[int] = []
+        passed: list[int] = []  # which requests the underlying store serves
         below: list[Any] = []
         for i, (key, byte_range, *rest) in enumerate(requests):
             if _is_document(check_key(key)):
                 document = self._document(key)
                 found[i] = None if document is None else byte_range.of(document)
-            elif (name := self.below(key)) is not None:
+            elif (name := self.underlying_key(key)) is not None:
                 passed.append(i)
                 below.append((name, byte_range, *rest))
         values = self.store.get_partial_values(below, memory)
@@ -78,21 +82,21 @@ class ForeignStore(Store):
         return found
 
     def source(self, key: str) -> Source:
-        below = None if _is_document(check_key(key)) else self.below(key)
-        return InMemory(self.get(key)) if below is None else self.store.source(below)
+        underlying = None if _is_document(check_key(key)) else self.underlying_key(key)
+        return InMemory(self.get(key)) if underlying is None else self.store.source(underlying)
 
     def size(self, key: str) -> int | None:
         if _is_document(check_key(key)):
             try:
                 document = self._document(key)
             except MetadataError:
-                return 0  # it is there, and whoever reads it learns why it is refused
+                return 0  # the document exists; reading it raises the reason why it is refused
             return None if document is None else len(document)
-        below = self.below(key)
-        return None if below is None else self.store.size(below)
+        underlying = self.underlying_key(key)
+        return None if underlying is None else self.store.size(underlying)
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
-        return self.store.location()  # all of it: where a value lies below may be anywhere there
+        return self.store.location()  # without the prefix: values may be anywhere in the underlying store
 
     def list(self) -> Iterator[str]:
         return self.list_prefix("")

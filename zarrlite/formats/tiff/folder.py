@@ -1,41 +1,42 @@
-"""A folder of TIFF files that are laid out as chunks, seen as a Zarr array.
+"""A folder of TIFF files, named as the chunks of an array, as a read-only Zarr store.
 
 Rules
-- Every `.tif` and `.tiff` file is a chunk: one that is not named as one, or is unlike the first, is refused by name.
-- What stands around the strip is skipped by `pad`, in front and behind (many programs write the header last); so it has
-  the same number of bytes in every file.
-- The folder is only read. On request `zarr.json` is written beside the files.
+- Every `.tif` and `.tiff` file is a chunk. A file that is not named as a chunk, or differs from the first, is refused
+  with its name.
+- `pad` skips the bytes before and after the strip (many programs write the header last), so every file must have the
+  same number of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.ranges import ByteRange
 from zarrlite.chunk_key_encodings import DefaultKeys, SuffixKeys, V2Keys
 from zarrlite.codecs import Bytes, Pad, Zstd
-from zarrlite.errors import ArgumentError, DataError, NodeExistsError, NodeNotFoundError
+from zarrlite.errors import ArgumentError, DataError, NodeNotFoundError
 from zarrlite.extensions.config import Json
 from zarrlite.formats.foreign import ForeignStore
-from zarrlite.formats.tiff.parse import Picture, read_picture
-from zarrlite.metadata.documents import ArrayMetadata, serialize
+from zarrlite.formats.tiff.parse import TiffImage, read_image
+from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.names import DOCUMENT
-from zarrlite.nodes.array import Array
-from zarrlite.nodes.creation import DEFAULT, array_metadata
 from zarrlite.pipeline.codec import Codec
 from zarrlite.selections.casting import normalize_shape
 from zarrlite.selections.selection import Shape
-from zarrlite.stores import Listing, Store, open_store
+from zarrlite.stores import Listing, Store
 
 _is_tiff = re.compile(r".*\.tiff?", re.IGNORECASE | re.DOTALL).fullmatch
-_split = re.compile(r"(c[/.])?([0-9]+(?:([/.])[0-9]+)*)(\.[^0-9/][^/]*)").fullmatch
-_LITERAL = 2**16  # bytes of padding that zarr.json is willing to hold
+# groups: "c" and its separator, coordinates, the last separator of these, suffix
+_split_key = re.compile(r"(c[/.])?([0-9]+(?:([/.])[0-9]+)*)(\.[^0-9/][^/]*)").fullmatch
+_MAX_LITERAL_BYTES: Final = 2**16  # bytes; longer headers are not copied into zarr.json as literal padding
 
 
 class TiffFolder(ForeignStore):
-    """The chunks of a folder, and the document that makes an array of them."""
+    """The files of a folder, and the document of the array that they are the chunks of; read-only."""
+
+    format = "TIFF files"
 
     def __init__(self, store: Store, metadata: ArrayMetadata) -> None:
         super().__init__(store)
@@ -49,112 +50,131 @@ class TiffFolder(ForeignStore):
     def document(self, path: str) -> dict[str, Json] | None:
         return None if path else self.metadata.to_json()
 
-    def below(self, key: str) -> str | None:
-        return None if self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape)) is None else key
+    def underlying_key(self, key: str) -> str | None:
+        coords = self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape))
+        return None if coords is None else key
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        chunks = (key for key in self.store.list_prefix(prefix) if self.below(key))
-        return iter(sorted([*chunks, *([] if prefix else [DOCUMENT])]))
+        keys = [key for key in self.store.list_prefix(prefix) if self.underlying_key(key)]
+        if not prefix:
+            keys.append(DOCUMENT)
+        return iter(sorted(keys))
 
     def list_dir(self, prefix: str) -> Listing:
         return Store.list_dir(self, prefix)
 
 
-def open_folder(store: Any, *, shape: Any = None, fill_value: Any = DEFAULT, save: bool = False) -> Array:
-    """Open a folder of TIFF files as a read-only array; the header of every file is checked now.
+class FolderDescription(NamedTuple):
+    """The metadata of the array whose chunks are the files of a folder."""
 
-    Files are named as chunks: `c/0/1.tiff`, `c.0.1.tiff`, `0/1.tiff` or `0.1.tiff`, with any extension that ends with
-    `.tif` or `.tiff`. Without `shape` the array ends with the last file in each dimension; where a file is missing it
-    has the fill value. `save` writes `zarr.json` into the folder, so that any Zarr library with `suffix` and `pad` can
-    open it.
+    shape: Shape
+    data_type: str
+    chunks: Shape
+    chunk_key_encoding: SuffixKeys
+    codecs: list[Codec]
+
+
+def scan_folder(store: Store, shape: Any = None) -> FolderDescription:
+    """Read the headers of all TIFF files and describe the array whose chunks they are.
+
+    Without `shape`, the array ends with the last file in each dimension. Raises DataError, with the key, for a file
+    that does not fit, and NodeNotFoundError if there are no TIFF files.
     """
-    place = open_store(store)
-    metadata = _metadata(place, shape, fill_value)
-    if save:
-        if place.size(DOCUMENT) is not None:
-            raise NodeExistsError(f"there is a {DOCUMENT} in {place!r} already", path="")
-        place.set(DOCUMENT, serialize(metadata))
-    return Array(TiffFolder(place, metadata), "", metadata)
-
-
-def _metadata(store: Store, shape: Any, fill_value: Any) -> ArrayMetadata:
-    """The metadata that fits every file."""
     keys = sorted(filter(_is_tiff, store.list()))
     if not keys:
         raise NodeNotFoundError(f"no TIFF files in {store!r}", path="")
-    encoding, ndim = _encoding(keys[0])
+    encoding, ndim = _key_encoding(keys[0])
     coords = [_coords(encoding, key, ndim) for key in keys]
-    first = read_picture(store, keys[0])
+    first = read_image(store, keys[0])
     for key in keys[1:]:
-        _check_same(read_picture(store, key), first, key, keys[0])
-    made = first.header
-    if ndim < len(made.shape):
-        message = f"a picture of shape {made.shape} has at least {len(made.shape)} coordinates in its name, not {ndim}"
-        raise DataError(message, key=keys[0])
-    chunks = (1,) * (ndim - len(made.shape)) + made.shape
-    return array_metadata(
-        _shape(shape, coords, chunks, keys),
-        made.data_type,
-        chunks=chunks,
-        codecs=_codecs(store, keys[0], first),
-        fill_value=fill_value,
-        chunk_key_encoding=encoding,
-    )
+        _check_same(read_image(store, key), first, key, keys[0])
+    image_shape = first.header.shape
+    if ndim < len(image_shape):
+        message = f"must have at least {len(image_shape)} coordinates in its name, not {ndim}"
+        raise DataError(f"{message}, for an image of shape {image_shape}", key=keys[0])
+    chunks = (1,) * (ndim - len(image_shape)) + image_shape
+    lengths = _default_shape(coords, chunks) if shape is None else _check_shape(shape, coords, chunks, keys)
+    codecs = _codecs(store, keys[0], first)
+    return FolderDescription(lengths, first.header.data_type, chunks, encoding, codecs)
 
 
-def _encoding(key: str) -> tuple[SuffixKeys, int]:
-    """The chunk key encoding that a name follows, and its number of coordinates."""
-    parts = _split(key)
+def _key_encoding(key: str) -> tuple[SuffixKeys, int]:
+    """Return the chunk key encoding of a file name, and its number of coordinates."""
+    parts = _split_key(key)
     if parts is None:
-        raise DataError("is not named as a chunk, such as c/0/1.tiff, c.0.1.tiff, 0/1.tiff or 0.1.tiff", key=key)
+        message = "must be named as a chunk, such as c/0/1.tiff, c.0.1.tiff, 0/1.tiff or 0.1.tiff"
+        raise DataError(message, key=key)
     c, numbers, separator, suffix = parts.groups()
     base = DefaultKeys(c[1]) if c else V2Keys(separator or ".")
-    return SuffixKeys(suffix, base), len(re.split("[/.]", numbers))
+    return SuffixKeys(suffix, base), len(re.split("[/.]", numbers))  # proposal `suffix`, Configuration
 
 
 def _coords(encoding: SuffixKeys, key: str, ndim: int) -> Shape:
     coords = encoding.decode(key, ndim)
     if coords is None:
-        raise DataError(f"is not named as a chunk in the way of {encoding.encode((0,) * ndim)}", key=key)
+        raise DataError(f"must be named as a chunk in the form of {encoding.encode((0,) * ndim)}", key=key)
     return coords
 
 
-def _check_same(picture: Picture, first: Picture, key: str, first_key: str) -> None:
-    """Refuse a file that the metadata of the first one does not fit."""
-    for what in ("shape", "data_type", "byteorder", "compression"):
-        mine, wanted = getattr(picture.header, what), getattr(first.header, what)
-        if mine != wanted:
-            raise DataError(f"has {what} {mine}, {first_key} has {wanted}; the files of a folder are alike", key=key)
-    for what in ("before", "behind"):
-        mine, wanted = getattr(picture, what), getattr(first, what)
-        if mine != wanted:
-            raise DataError(
-                f"has {mine} bytes {what} its pixels, {first_key} has {wanted}; they must be alike", key=key
-            )
+def _check_same(image: TiffImage, first: TiffImage, key: str, first_key: str) -> None:
+    """Refuse a file whose chunk the metadata of the first file cannot describe."""
+    header, first_header = image.header, first.header
+    for name, actual, expected in (
+        ("shape", header.shape, first_header.shape),
+        ("data type", header.data_type, first_header.data_type),
+        ("byte order", header.byteorder, first_header.byteorder),
+        ("compression", header.compression, first_header.compression),
+    ):
+        if actual != expected:
+            raise DataError(f"must have {name} {expected}, as {first_key} has, not {actual}", key=key)
+    for where, actual_bytes, expected_bytes in (
+        ("before", image.before, first.before),
+        ("after", image.after, first.after),
+    ):
+        if actual_bytes != expected_bytes:
+            message = f"must have {expected_bytes} bytes {where} its pixels, as {first_key} has, not {actual_bytes}"
+            raise DataError(message, key=key)
 
 
-def _shape(shape: Any, coords: list[Shape], chunks: Shape, keys: list[str]) -> Shape:
-    if shape is None:
-        return tuple((max(along) + 1) * n for along, n in zip(zip(*coords, strict=True), chunks, strict=True))
+def _default_shape(coords: list[Shape], chunks: Shape) -> Shape:
+    """Return the shape of the array that ends with the last file in each dimension."""
+    return tuple((max(along) + 1) * n for along, n in zip(zip(*coords, strict=True), chunks, strict=True))
+
+
+def _check_shape(shape: Any, coords: list[Shape], chunks: Shape, keys: list[str]) -> Shape:
+    """Return the shape as a tuple. Raises ArgumentError if a file is outside of it."""
     lengths = normalize_shape(shape)
     if len(lengths) != len(chunks):
-        raise ArgumentError(f"shape must have {len(chunks)} lengths, as the names of the files say, not {shape!r}")
-    for key, at in zip(keys, coords, strict=True):
-        if any(i * n >= length for i, n, length in zip(at, chunks, lengths, strict=True)):
-            raise ArgumentError(f"{key} lies outside of shape {lengths}")
+        message = f"shape must have {len(chunks)} lengths, one for each coordinate in a file name, not {shape!r}"
+        raise ArgumentError(message)
+    for key, chunk_coords in zip(keys, coords, strict=True):
+        if any(i * n >= length for i, n, length in zip(chunk_coords, chunks, lengths, strict=True)):
+            raise ArgumentError(f"shape must include all files, but {key} is outside of {lengths}")
     return lengths
 
 
-def _codecs(store: Store, key: str, picture: Picture) -> list[Codec]:
-    made = picture.header
-    chain: list[Codec] = [Bytes(made.byteorder)]
-    head: Buffer | None = None
-    tail: Buffer | None = None
-    if made.compression is not None:
+def _codecs(store: Store, key: str, image: TiffImage) -> list[Codec]:
+    """Return the codec chain of the files.
+
+    The bytes around the strip become literal padding if that is possible, so that a chunk that is written later is a
+    TIFF file as well.
+    """
+    header = image.header
+    chain: list[Codec] = [Bytes(header.byteorder)]
+    before: bytes | None = None
+    after: bytes | None = None
+    if header.compression is not None:
         chain.append(Zstd())
-    elif picture.before + picture.behind <= _LITERAL:  # then a chunk that somebody writes is a TIFF file again
-        head = store.get(key, ByteRange(0, picture.before))
-        tail = store.get(key, ByteRange(picture.before + made.pixel_bytes))
-    if picture.behind:
-        chain.append(Pad("end", picture.behind, None if tail is None else bytes(tail)))
-    return [*chain, Pad("start", picture.before, None if head is None else bytes(head))]
+    elif image.before + image.after <= _MAX_LITERAL_BYTES:
+        before = _read(store, key, ByteRange(0, image.before))
+        after = _read(store, key, ByteRange(image.before + header.pixel_bytes))
+    if image.after:
+        chain.append(Pad("end", image.after, after))
+    # proposal `pad`, Description: "To add both a prefix and a suffix", apply it twice
+    return [*chain, Pad("start", image.before, before)]
+
+
+def _read(store: Store, key: str, byte_range: ByteRange) -> bytes | None:
+    """Read a range of a file. Returns None if the file is missing."""
+    value = store.get(key, byte_range)
+    return None if value is None else bytes(value)

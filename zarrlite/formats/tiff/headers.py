@@ -1,50 +1,71 @@
-"""The header of a TIFF file that holds one strip of pixels: what stands in front of a chunk.
+"""Headers of TIFF files with one strip of pixels: the bytes that precede a chunk.
 
-Rules (TIFF 6.0; proposal `pad`, Example 1)
-- 8 bytes, one directory of 12 bytes for each tag, the values that are longer than 4 bytes, then the pixels.
-- A tag is there only if a reader needs it or its default does not do. So the header of a grey 256 x 256 `uint16` chunk
-  is, byte for byte, the base64 text of the proposal (110 bytes; the hexdump beside it, 102 bytes, is wrong).
-- "StripByteCounts" is the number of bytes that follow, so with compression the header depends on the chunk.
+Rules (TIFF 6.0, Section 2; proposal `pad`, Example 1)
+- A header is the 8-byte image file header, one image file directory with 12 bytes for each tag, and the values that are
+  longer than 4 bytes. The pixels follow it.
+- A tag is written only if readers require it or its default is wrong. The header of a grey 256 x 256 `uint16` chunk is
+  therefore, byte for byte, the base64 text of the proposal (110 bytes; the proposal's hexdump, 102 bytes, is wrong).
+- `StripByteCounts` is the number of bytes that follow, so the header of a compressed chunk depends on the chunk.
 """
 
 from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.codecs import Bytes, Pad, Zstd
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError
+from zarrlite.formats.tiff.tags import (
+    BLACK_IS_ZERO,
+    BYTE_ORDERS,
+    COMPRESSIONS,
+    DATA_TYPES,
+    FORMATS,
+    LONG,
+    MAX_LONG,
+    RGB,
+    SHORT,
+    UNASSOCIATED_ALPHA,
+    VERSION,
+    Tag,
+)
 from zarrlite.pipeline.codec import Codec
 from zarrlite.selections.casting import normalize_shape
 from zarrlite.selections.selection import Shape
 
-SHORT, LONG = 3, 4
-FORMATS: Final = {SHORT: "H", LONG: "I"}
-# data type -> SampleFormat and BitsPerSample
-DATA_TYPES: Final = {
-    "uint8": (1, 8),
-    "uint16": (1, 16),
-    "uint32": (1, 32),
-    "int8": (2, 8),
-    "int16": (2, 16),
-    "int32": (2, 32),
-    "float32": (3, 32),
-    "float64": (3, 64),
-}
-COMPRESSIONS: Final = {None: 1, "zstd": 50000}
-BYTE_ORDERS: Final = {"little": ("<", b"II"), "big": (">", b"MM")}
-GREY, RGB = 1, 2  # PhotometricInterpretation
-UNASSOCIATED_ALPHA = 2
-MOST = 2**32 - 1  # offsets and byte counts have 32 bits
+Field = tuple[int, tuple[int, ...]]  # type and values
 
 
 @dataclass(frozen=True)
 class Header:
-    """A header function for `pad` and `offset`: called with the bytes that will follow, it makes those in front."""
+    """The header of a TIFF image, as a padding function for the codecs `pad` and `offset`.
+
+    Called with the bytes of an encoded chunk, it returns the header that precedes them. `zarrlite.tiff.header` checks
+    its arguments and creates one.
+
+    Parameters
+    ----------
+    height, width
+        The size of the image in pixels.
+    samples
+        1 for a grey image, 3 for RGB, 4 for RGB with alpha.
+    data_type
+        The data type of a sample.
+    byteorder
+        "little" or "big"; the byte order of the header and of the pixels.
+    compression
+        None or "zstd".
+
+    Examples
+    --------
+    >>> Header(2, 3, 1, "uint8")(bytes(6))[:2]
+    b'II'
+    """
 
     height: int
     width: int
@@ -55,109 +76,157 @@ class Header:
 
     @property
     def shape(self) -> Shape:
-        """The shape of the picture."""
+        """The shape of the image: height, width and, for colour images, samples."""
         return (self.height, self.width) if self.samples == 1 else (self.height, self.width, self.samples)
 
     @property
     def pixel_bytes(self) -> int:
-        """Bytes of all pixels, not compressed."""
+        """The size of all pixels in bytes, uncompressed."""
         return math.prod(self.shape) * DATA_TYPES[self.data_type][1] // 8
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the header."""
-        return len(self._make(0))
+        """The size of the header in bytes."""
+        return len(self._build(0))
 
     def __call__(self, data: Buffer) -> bytes:
+        """Return the header of a strip that consists of these bytes."""
         if self.compression is None and len(data) != self.pixel_bytes:
-            raise ArgumentError(f"a TIFF picture of shape {self.shape} has {self.pixel_bytes} bytes, not {len(data)}")
-        return self._make(len(data))
+            message = f"a TIFF image of shape {self.shape} must have {self.pixel_bytes} bytes, not {len(data)}"
+            raise ArgumentError(message)
+        return self._build(len(data))
 
     def pad(self) -> Pad:
-        """The codec that puts this header in front: literal padding, or made for each chunk if that is compressed."""
+        """Return the codec that adds this header.
+
+        Its padding is literal, or generated for each chunk if chunks are compressed.
+        """
         if self.compression is None:
-            return Pad("start", self.nbytes, self._make(self.pixel_bytes))
+            return Pad("start", self.nbytes, self._build(self.pixel_bytes))
         return Pad("start", self.nbytes, padding_func=self)
 
     def codecs(self) -> list[Codec]:
-        """The whole codec chain of an array whose chunks are TIFF files."""
-        return [Bytes(self.byteorder), *([] if self.compression is None else [Zstd()]), self.pad()]
+        """Return the complete codec chain of an array whose chunks are TIFF files."""
+        compressors = [] if self.compression is None else [Zstd()]
+        return [Bytes(self.byteorder), *compressors, self.pad()]
 
-    def _tags(self, offset: int, count: int) -> dict[int, tuple[int, tuple[int, ...]]]:
-        """Tag -> type and values, in ascending order."""
+    def _fields(self, strip_offset: int, strip_bytes: int) -> dict[Tag, Field]:
+        """Return the directory entries; TIFF 6.0, Section 2: "sorted in ascending order by Tag"."""
         sample_format, bits = DATA_TYPES[self.data_type]
-        tags = {
-            256: _size(self.width),
-            257: _size(self.height),
-            258: (SHORT, (bits,) * self.samples),
-            259: (SHORT, (COMPRESSIONS[self.compression],)),
-            262: (SHORT, (GREY if self.samples == 1 else RGB,)),
-            273: (LONG, (offset,)),
-            277: (SHORT, (self.samples,)),
-            278: _size(self.height),
-            279: (LONG, (count,)),
-            338: (SHORT, (UNASSOCIATED_ALPHA,)),
-            339: (SHORT, (sample_format,) * self.samples),
+        fields: dict[Tag, Field] = {
+            Tag.ImageWidth: _length_field(self.width),
+            Tag.ImageLength: _length_field(self.height),
+            Tag.BitsPerSample: (SHORT, (bits,) * self.samples),
+            Tag.Compression: (SHORT, (COMPRESSIONS[self.compression],)),
+            Tag.PhotometricInterpretation: (SHORT, (BLACK_IS_ZERO if self.samples == 1 else RGB,)),
+            Tag.StripOffsets: (LONG, (strip_offset,)),
+            Tag.SamplesPerPixel: (SHORT, (self.samples,)),
+            Tag.RowsPerStrip: _length_field(self.height),
+            Tag.StripByteCounts: (LONG, (strip_bytes,)),
+            Tag.ExtraSamples: (SHORT, (UNASSOCIATED_ALPHA,)),
+            Tag.SampleFormat: (SHORT, (sample_format,) * self.samples),
         }
-        defaults = {277: self.samples == 1, 338: self.samples != 4, 339: sample_format == 1}
-        return {tag: value for tag, value in tags.items() if not defaults.get(tag)}
+        is_default = {
+            Tag.SamplesPerPixel: self.samples == 1,
+            Tag.ExtraSamples: self.samples != 4,
+            Tag.SampleFormat: sample_format == 1,
+        }
+        return {tag: field for tag, field in fields.items() if not is_default.get(tag)}
 
-    def _make(self, count: int) -> bytes:
+    def _build(self, strip_bytes: int) -> bytes:
+        """Return the header of a strip of this many bytes."""
         order, mark = BYTE_ORDERS[self.byteorder]
-        tags = self._tags(0, 0)
-        behind = 8 + 2 + 12 * len(tags) + 4  # where values that are longer than 4 bytes go
-        end = behind + sum(n for type_, values in tags.values() if (n := _length(type_, values)) > 4)
-        if end + count > MOST:
-            raise ArgumentError(f"a TIFF file has at most {MOST} bytes, not {end + count}; use smaller chunks")
-        directory, values_behind = struct.pack(order + "H", len(tags)), b""
-        for tag, (type_, values) in self._tags(end, count).items():  # TIFF 6.0, section 2, Image File Directory
-            packed = struct.pack(f"{order}{len(values)}{FORMATS[type_]}", *values)
-            directory += struct.pack(order + "HHI", tag, type_, len(values))
-            if len(packed) <= 4:
-                directory += packed.ljust(4, b"\0")  # "left-justified within the 4-byte Value Offset"
+        fields = self._fields(0, 0)
+        # after the image file header, the number of entries, the entries, and the offset of the next directory
+        values_offset = 8 + 2 + 12 * len(fields) + 4
+        strip_offset = values_offset + sum(n for n in map(_value_bytes, fields.values()) if n > 4)
+        if strip_offset + strip_bytes > MAX_LONG:
+            message = f"a TIFF file must have at most {MAX_LONG} bytes, not {strip_offset + strip_bytes}"
+            raise ArgumentError(f"{message}; use smaller chunks")
+        directory, long_values = struct.pack(order + "H", len(fields)), b""
+        for tag, (field_type, values) in self._fields(strip_offset, strip_bytes).items():
+            value = struct.pack(f"{order}{len(values)}{FORMATS[field_type]}", *values)
+            directory += struct.pack(order + "HHI", tag, field_type, len(values))
+            if len(value) <= 4:
+                # TIFF 6.0, Section 2, Value/Offset: "left-justified within the 4-byte Value Offset"
+                directory += value.ljust(4, b"\0")
             else:
-                directory += struct.pack(order + "I", behind + len(values_behind))
-                values_behind += packed
-        return mark + struct.pack(order + "HI", 42, 8) + directory + bytes(4) + values_behind
+                directory += struct.pack(order + "I", values_offset + len(long_values))
+                long_values += value
+        no_next_directory = bytes(4)
+        return mark + struct.pack(order + "HI", VERSION, 8) + directory + no_next_directory + long_values
 
 
-def _size(n: int) -> tuple[int, tuple[int, ...]]:
+def _length_field(n: int) -> Field:
+    """Return the value of ImageWidth, ImageLength or RowsPerStrip, in the shorter type that holds it."""
     return (SHORT if n < 2**16 else LONG), (n,)
 
 
-def _length(type_: int, values: tuple[int, ...]) -> int:
-    return struct.calcsize(FORMATS[type_]) * len(values)
+def _value_bytes(field: Field) -> int:
+    field_type, values = field
+    return struct.calcsize(FORMATS[field_type]) * len(values)
 
 
 def header(
-    chunks: Any, dtype: Any, *, rgb: bool = False, byteorder: str = "little", compression: str | None = None
+    chunks: int | Sequence[int],
+    dtype: Any,
+    *,
+    rgb: bool = False,
+    byteorder: str = "little",
+    compression: str | None = None,
 ) -> Header:
-    """The header of chunks of this shape: `(..., height, width)`, or `(..., height, width, 3 or 4)` with `rgb`.
+    """Return the header of TIFF images that are chunks of an array.
 
-    Whatever stands in front of the picture must have length 1. `compression` is None or "zstd".
+    Parameters
+    ----------
+    chunks
+        The shape of a chunk: `(..., height, width)`, or `(..., height, width, samples)` with `rgb`. All lengths before
+        the height must be 1.
+    dtype
+        The data type: uint8, uint16, uint32, int8, int16, int32, float32 or float64.
+    rgb
+        Whether the last dimension holds the 3 colours, or 4 with alpha, of a pixel.
+    byteorder
+        "little" or "big"; the byte order of the header and of the pixels.
+    compression
+        None or "zstd".
 
+    Returns
+    -------
+    Header
+        The header, a padding function for the codecs `pad` and `offset`.
+
+    Raises
+    ------
+    ArgumentError
+        If such chunks cannot be TIFF images. A file must be smaller than 4 GiB; for compressed chunks that is
+        checked when they are written.
+
+    Examples
+    --------
     >>> header((256, 256), "uint16").nbytes
     110
     """
     shape = normalize_shape(chunks)
-    name = from_dtype(dtype).name
-    if name not in DATA_TYPES:
-        raise ArgumentError(f"a TIFF picture has {', '.join(DATA_TYPES)}, not {name}")
+    data_type = from_dtype(dtype).name
+    if data_type not in DATA_TYPES:
+        raise ArgumentError(f"the data type of a TIFF image must be one of {', '.join(DATA_TYPES)}, not {data_type}")
     if byteorder not in list(BYTE_ORDERS):
         raise ArgumentError(f"byteorder must be 'little' or 'big', not {byteorder!r}")
     if compression not in list(COMPRESSIONS):
         raise ArgumentError(f"compression must be None or 'zstd', not {compression!r}")
     ndim = 3 if rgb else 2
-    picture, before = shape[-ndim:], shape[:-ndim]
-    if len(picture) < ndim or set(before) - {1}:
-        wanted = "(..., height, width, samples)" if rgb else "(..., height, width)"
-        raise ArgumentError(f"a chunk that is a TIFF picture has shape {wanted} with 1 for each '...', not {shape}")
-    height, width, samples = (*picture, 1)[:3]
+    image_shape, outer_shape = shape[-ndim:], shape[:-ndim]
+    if len(image_shape) < ndim or set(outer_shape) - {1}:
+        form = "(..., height, width, samples)" if rgb else "(..., height, width)"
+        raise ArgumentError(f"chunks of TIFF images must have shape {form} with 1 for each '...', not {shape}")
+    height, width, samples = (*image_shape, 1)[:3]
     if rgb and samples not in (3, 4):
-        raise ArgumentError(f"an RGB picture has 3 samples, or 4 with alpha, as its last length, not {samples}")
-    if not (1 <= height <= MOST and 1 <= width <= MOST):
-        raise ArgumentError(f"a TIFF picture has a height and a width from 1 to {MOST}, not {height} and {width}")
-    made = Header(height, width, samples, name, byteorder, compression)
+        raise ArgumentError(f"chunks of RGB images must have 3 samples, or 4 with alpha, as last length, not {samples}")
+    if not (1 <= height <= MAX_LONG and 1 <= width <= MAX_LONG):
+        message = f"height and width of a TIFF image must be from 1 to {MAX_LONG}, not {height} and {width}"
+        raise ArgumentError(message)
+    new = Header(height, width, samples, data_type, byteorder, compression)
     if compression is None:
-        made._make(made.pixel_bytes)  # refuses what is too large for TIFF now, not when the first chunk is written
-    return made
+        new.pad()  # refuses images that are too large now, not when the first chunk is written
+    return new

@@ -1,10 +1,10 @@
-"""What the header of a TIFF file says, if the file is one that can be a chunk.
+"""Parse the header of a TIFF file that is to be a chunk.
 
 Rules
-- The file is not trusted: every offset is checked before it is followed, and no number in it makes much be read.
-- What `pad`, `zstd` and `bytes` cannot express is refused, never guessed: tiles, several strips or pages, planes apart,
-  predictors, other compressions, bits that are no whole bytes, colours other than grey and RGB, BigTIFF.
-- Pixels are not read. Tags that do not change what pixels mean are skipped.
+- The file is not trusted: every offset is checked before it is followed, and no number in the file causes a large read.
+- Features that `pad`, `zstd` and `bytes` cannot express are refused: tiles, several strips or pages, separate planes,
+  predictors, other compressions, samples that are not whole bytes, colours other than grey and RGB, BigTIFF.
+- Pixels are not read. Tags that do not change the meaning of pixels are skipped.
 """
 
 from __future__ import annotations
@@ -14,44 +14,52 @@ from typing import Final, NamedTuple
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.errors import DataError
-from zarrlite.formats.tiff.headers import BYTE_ORDERS, COMPRESSIONS, DATA_TYPES, FORMATS, GREY, MOST, RGB, Header
+from zarrlite.formats.tiff.headers import Header
+from zarrlite.formats.tiff.tags import (
+    BIG_TIFF,
+    BLACK_IS_ZERO,
+    BYTE_ORDERS,
+    COMPRESSIONS,
+    DATA_TYPES,
+    FORMATS,
+    MAX_LONG,
+    RGB,
+    VERSION,
+    Tag,
+)
 from zarrlite.stores import Store
 
-_AHEAD = 1024  # bytes that are read at once: most headers are shorter
-_NAMES: Final = {
-    256: "ImageWidth",
-    257: "ImageLength",
-    258: "BitsPerSample",
-    259: "Compression",
-    262: "PhotometricInterpretation",
-    266: "FillOrder",
-    273: "StripOffsets",
-    274: "Orientation",
-    277: "SamplesPerPixel",
-    278: "RowsPerStrip",
-    279: "StripByteCounts",
-    284: "PlanarConfiguration",
-    317: "Predictor",
-    322: "TileWidth",
-    339: "SampleFormat",
+_BLOCK = 1024  # bytes per read; most headers are shorter, so that one read is enough
+_INTERPRETED: Final = frozenset(Tag) - {Tag.ExtraSamples}
+# TIFF 6.0: Section 8, and Sections 14 and 19 for the last two
+_DEFAULTS: Final = {
+    Tag.BitsPerSample: 1,
+    Tag.Compression: 1,
+    Tag.FillOrder: 1,
+    Tag.Orientation: 1,
+    Tag.SamplesPerPixel: 1,
+    Tag.RowsPerStrip: MAX_LONG,
+    Tag.PlanarConfiguration: 1,
+    Tag.Predictor: 1,
+    Tag.SampleFormat: 1,
 }
-_DEFAULTS: Final = {258: 1, 259: 1, 266: 1, 274: 1, 277: 1, 278: MOST, 284: 1, 317: 1, 339: 1}
-_ONLY_DEFAULT: Final = (266, 274, 284, 317)  # another value means other pixels than those that stand there
+# with another value the stored numbers, in their order, are not the pixels
+_DEFAULT_REQUIRED: Final = (Tag.FillOrder, Tag.Orientation, Tag.PlanarConfiguration, Tag.Predictor)
 _DATA_TYPE_OF: Final = {value: name for name, value in DATA_TYPES.items()}
 _COMPRESSION_OF: Final = {value: name for name, value in COMPRESSIONS.items()}
-_REFUSED_COMPRESSIONS: Final = {5: "LZW", 7: "JPEG", 8: "deflate", 32773: "PackBits", 32946: "deflate"}
+_OTHER_COMPRESSIONS: Final = {5: "LZW", 7: "JPEG", 8: "deflate", 32773: "PackBits", 32946: "deflate"}
 
 
-class Picture(NamedTuple):
-    """A TIFF file as `pad` sees it: a header, bytes in front of the strip, and bytes behind it."""
+class TiffImage(NamedTuple):
+    """A TIFF file as `pad` sees it: its header, and the number of bytes before and after the strip of pixels."""
 
     header: Header
     before: int
-    behind: int
+    after: int
 
 
-def read_picture(store: Store, key: str) -> Picture:
-    """The picture that a file holds; DataError with its key if it cannot be a chunk."""
+def read_image(store: Store, key: str) -> TiffImage:
+    """Read the header of a TIFF file. Raises DataError with the key if the file cannot be a chunk."""
     try:
         return _parse(_File(store, key))
     except DataError as error:
@@ -59,7 +67,7 @@ def read_picture(store: Store, key: str) -> Picture:
 
 
 class _File:
-    """A file of which only a few bytes are read."""
+    """A file that is read in small blocks, the last of which is kept."""
 
     def __init__(self, store: Store, key: str) -> None:
         self.store, self.key = store, key
@@ -70,8 +78,8 @@ class _File:
         if start + length > self.size:
             raise DataError(f"the {what} at byte {start} does not fit in a file of {self.size} bytes")
         if not self._start <= start <= start + length <= self._start + len(self._block):
-            found = self.store.get(self.key, ByteRange(start, start + max(length, _AHEAD)))
-            self._start, self._block = start, memoryview(found or b"")
+            block = self.store.get(self.key, ByteRange(start, start + max(length, _BLOCK)))
+            self._start, self._block = start, memoryview(block or b"")
         value = self._block[start - self._start :][:length]
         if len(value) < length:
             raise DataError(f"has become shorter than its {self.size} bytes")
@@ -79,101 +87,124 @@ class _File:
 
 
 class _Directory:
-    """The tags of the one page of a file."""
+    """The image file directory of a file with one page (TIFF 6.0, Section 2, Image File Directory)."""
 
     def __init__(self, file: _File) -> None:
         self.file = file
-        mark = bytes(file.read(0, 8, "TIFF header"))
-        orders = [name for name, (_, start) in BYTE_ORDERS.items() if mark.startswith(start)]
-        if not orders:
-            raise DataError(f"is not a TIFF file: it starts with {mark[:4]!r}")
-        self.byteorder = orders[0]
+        start = bytes(file.read(0, 8, "TIFF header"))
+        byte_orders = [name for name, (_, mark) in BYTE_ORDERS.items() if start.startswith(mark)]
+        if not byte_orders:
+            raise DataError(f"is not a TIFF file: it starts with {start[:4]!r}")
+        self.byteorder = byte_orders[0]
         self.order = BYTE_ORDERS[self.byteorder][0]
-        version, offset = struct.unpack(self.order + "2xHI", mark)
-        if version != 42:
-            raise DataError(
-                "is BigTIFF, which is not handled" if version == 43 else f"is TIFF version {version}, not 42"
-            )
+        version, offset = struct.unpack(self.order + "2xHI", start)
+        if version == BIG_TIFF:
+            raise DataError("is BigTIFF, which zarrlite does not read")
+        if version != VERSION:
+            raise DataError(f"must have TIFF version {VERSION}, not {version}")
         (count,) = struct.unpack(self.order + "H", file.read(offset, 2, "directory"))
         table = bytes(file.read(offset + 2, 12 * count + 4, "directory"))
-        self.entries: dict[int, tuple[int, int, bytes]] = {}
-        for tag, type_, n, field in struct.iter_unpack(self.order + "HHI4s", table[:-4]):
-            if tag in self.entries and tag in _NAMES:
-                raise DataError(f"has two tags {_NAMES[tag]}")
-            self.entries[tag] = (type_, n, field)
+        self.entries: dict[int, tuple[int, int, bytes]] = {}  # tag -> type, count, value or offset
+        for tag, field_type, n, value in struct.iter_unpack(self.order + "HHI4s", table[:-4]):
+            if tag in self.entries and tag in _INTERPRETED:
+                raise DataError(f"must not have the tag {Tag(tag).name} twice")
+            self.entries[tag] = (field_type, n, value)
         if table[-4:] != bytes(4):
-            raise DataError("has several pages; a chunk is one")
+            raise DataError("must have one page, not several")
 
-    def values(self, tag: int, most: int = 1) -> tuple[int, ...]:
-        """The numbers of a tag, at most so many."""
-        name = _NAMES[tag]
+    def values(self, tag: Tag, max_count: int = 1) -> tuple[int, ...]:
+        """Return the values of a tag, at most `max_count`, or its default."""
         if tag not in self.entries:
             if tag not in _DEFAULTS:
-                raise DataError(f"has no tag {name}")
+                raise DataError(f"must have the tag {tag.name}")
             return (_DEFAULTS[tag],)
-        type_, count, field = self.entries[tag]
-        if type_ not in FORMATS:
-            raise DataError(f"{name} has type {type_}, not SHORT (3) or LONG (4)")
-        if not 1 <= count <= most:
-            raise DataError(f"{name} has {count} values; it can have {'1' if most == 1 else f'1 to {most}'}")
-        form = f"{self.order}{count}{FORMATS[type_]}"
+        field_type, count, value = self.entries[tag]
+        if field_type not in FORMATS:
+            raise DataError(f"{tag.name} must have type SHORT (3) or LONG (4), not {field_type}")
+        if not 1 <= count <= max_count:
+            allowed = "1 value" if max_count == 1 else f"1 to {max_count} values"
+            raise DataError(f"{tag.name} must have {allowed}, not {count}")
+        form = f"{self.order}{count}{FORMATS[field_type]}"
         length = struct.calcsize(form)
+        # TIFF 6.0, Section 2, Value/Offset: "if and only if the Value fits into 4 bytes"
         if length <= 4:
-            return struct.unpack(form, field[:length])
-        (start,) = struct.unpack(self.order + "I", field)
-        return struct.unpack(form, self.file.read(start, length, f"value of {name}"))
+            return struct.unpack(form, value[:length])
+        (start,) = struct.unpack(self.order + "I", value)
+        return struct.unpack(form, self.file.read(start, length, f"value of {tag.name}"))
 
-    def one(self, tag: int) -> int:
+    def value(self, tag: Tag) -> int:
+        """Return the value of a tag that has one."""
         return self.values(tag)[0]
 
-    def same(self, tag: int, samples: int) -> int:
-        """The number that a tag has for each sample."""
+    def sample_value(self, tag: Tag, samples: int) -> int:
+        """Return the value of a tag that has an equal value for each sample."""
         values = self.values(tag, samples)
         if len(set(values)) > 1:
-            raise DataError(f"{_NAMES[tag]} differs between samples: {', '.join(map(str, values))}")
+            raise DataError(f"{tag.name} must be equal for all samples, not {', '.join(map(str, values))}")
         return values[0]
 
 
-def _parse(file: _File) -> Picture:
-    tags = _Directory(file)
-    if 322 in tags.entries:
-        raise DataError("has tiles; a chunk is one strip")
-    for tag in (273, 279):
-        if tag in tags.entries and (count := tags.entries[tag][1]) > 1:
-            raise DataError(f"has {count} strips; a chunk is one")
-    for tag in _ONLY_DEFAULT:
-        if (value := tags.one(tag)) != _DEFAULTS[tag]:
-            raise DataError(f"{_NAMES[tag]} is {value}; only {_DEFAULTS[tag]} can be a chunk")
-    samples = _samples(tags)
-    kind = (tags.same(339, samples), tags.same(258, samples))
-    if kind not in _DATA_TYPE_OF:
-        raise DataError(f"SampleFormat {kind[0]} with {kind[1]} bits is none of {', '.join(DATA_TYPES)}")
-    compression = tags.one(259)
-    if compression not in _COMPRESSION_OF:
-        name = _REFUSED_COMPRESSIONS.get(compression)
-        raise DataError(
-            f"Compression is {compression}{f' ({name})' if name else ''}; only 1 (none) and 50000 (zstd) do"
-        )
-    height, width = tags.one(257), tags.one(256)
+def _parse(file: _File) -> TiffImage:
+    directory = _Directory(file)
+    _check_layout(directory)
+    samples = _samples(directory)
+    data_type = _data_type(directory, samples)
+    compression = _compression(directory)
+    height, width = directory.value(Tag.ImageLength), directory.value(Tag.ImageWidth)
     if not (height and width):
-        raise DataError(f"has no pixels: {height} x {width}")
-    if (rows := tags.one(278)) < height:
-        raise DataError(f"RowsPerStrip is {rows}, and the only strip needs {height}")
-    made = Header(height, width, samples, _DATA_TYPE_OF[kind], tags.byteorder, _COMPRESSION_OF[compression])
-    return _picture(made, tags.one(273), tags.one(279), file.size)
+        raise DataError(f"ImageLength and ImageWidth must be at least 1, not {height} and {width}")
+    if (rows := directory.value(Tag.RowsPerStrip)) < height:
+        raise DataError(f"RowsPerStrip must be at least {height} for a single strip, not {rows}")
+    header = Header(height, width, samples, data_type, directory.byteorder, compression)
+    return _image(header, directory.value(Tag.StripOffsets), directory.value(Tag.StripByteCounts), file.size)
 
 
-def _samples(tags: _Directory) -> int:
-    colour, samples = tags.one(262), tags.one(277)
-    if (colour, samples) not in ((GREY, 1), (RGB, 3), (RGB, 4)):
-        wanted = "only grey (1) with 1 and RGB (2) with 3 or 4 do"
-        raise DataError(f"PhotometricInterpretation is {colour}, SamplesPerPixel {samples}; {wanted}")
+def _check_layout(directory: _Directory) -> None:
+    """Refuse tiles, several strips, and pixels that are stored in another form or order."""
+    if Tag.TileWidth in directory.entries:
+        raise DataError("must have one strip, not tiles")
+    for tag in (Tag.StripOffsets, Tag.StripByteCounts):
+        if tag in directory.entries and (count := directory.entries[tag][1]) > 1:
+            raise DataError(f"must have one strip, not {count}")
+    for tag in _DEFAULT_REQUIRED:
+        if (value := directory.value(tag)) != _DEFAULTS[tag]:
+            raise DataError(f"{tag.name} must be {_DEFAULTS[tag]}, not {value}")
+
+
+def _samples(directory: _Directory) -> int:
+    interpretation, samples = directory.value(Tag.PhotometricInterpretation), directory.value(Tag.SamplesPerPixel)
+    if (interpretation, samples) not in ((BLACK_IS_ZERO, 1), (RGB, 3), (RGB, 4)):
+        allowed = "1 (grey) with 1, or 2 (RGB) with 3 or 4"
+        message = (
+            f"PhotometricInterpretation and SamplesPerPixel must be {allowed}, not {interpretation} with {samples}"
+        )
+        raise DataError(message)
     return samples
 
 
-def _picture(header: Header, offset: int, count: int, size: int) -> Picture:
+def _data_type(directory: _Directory, samples: int) -> str:
+    sample_format = directory.sample_value(Tag.SampleFormat, samples)
+    bits = directory.sample_value(Tag.BitsPerSample, samples)
+    if (sample_format, bits) not in _DATA_TYPE_OF:
+        message = f"SampleFormat and BitsPerSample must be those of {', '.join(DATA_TYPES)}"
+        raise DataError(f"{message}, not {sample_format} and {bits}")
+    return _DATA_TYPE_OF[sample_format, bits]
+
+
+def _compression(directory: _Directory) -> str | None:
+    number = directory.value(Tag.Compression)
+    if number not in _COMPRESSION_OF:
+        name = _OTHER_COMPRESSIONS.get(number)
+        description = f"{number} ({name})" if name else str(number)
+        raise DataError(f"Compression must be 1 (none) or 50000 (zstd), not {description}")
+    return _COMPRESSION_OF[number]
+
+
+def _image(header: Header, offset: int, count: int, size: int) -> TiffImage:
+    """Return the image, if its strip is inside the file and holds all pixels."""
     if offset + count > size:
         raise DataError(f"the strip of {count} bytes at byte {offset} does not fit in a file of {size} bytes")
     if header.compression is None and count != header.pixel_bytes:
-        raise DataError(f"StripByteCounts is {count}, a picture of shape {header.shape} has {header.pixel_bytes} bytes")
-    return Picture(header, offset, size - offset - count)
+        message = f"StripByteCounts must be {header.pixel_bytes} for an image of shape {header.shape}, not {count}"
+        raise DataError(message)
+    return TiffImage(header, offset, size - offset - count)

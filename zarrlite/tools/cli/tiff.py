@@ -9,10 +9,10 @@ import shutil
 from zarrlite.chunk_key_encodings import SuffixKeys
 from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError
 from zarrlite.extensions.config import load_json
-from zarrlite.formats.tiff import open_folder
-from zarrlite.formats.tiff.parse import read_picture
+from zarrlite.formats.tiff.parse import read_image
 from zarrlite.nodes.creation import DEFAULT
 from zarrlite.stores import LocalStore, open_store
+from zarrlite.tiff import open_folder
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.extensions import parse_lengths
 
@@ -60,8 +60,8 @@ def _folder_of(file: str, target: str) -> LocalStore:
     if os.path.lexists(target):
         raise NodeExistsError(f"{target} is there already; choose another place", path="")
     place, name = os.path.split(file)
-    picture = read_picture(LocalStore(place), name)
-    key = SuffixKeys(".tiff").encode((0,) * len(picture.header.shape))
+    image = read_image(LocalStore(place), name)
+    key = SuffixKeys(".tiff").encode((0,) * len(image.header.shape))
     copy = os.path.join(target, key)
     os.makedirs(os.path.dirname(copy))
     shutil.copyfile(file, copy)

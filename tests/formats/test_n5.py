@@ -1,4 +1,4 @@
-"""N5 without peers: blocks made by hand, `attributes.json` to `zarr.json`, and containers read where they lie."""
+"""N5 without other libraries: the block codec, the conversion of `attributes.json`, and containers read in place."""
 
 from __future__ import annotations
 
@@ -39,27 +39,31 @@ COMPRESS = {"raw": bytes, "gzip": gzip.compress, "zstd": zstandard.compress}
 
 
 def block(array: np.ndarray, compression: str = "raw") -> bytes:
-    """An N5 block as its specification says: mode, number of dimensions, lengths, big endian in column-major order."""
+    """Encode an N5 block as its specification defines it: mode, number of dimensions, lengths, elements.
+
+    Elements are big-endian and column-major.
+    """
     header = struct.pack(f">HH{array.ndim}I", 0, array.ndim, *array.shape)
     return header + COMPRESS[compression](array.astype(array.dtype.newbyteorder(">")).tobytes(order="F"))
 
 
 def attributes(array: np.ndarray, chunks: tuple[int, ...], compression: str = "raw", **others: Any) -> bytes:
-    own = {"dimensions": array.shape, "blockSize": chunks, "dataType": array.dtype.name}
-    return json.dumps({**own, "compression": {"type": compression}, **others}).encode()
+    """Return the `attributes.json` of a dataset that holds an array."""
+    members = {"dimensions": array.shape, "blockSize": chunks, "dataType": array.dtype.name}
+    return json.dumps({**members, "compression": {"type": compression}, **others}).encode()
 
 
 def dataset(
     array: np.ndarray, chunks: tuple[int, ...], compression: str = "raw", padding: int | None = None
 ) -> dict[str, bytes]:
-    """The keys and values of a dataset, its blocks at the edge cut off, or padded with a number."""
-    found = {"attributes.json": attributes(array, chunks, compression)}
-    for place in itertools.product(*(range(-(-n // c)) for n, c in zip(array.shape, chunks, strict=True))):
-        part = array[tuple(slice(i * c, (i + 1) * c) for i, c in zip(place, chunks, strict=True))]
+    """Return the keys and values of a dataset whose blocks at the edge are truncated, or padded with a number."""
+    values = {"attributes.json": attributes(array, chunks, compression)}
+    for coords in itertools.product(*(range(-(-n // c)) for n, c in zip(array.shape, chunks, strict=True))):
+        part = array[tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunks, strict=True))]
         if padding is not None:
             part = np.pad(part, [(0, c - n) for n, c in zip(part.shape, chunks, strict=True)], constant_values=padding)
-        found["/".join(map(str, place))] = block(part, compression)
-    return found
+        values["/".join(map(str, coords))] = block(part, compression)
+    return values
 
 
 def numbers(*shape: int, dtype: str = "uint16") -> np.ndarray:
@@ -69,8 +73,8 @@ def numbers(*shape: int, dtype: str = "uint16") -> np.ndarray:
 # the codec
 
 
-def test_a_block_is_what_the_n5_specification_shows() -> None:
-    """File-system specification (9): a block of 1 x 2 x 3 elements, the values 1 to 6, column-major."""
+def test_the_example_block_of_the_n5_specification_is_written_and_read() -> None:
+    """N5, File-system specification, item 9: a block of 1 x 2 x 3 elements, the values 1 to 6, column-major."""
     array = np.array([1, 2, 3, 4, 5, 6], "uint16").reshape(3, 2, 1).transpose()
     stored = bytes.fromhex("0000 0003 00000001 00000002 00000003 0001 0002 0003 0004 0005 0006")
     created = n5.create_array({}, shape=(1, 2, 3), dtype="uint16", chunks=(1, 2, 3), compression=RAW)
@@ -78,9 +82,9 @@ def test_a_block_is_what_the_n5_specification_shows() -> None:
     assert bytes(created.store.get("0/0/0") or b"") == stored
     assert block(array) == stored
     assert created[...].tolist() == array.tolist()
-    packed = "1f8b080000000000000063606460626066606160656003 00aaea6dbf0c000000"
-    zipped = {"attributes.json": attributes(array, (1, 2, 3), "gzip"), "0/0/0": stored[:16] + bytes.fromhex(packed)}
-    assert n5.open(zipped)[...].tolist() == array.tolist()
+    gzipped = "1f8b080000000000000063606460626066606160656003 00aaea6dbf0c000000"
+    store = {"attributes.json": attributes(array, (1, 2, 3), "gzip"), "0/0/0": stored[:16] + bytes.fromhex(gzipped)}
+    assert n5.open(store)[...].tolist() == array.tolist()
 
 
 def chain(ndim: int, *compressors: Any) -> tuple[Any, ...]:
@@ -115,26 +119,24 @@ REFUSED_CHAINS = [
 
 
 @pytest.mark.parametrize(("codecs", "pointer", "kind", "message"), REFUSED_CHAINS)
-def test_an_inner_chain_that_n5_does_not_have_is_refused(
-    codecs: list[Any], pointer: str, kind: str, message: str
-) -> None:
+def test_inner_codecs_that_n5_lacks_are_refused(codecs: list[Any], pointer: str, kind: str, message: str) -> None:
     with pytest.raises(MetadataError) as caught:
         zarrlite.create_array({}, shape=(4, 6), dtype="uint16", codecs=[N5Default(tuple(codecs))])
-    found = (caught.value.pointer, caught.value.kind, caught.value.message)
-    assert found == (f"/codecs/0/configuration/codecs{pointer}", kind, message)
+    fault = (caught.value.pointer, caught.value.kind, caught.value.message)
+    assert fault == (f"/codecs/0/configuration/codecs{pointer}", kind, message)
 
 
 @pytest.mark.parametrize(
     ("dtype", "message"),
     [("complex64", "N5 has no complex64"), ("bool", "N5 has no bool"), ("float16", "N5 has no float16")],
 )
-def test_a_data_type_that_n5_does_not_have_is_refused(dtype: str, message: str) -> None:
+def test_a_data_type_that_n5_lacks_is_refused(dtype: str, message: str) -> None:
     with pytest.raises(MetadataError, match=message) as caught:
         zarrlite.create_array({}, shape=(4, 6), dtype=dtype, codecs=[N5Default(chain(2))])
     assert caught.value.pointer == "/codecs/0"
 
 
-def test_a_block_longer_than_its_header_can_say_is_refused() -> None:
+def test_a_block_shape_beyond_the_limits_of_the_header_is_refused() -> None:
     with pytest.raises(MetadataError, match="lengths from 1 to 4294967295"):
         zarrlite.create_array({}, shape=(2**33,), dtype="u1", chunks=(2**32,), codecs=[N5Default(chain(1))])
     with pytest.raises(ArgumentError, match="lengths from 1 to 4294967295"):
@@ -159,9 +161,7 @@ BAD_BLOCKS = [
 
 @pytest.mark.parametrize(("stored", "message"), BAD_BLOCKS)
 @pytest.mark.parametrize("compression", ["raw", "gzip"])
-def test_a_header_that_does_not_fit_is_an_error_before_anything_is_decoded(
-    stored: str, message: str, compression: str
-) -> None:
+def test_a_block_header_that_does_not_fit_the_chunk_is_refused(stored: str, message: str, compression: str) -> None:
     array = n5.open({"attributes.json": attributes(numbers(3, 2), (3, 2), compression), "0/0": bytes.fromhex(stored)})
     with pytest.raises(DataError) as caught:
         array[0, 0]
@@ -170,7 +170,7 @@ def test_a_header_that_does_not_fit_is_an_error_before_anything_is_decoded(
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 @pytest.mark.parametrize("shape", [(1, 2), (3, 2)])
-def test_a_block_decompresses_to_no_more_than_its_header_says(compression: str, shape: tuple[int, ...]) -> None:
+def test_decompression_stops_at_the_size_in_the_block_header(compression: str, shape: tuple[int, ...]) -> None:
     bomb = block(np.zeros(2**26, "u1"), compression)[8:]
     document = attributes(numbers(3, 2), (3, 2), compression)
     array = n5.open({"attributes.json": document, "0/0": n5.n5_header(shape) + bomb})
@@ -182,7 +182,7 @@ def test_a_block_decompresses_to_no_more_than_its_header_says(compression: str, 
 
 
 @pytest.mark.parametrize("compression", COMPRESS)
-def test_data_shorter_than_the_header_says_is_an_error(compression: str) -> None:
+def test_a_block_with_fewer_elements_than_its_header_promises_is_refused(compression: str) -> None:
     document = attributes(numbers(3, 2), (3, 2), compression)
     stored = n5.n5_header((3, 2)) + block(numbers(2, 2), compression)[12:]
     array = n5.open({"attributes.json": document, "0/0": stored})
@@ -190,8 +190,8 @@ def test_data_shorter_than_the_header_says_is_an_error(compression: str) -> None
         array[...]
 
 
-def test_a_block_cut_off_takes_no_memory_for_what_is_not_there() -> None:
-    """The shape of a block comes from a file: only what is read is ever made."""
+def test_reading_a_truncated_block_allocates_only_the_selection() -> None:
+    """The shape of a chunk comes from a file, so it must not determine how much memory is allocated."""
     document = {"dimensions": [2**40, 2], "blockSize": [2**32 - 1, 2], "dataType": "uint8", "compression": RAW}
     store = {"attributes.json": json.dumps(document).encode(), "0/0": block(numbers(3, 2, dtype="u1"))}
     array = n5.open(store)
@@ -201,18 +201,18 @@ def test_a_block_cut_off_takes_no_memory_for_what_is_not_there() -> None:
     assert array.oindex[[0, 2], 1].tolist() == [2, 6]
 
 
-def test_what_a_block_lacks_is_the_fill_value() -> None:
-    """A dataset that has grown keeps the blocks that were cut off where it once ended."""
-    whole = zarrlite.create_array(
+def test_elements_outside_of_a_truncated_block_are_fill_values() -> None:
+    """A dataset that has grown keeps the blocks that were truncated at its former edge."""
+    array = zarrlite.create_array(
         {}, shape=(3, 2), dtype="u1", chunks=(3, 2), codecs=[N5Default(chain(2))], fill_value=7
     )
-    whole.store.set("c/0/0", block(np.array([[1], [2]], "u1")))
-    assert whole[...].tolist() == [[1, 7], [2, 7], [7, 7]]
-    assert whole[1:, :1].tolist() == [[2], [7]]
+    array.store.set("c/0/0", block(np.array([[1], [2]], "u1")))
+    assert array[...].tolist() == [[1, 7], [2, 7], [7, 7]]
+    assert array[1:, :1].tolist() == [[2], [7]]
 
 
 @pytest.mark.parametrize("codec", [N5Default(chain(2)), N5Default(chain(2, Zstd()))])
-def test_a_block_is_written_full_size_whatever_it_was(codec: N5Default) -> None:
+def test_updating_a_truncated_block_writes_a_full_one(codec: N5Default) -> None:
     array = zarrlite.create_array({}, shape=(3, 2), dtype="u1", chunks=(3, 2), codecs=[codec])
     array.store.set("c/0/0", block(np.array([[1, 2]], "u1"), "zstd" if len(codec.codecs) > 2 else "raw"))
     array[2, 0] = 5
@@ -222,7 +222,7 @@ def test_a_block_is_written_full_size_whatever_it_was(codec: N5Default) -> None:
     assert array.store.get("c/0/0") is None
 
 
-def test_a_codec_inside_that_keeps_what_is_there_keeps_it() -> None:
+def test_an_inner_codec_can_keep_bytes_of_the_stored_block() -> None:
     codec = N5Default(chain(1, Pad("start", 4, keep_padding=True)))
     array = zarrlite.create_array({}, shape=3, dtype="u1", chunks=3, codecs=[codec])
     for stored in (n5.n5_header(3) + b"KEPT\1\2\3", n5.n5_header(2) + b"KEPT\1\2"):
@@ -237,17 +237,17 @@ shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3)
 
 
 @given(st.data(), shapes, st.sampled_from(sorted(COMPRESS)))
-def test_any_dataset_reads_as_numpy_has_it(data: Any, shape: list[int], compression: str) -> None:
-    """Padded blocks, blocks cut off, a mixture of them and missing ones; all of the array and parts of it."""
+def test_any_dataset_reads_as_the_array_it_was_written_from(data: Any, shape: list[int], compression: str) -> None:
+    """Blocks at the edge are padded or truncated, and some are missing; all of the array and parts of it are read."""
     chunks = tuple(data.draw(st.integers(1, 5), label="block") for _ in shape)
     dtype = data.draw(st.sampled_from(["int8", "uint16", "int32", "float64"]), label="dtype")
     expected = numbers(*shape, dtype=dtype)
-    cut, padded = dataset(expected, chunks, compression), dataset(expected, chunks, compression, 99)
-    store = {key: data.draw(st.sampled_from([value, padded[key]]), label=key) for key, value in cut.items()}
+    truncated, padded = dataset(expected, chunks, compression), dataset(expected, chunks, compression, 99)
+    store = {key: data.draw(st.sampled_from([value, padded[key]]), label=key) for key, value in truncated.items()}
     for key in data.draw(st.sets(st.sampled_from(sorted(set(store) - {"attributes.json"})), max_size=2)):
         del store[key]
-        place = tuple(slice(int(i) * c, (int(i) + 1) * c) for i, c in zip(key.split("/"), chunks, strict=True))
-        expected[place] = 0
+        box = tuple(slice(int(i) * c, (int(i) + 1) * c) for i, c in zip(key.split("/"), chunks, strict=True))
+        expected[box] = 0
     array = n5.open(store)
     assert (array.shape, array.chunks, array.dtype) == (tuple(shape), chunks, np.dtype(dtype))
     np.testing.assert_array_equal(array[...], expected)
@@ -258,15 +258,15 @@ def test_any_dataset_reads_as_numpy_has_it(data: Any, shape: list[int], compress
 
 
 @given(st.data(), shapes)
-def test_any_array_written_is_a_dataset_of_full_blocks(data: Any, shape: list[int]) -> None:
+def test_every_block_is_written_in_full_size(data: Any, shape: list[int]) -> None:
     chunks = tuple(data.draw(st.integers(1, 5)) for _ in shape)
     values = numbers(*shape)
     array = n5.create_array({}, shape=shape, dtype="uint16", chunks=chunks, compression=RAW)
     array[...] = values
-    found = {key: bytes(array.store.get(key) or b"") for key in array.store.list() if key != "attributes.json"}
+    blocks = {key: bytes(array.store.get(key) or b"") for key in array.store.list() if key != "attributes.json"}
     expected = dataset(values, chunks, padding=0)
     del expected["attributes.json"]
-    assert found == expected
+    assert blocks == expected
     assert (n5.open(array.store)[...] == values).all()
 
 
@@ -274,12 +274,13 @@ def test_any_array_written_is_a_dataset_of_full_blocks(data: Any, shape: list[in
 
 
 def document_of(**others: Any) -> dict[str, Any]:
-    own = {"dimensions": [5, 7], "blockSize": [3, 2], "dataType": "uint16", "compression": RAW}
-    return n5.array_document({**own, **others})
+    """Convert a dataset with some other members."""
+    members = {"dimensions": [5, 7], "blockSize": [3, 2], "dataType": "uint16", "compression": RAW}
+    return n5.array_document({**members, **others})
 
 
-def test_a_dataset_becomes_the_document_of_the_registered_example() -> None:
-    made = n5.array_document(
+def test_the_example_of_the_registered_codec_is_reproduced() -> None:
+    document = n5.array_document(
         {
             "dimensions": [256, 128],
             "blockSize": [256, 128],
@@ -292,7 +293,7 @@ def test_a_dataset_becomes_the_document_of_the_registered_example() -> None:
         {"name": "bytes", "configuration": {"endian": "big"}},
         {"name": "zstd", "configuration": {"level": 0, "checksum": False}},
     ]
-    assert made == {
+    assert document == {
         "zarr_format": 3,
         "node_type": "array",
         "shape": [256, 128],
@@ -303,7 +304,7 @@ def test_a_dataset_becomes_the_document_of_the_registered_example() -> None:
         "codecs": [{"name": "n5_default", "configuration": {"codecs": inner}}],
         "attributes": {},
     }
-    assert zarrlite.ArrayMetadata.from_json(made).to_json() == made
+    assert zarrlite.ArrayMetadata.from_json(document).to_json() == document
 
 
 COMPRESSIONS = [
@@ -325,22 +326,22 @@ COMPRESSIONS = [
 
 
 @pytest.mark.parametrize(("compression", "configuration"), COMPRESSIONS)
-def test_every_spelling_of_a_compression_has_its_codec(compression: Any, configuration: Any) -> None:
+def test_a_compression_is_converted_to_a_codec(compression: Any, configuration: Any) -> None:
     codecs = document_of(compression=compression)["codecs"][0]["configuration"]["codecs"][2:]
     assert codecs == ([] if configuration is None else [{"name": compression["type"], "configuration": configuration}])
 
 
-def test_blosc_chooses_a_shuffle_by_the_size_of_elements() -> None:
+def test_the_automatic_shuffle_of_blosc_depends_on_the_element_size() -> None:
     codec = document_of(dataType="int8", compression={"type": "blosc", "shuffle": -1})["codecs"][0]
     assert codec["configuration"]["codecs"][2]["configuration"]["shuffle"] == "bitshuffle"
 
 
 @pytest.mark.parametrize(("name", "codec"), [("raw", None), ("gzip", "gzip")])
-def test_the_spelling_of_version_0_is_read(name: str, codec: str | None) -> None:
-    old = {"dimensions": [5], "blockSize": [3], "dataType": "uint16", "compressionType": name}
-    inner = n5.array_document(old)["codecs"][0]["configuration"]["codecs"]
+def test_compression_type_of_version_0_is_read(name: str, codec: str | None) -> None:
+    version_0 = {"dimensions": [5], "blockSize": [3], "dataType": "uint16", "compressionType": name}
+    inner = n5.array_document(version_0)["codecs"][0]["configuration"]["codecs"]
     assert [c["name"] for c in inner[2:]] == [codec][: codec is not None]
-    assert n5.array_document({**old, "compression": {"type": "zstd"}})["attributes"] == {}
+    assert n5.array_document({**version_0, "compression": {"type": "zstd"}})["attributes"] == {}
 
 
 DATASET = {"dimensions": [5, 7], "blockSize": [3, 2], "dataType": "uint16", "compression": RAW}
@@ -361,16 +362,16 @@ REFUSED = [
     ({"compression": "gzip"}, "/compression", "type", 'must be an object, not "gzip"'),
     ({"compression": {}}, "/compression/type", "missing", "is required and missing"),
     ({"compression": {"type": "lz4", "blockSize": 65536}}, "/compression/type", "unknown-extension",
-     '"lz4" is not read (known: raw, gzip, zstd, blosc)'),
+     '"lz4" is not a known compression (known: raw, gzip, zstd, blosc)'),
     ({"compression": {"type": "raw", "level": 1}}, "/compression/level", "unknown-member",
      "is not a member known here (known: type)"),
     ({"compression": {"type": "gzip", "useZlib": True}}, "/compression/useZlib", "value",
-     "is not read: a zlib stream is no gzip stream, and no codec is registered for it"),
+     "must be false: a zlib stream is not a gzip stream, and no Zarr codec is registered for it"),
     ({"compression": {"type": "gzip", "level": 10}}, "/compression/level", "value",
      "must be an integer from -1 to 9, not 10"),
     ({"compression": {"type": "blosc", "shuffle": "byte"}}, "/compression/shuffle", "type",
      'must be an integer, not "byte"'),
-    ({"codecs": []}, "/codecs", "unknown-member", "is not read: only compression is known"),
+    ({"codecs": []}, "/codecs", "unknown-member", "must be absent: zarrlite reads only compression"),
     ({"n5": "5.0.0"}, "/n5", "value", 'must be a version up to 4, not "5.0.0"'),
     ({"n5": "new"}, "/n5", "value", 'must be a version up to 4, not "new"'),
     ({"n5": 4}, "/n5", "type", "must be a string, not 4"),
@@ -378,7 +379,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "pointer", "kind", "message"), REFUSED)
-def test_attributes_that_cannot_be_read_are_refused_with_their_place(
+def test_bad_attributes_are_refused_with_the_place_of_the_fault(
     changes: Any, pointer: str, kind: str, message: str
 ) -> None:
     with pytest.raises(MetadataError) as caught:
@@ -389,20 +390,20 @@ def test_attributes_that_cannot_be_read_are_refused_with_their_place(
 
 
 @pytest.mark.parametrize("missing", DATASET)
-def test_a_dataset_has_all_its_members(missing: str) -> None:
+def test_a_missing_member_of_a_dataset_is_refused(missing: str) -> None:
     with pytest.raises(MetadataError) as caught:
         n5.array_document({name: value for name, value in DATASET.items() if name != missing})
     assert (caught.value.pointer, caught.value.message) == (f"/{missing}", "is required and missing")
 
 
-def test_all_faults_of_a_document_are_found() -> None:
+def test_all_faults_of_a_document_are_reported() -> None:
     with pytest.raises(MetadataError) as caught:
         n5.array_document({"dimensions": "x", "blockSize": [0], "dataType": "y", "compression": 1, "n5": "9"})
     pointers = [fault.pointer for fault in caught.value.problems]
     assert pointers == ["/dimensions", "/blockSize/0", "/dataType", "/compression", "/n5"]
 
 
-# pad and offset, as the proposals have it
+# the codecs pad and offset, as the proposals use them
 
 EXAMPLE = {
     "zarr_format": 3,
@@ -414,7 +415,7 @@ EXAMPLE = {
     "fill_value": 0,
 }
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
-TURN = {"name": "transpose", "configuration": {"order": [1, 0]}}
+TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
 HEADER = "AAAAAgAAAEAAAABA"
 EXAMPLES_3 = {
     "pad": [BIG, {"name": "zstd"}, {"name": "pad", "configuration": {"location": "start", "nbytes": 12}}],
@@ -427,7 +428,7 @@ EXAMPLES_3 = {
 
 
 @pytest.mark.parametrize("codec", ["pad", "offset"])
-def test_example_3_of_the_proposals_scrambles_data_and_is_right_with_a_transpose(codec: Any) -> None:
+def test_example_3_of_the_proposals_needs_a_transpose(codec: Any) -> None:
     values = numbers(64, 64)
     store = {"1/2": block(values, "zstd")}
 
@@ -436,8 +437,8 @@ def test_example_3_of_the_proposals_scrambles_data_and_is_right_with_a_transpose
 
     verbatim = {**EXAMPLE, "codecs": EXAMPLES_3[codec]}
     assert read(verbatim).tolist() == values.T.tolist()
-    assert read({**verbatim, "codecs": [TURN, *EXAMPLES_3[codec]]}).tolist() == values.tolist()
-    made = n5.array_document(
+    assert read({**verbatim, "codecs": [TRANSPOSE, *EXAMPLES_3[codec]]}).tolist() == values.tolist()
+    document = n5.array_document(
         {
             "dimensions": [1024, 1024],
             "blockSize": [64, 64],
@@ -446,23 +447,21 @@ def test_example_3_of_the_proposals_scrambles_data_and_is_right_with_a_transpose
         },
         codec=codec,
     )
-    assert read(made).tolist() == values.tolist()
-    padding = made["codecs"][3]["configuration"]["padding" if codec == "pad" else "prefix"]
+    assert read(document).tolist() == values.tolist()
+    padding = document["codecs"][3]["configuration"]["padding" if codec == "pad" else "prefix"]
     assert padding == HEADER == base64.b64encode(n5.n5_header((64, 64))).decode()
 
 
 @pytest.mark.parametrize("codec", ["pad", "offset"])
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_pad_reads_padded_blocks_and_refuses_those_cut_off(codec: Any, compression: str) -> None:
+def test_pad_and_offset_read_padded_blocks_and_refuse_truncated_ones(codec: Any, compression: str) -> None:
     values = numbers(5, 7)
-    padded, cut = (
-        MemoryStore(dataset(values, (3, 2), compression, 99)),
-        MemoryStore(dataset(values, (3, 2), compression)),
-    )
-    for store in (padded, cut):
+    padded = MemoryStore(dataset(values, (3, 2), compression, 99))
+    truncated = MemoryStore(dataset(values, (3, 2), compression))
+    for store in (padded, truncated):
         assert n5.write_documents(store, codec=codec) == ["zarr.json"]
     assert zarrlite.open(padded, mode="r")[...].tolist() == values.tolist()
-    array = zarrlite.open(cut, mode="r")
+    array = zarrlite.open(truncated, mode="r")
     assert array[:3, :6].tolist() == values[:3, :6].tolist()
     for index, key, size in [((4, 0), "1/0", 8), ((0, 6), "0/3", 6), ((4, 6), "1/3", 4)]:
         with pytest.raises(TruncatedError) as caught:
@@ -470,18 +469,19 @@ def test_pad_reads_padded_blocks_and_refuses_those_cut_off(codec: Any, compressi
         assert str(caught.value) == f"chunk {key}, codec bytes: has {size} bytes, a chunk of shape (2, 3) has 12"
 
 
-def test_pad_and_offset_skip_the_header_of_raw_blocks() -> None:
-    whole = {**DATASET, "dimensions": [6, 8]}
-    assert [c["name"] for c in n5.array_document(whole, codec="offset")["codecs"]] == ["transpose", "bytes", "offset"]
+def test_array_document_takes_the_name_of_a_codec() -> None:
+    dataset = {**DATASET, "dimensions": [6, 8]}
+    names = [c["name"] for c in n5.array_document(dataset, codec="offset")["codecs"]]
+    assert names == ["transpose", "bytes", "offset"]
     with pytest.raises(ArgumentError, match="codec must be 'n5_default', 'pad' or 'offset', not 'skip'"):
-        n5.array_document(whole, codec="skip")  # type: ignore[arg-type]
+        n5.array_document(dataset, codec="skip")  # type: ignore[arg-type]
 
 
 # containers
 
 
 def container() -> dict[str, bytes]:
-    """A root with attributes, a group with some, one without, datasets at several depths."""
+    """Return a container: a root with attributes, groups with and without them, datasets at several depths."""
     values = numbers(5, 7)
     return {
         "attributes.json": b'{"n5": "2.1.3", "title": "all"}',
@@ -493,7 +493,7 @@ def container() -> dict[str, bytes]:
     }
 
 
-def test_a_container_is_a_hierarchy_and_nothing_is_written_into_it() -> None:
+def test_a_container_is_opened_as_a_hierarchy_without_writing() -> None:
     store = container()
     before = dict(store)
     root = n5.open(store)
@@ -509,30 +509,30 @@ def test_a_container_is_a_hierarchy_and_nothing_is_written_into_it() -> None:
     assert store == before
 
 
-def test_a_dataset_that_cannot_be_read_hides_no_other() -> None:
+def test_a_refused_dataset_does_not_hide_the_others() -> None:
     root = n5.open(container())
     assert "old" in root
     with pytest.raises(MetadataError) as caught:
         root["old"]
     assert str(caught.value) == (
-        'old/attributes.json#/compressionType: "lz4" is not read (known: raw, gzip, zstd, blosc)'
+        'old/attributes.json#/compressionType: "lz4" is not a known compression (known: raw, gzip, zstd, blosc)'
     )
 
 
 @pytest.mark.parametrize("path", ["nowhere", "flat/0", "flat/deep", "setup/bare/s0/0", "setup/bare/s0/0/1"])
-def test_blocks_and_what_is_not_there_are_no_nodes(path: str) -> None:
+def test_blocks_and_missing_paths_are_not_nodes(path: str) -> None:
     with pytest.raises(NodeNotFoundError):
         n5.open(container(), path=path)
 
 
-def test_an_empty_place_is_no_container(tmp_path: Path) -> None:
+def test_an_empty_store_is_not_a_container(tmp_path: Path) -> None:
     with pytest.raises(NodeNotFoundError):
         n5.open({})
     with pytest.raises(NodeNotFoundError):
         n5.open(tmp_path / "nothing")
 
 
-def test_directories_are_groups_also_if_they_are_empty(tmp_path: Path) -> None:
+def test_empty_directories_are_groups(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     assert list(n5.open(tmp_path)["a"]) == ["b"]
     assert list(n5.open(tmp_path, path="a/b")) == []
@@ -546,30 +546,30 @@ def test_directories_are_groups_also_if_they_are_empty(tmp_path: Path) -> None:
         (b"[]", "attributes.json#: must be an object, not []"),
     ],
 )
-def test_the_root_is_checked_whatever_path_is_opened(text: bytes, message: str) -> None:
+def test_the_attributes_of_the_root_are_checked_for_every_path(text: bytes, message: str) -> None:
     for path in ("", "flat"):
         with pytest.raises(MetadataError) as caught:
             n5.open({**container(), "attributes.json": text}, path=path)
         assert str(caught.value) == message
 
 
-def test_a_dataset_may_be_the_root_itself() -> None:
+def test_the_root_may_be_a_dataset() -> None:
     assert n5.open(dataset(numbers(5), (3,)))[...].tolist() == [1, 2, 3, 4, 5]
 
 
-def test_what_is_opened_is_for_reading_and_survives_pickling() -> None:
+def test_an_opened_container_is_read_only_and_can_be_pickled() -> None:
     root = n5.open(MemoryStore(container()))
     assert root.read_only
     with pytest.raises(ReadOnlyError):
         root["flat"][0] = 1
-    with pytest.raises(ReadOnlyError):
+    with pytest.raises(ReadOnlyError, match="hierarchies of N5"):
         root.create_group("new")
     with pytest.raises(ReadOnlyError):
         root.attrs["title"] = "mine"
     assert pickle.loads(pickle.dumps(root))["flat"][...].tolist() == numbers(7).tolist()
 
 
-def test_the_view_lists_what_it_holds_and_holds_what_it_lists() -> None:
+def test_every_listed_key_of_the_view_has_a_value() -> None:
     view = n5.N5Store(MemoryStore({**container(), "flat/0/zarr.json": b"not a node", "old/attributes.json": b"{}"}))
     keys = list(view.list())
     nodes = ["", "flat/", "old/", "setup/", "setup/bare/", "setup/bare/s0/"]
@@ -581,7 +581,7 @@ def test_the_view_lists_what_it_holds_and_holds_what_it_lists() -> None:
     assert view.get("flat/0/zarr.json") is None
 
 
-def test_documents_are_written_beside_and_read_without_n5() -> None:
+def test_written_documents_open_the_container_as_zarr() -> None:
     store = container()
     del store["old/attributes.json"]
     before = dict(store)
@@ -596,7 +596,7 @@ def test_documents_are_written_beside_and_read_without_n5() -> None:
     assert n5.open(store, path="flat")[...].tolist() == [1, 2, 3, 4, 5, 6, 9]
 
 
-def test_documents_of_others_are_not_replaced_unless_that_is_said() -> None:
+def test_other_documents_are_replaced_only_with_overwrite() -> None:
     store = {**dataset(numbers(4), (2,)), "zarr.json": b"something else"}
     with pytest.raises(NodeExistsError, match=r"there is another zarr.json in .* overwrite=True replaces it"):
         n5.write_documents(store)
@@ -605,7 +605,7 @@ def test_documents_of_others_are_not_replaced_unless_that_is_said() -> None:
     assert zarrlite.open(store, mode="r")[...].tolist() == [1, 2, 3, 4]
 
 
-def test_documents_are_written_only_if_all_can_be() -> None:
+def test_no_document_is_written_if_one_cannot_be() -> None:
     store = container()
     before = dict(store)
     with pytest.raises(MetadataError, match="lz4"):
@@ -617,7 +617,7 @@ def test_documents_are_written_only_if_all_can_be() -> None:
 # writing
 
 
-def test_a_dataset_is_created_with_its_attributes_and_the_version_at_the_root(tmp_path: Path) -> None:
+def test_a_new_dataset_has_its_attributes_and_the_root_the_version(tmp_path: Path) -> None:
     array = n5.create_array(
         tmp_path, path="a/b", shape=(5, 7), dtype="float32", chunks=(3, 2), attributes={"unit": "nm"}
     )
@@ -635,21 +635,21 @@ def test_a_dataset_is_created_with_its_attributes_and_the_version_at_the_root(tm
         "1",
         "1/1",
     ]
-    again = n5.open(tmp_path, path="a/b")
-    assert again[:, 2].tolist() == [0, 1.5, 1.5, 1.5, 1.5]
-    assert dict(again.attrs) == {"unit": "nm"}
+    reopened = n5.open(tmp_path, path="a/b")
+    assert reopened[:, 2].tolist() == [0, 1.5, 1.5, 1.5, 1.5]
+    assert dict(reopened.attrs) == {"unit": "nm"}
     with pytest.raises(NodeNotFoundError):
-        array.resize((9, 9))  # there is no zarr.json to say so in
+        array.resize((9, 9))  # the shape is not in a zarr.json
 
 
-def test_a_root_that_is_a_dataset_has_the_version_too() -> None:
+def test_a_new_dataset_at_the_root_has_the_version() -> None:
     store: dict[str, bytes] = {}
     n5.create_array(store, shape=3, dtype="int8", compression=RAW)[...] = 1
     assert json.loads(store["attributes.json"])["n5"] == "4.0.0"
     assert n5.open(store)[...].tolist() == [1, 1, 1]
 
 
-def test_a_root_that_is_there_is_left_alone() -> None:
+def test_the_attributes_of_an_existing_root_are_kept() -> None:
     store = {"attributes.json": b'{"n5": "2.0.0", "mine": 1}'}
     n5.create_array(store, path="x", shape=3, dtype="int8")
     assert store["attributes.json"] == b'{"n5": "2.0.0", "mine": 1}'
@@ -660,15 +660,27 @@ def test_a_root_that_is_there_is_left_alone() -> None:
     [
         ({"dtype": "bool"}, MetadataError, "new array#/dataType: must be"),
         ({"shape": ()}, MetadataError, "new array#/dimensions: must have 1 to 64 items, not 0"),
-        ({"compression": {"type": "xz"}}, MetadataError, "new array#/compression/type: \"xz\" is not read"),
+        (
+            {"compression": {"type": "xz"}},
+            MetadataError,
+            'new array#/compression/type: "xz" is not a known compression',
+        ),
         ({"compression": "gzip"}, MetadataError, "new array#/compression: must be an object"),
-        ({"attributes": {"blockSize": 1}}, ArgumentError, "'blockSize' is a member of N5's own"),
-        ({"path": "flat"}, NodeExistsError, "there is something at 'flat' in"),
-        ({"path": ""}, NodeExistsError, "there is something at '' in"),
-        ({"path": "flat/7/x"}, NodeExistsError, "'flat/7/x' in .* is below an N5 dataset, among its blocks"),
+        (
+            {"attributes": {"blockSize": 1}},
+            ArgumentError,
+            "attributes must not contain 'blockSize', which N5 defines itself",
+        ),
+        ({"path": "flat"}, NodeExistsError, "'flat' in .* is not empty; overwrite=True replaces its content"),
+        ({"path": ""}, NodeExistsError, "'' in .* is not empty; overwrite=True replaces its content"),
+        (
+            {"path": "flat/7/x"},
+            NodeExistsError,
+            "'flat/7/x' in .* must not be inside an N5 dataset, whose blocks are stored there",
+        ),
     ],
-)  # fmt: skip
-def test_what_cannot_be_created_changes_nothing(keywords: Any, error: type[Exception], message: str) -> None:
+)
+def test_a_failed_creation_changes_nothing(keywords: Any, error: type[Exception], message: str) -> None:
     store = container()
     before = dict(store)
     with pytest.raises(error, match=message):
@@ -676,7 +688,7 @@ def test_what_cannot_be_created_changes_nothing(keywords: Any, error: type[Excep
     assert store == before
 
 
-def test_a_dataset_is_replaced_if_that_is_said() -> None:
+def test_overwrite_replaces_a_dataset() -> None:
     store = container()
     n5.create_array(store, path="flat", shape=2, dtype="uint8", overwrite=True)[...] = 5
     assert n5.open(store, path="flat")[...].tolist() == [5, 5]

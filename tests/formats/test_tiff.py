@@ -1,4 +1,4 @@
-"""Chunks that are TIFF files. What real readers make of them: tests/interop/test_tiff.py."""
+"""Chunks that are TIFF files. tests/interop/test_tiff.py opens them with other programs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.chunk_key_encodings import SuffixKeys
 from zarrlite.codecs import Bytes, Offset, Pad, Zstd
 from zarrlite.errors import ArgumentError
-from zarrlite.formats.tiff.headers import DATA_TYPES
-from zarrlite.formats.tiff.parse import Picture, read_picture
+from zarrlite.formats.tiff.parse import TiffImage, read_image
+from zarrlite.formats.tiff.tags import DATA_TYPES
 
 # proposal `pad`, Example 1
 PROPOSED = (
@@ -36,18 +36,18 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 # headers
 
 
-def test_the_header_of_the_proposal_is_made_byte_for_byte() -> None:
-    made = tiff.header((256, 256), "uint16")
-    assert made.pad().to_json() == {
+def test_the_header_of_the_proposal_is_reproduced_byte_for_byte() -> None:
+    header = tiff.header((256, 256), "uint16")
+    assert header.pad().to_json() == {
         "name": "pad",
         "configuration": {"location": "start", "nbytes": 110, "padding": PROPOSED},
     }
-    assert made(bytes(2 * 256 * 256)) == base64.b64decode(PROPOSED)
+    assert header(bytes(2 * 256 * 256)) == base64.b64decode(PROPOSED)
 
 
-def test_a_big_endian_rgba_header_tag_by_tag() -> None:
-    made = tiff.header((1, 70000, 5, 4), "int16", rgb=True, byteorder="big", compression="zstd")
-    end = 8 + 2 + 11 * 12 + 4  # where the two values that are longer than 4 bytes stand
+def test_a_big_endian_rgba_header_has_the_right_tags() -> None:
+    header = tiff.header((1, 70000, 5, 4), "int16", rgb=True, byteorder="big", compression="zstd")
+    end = 8 + 2 + 11 * 12 + 4  # offset of the two values that are longer than 4 bytes
     entries = [
         (256, 3, 1, b"\x00\x05\x00\x00"),  # a SHORT is left-justified
         (257, 4, 1, struct.pack(">I", 70000)),
@@ -62,9 +62,10 @@ def test_a_big_endian_rgba_header_tag_by_tag() -> None:
         (339, 3, 4, struct.pack(">I", end + 8)),
     ]
     directory = b"".join(struct.pack(">HHI", *entry[:3]) + entry[3] for entry in entries)
-    behind = struct.pack(">8H", 16, 16, 16, 16, 2, 2, 2, 2)
-    assert made(bytes(1234)) == b"MM\0*\0\0\0\x08" + struct.pack(">H", 11) + directory + bytes(4) + behind
-    assert made.nbytes == end + 16
+    long_values = struct.pack(">8H", 16, 16, 16, 16, 2, 2, 2, 2)
+    expected = b"MM\0*\0\0\0\x08" + struct.pack(">H", 11) + directory + bytes(4) + long_values
+    assert header(bytes(1234)) == expected
+    assert header.nbytes == end + 16
 
 
 @pytest.mark.parametrize(
@@ -81,15 +82,17 @@ def test_a_big_endian_rgba_header_tag_by_tag() -> None:
         (((9, 9, 4), "float32"), {"rgb": True}, 162),
     ],
 )
-def test_a_tag_is_added_only_where_its_default_does_not_do(arguments: Any, keywords: Any, nbytes: int) -> None:
+def test_a_tag_is_written_only_if_its_default_is_wrong(arguments: Any, keywords: Any, nbytes: int) -> None:
     assert tiff.header(*arguments, **keywords).nbytes == nbytes
 
 
 TYPES = "uint8, uint16, uint32, int8, int16, int32, float32, float64"
-GREY = "a chunk that is a TIFF picture has shape (..., height, width) with 1 for each '...', not"
-COLOUR = "a chunk that is a TIFF picture has shape (..., height, width, samples) with 1 for each '...', not"
-SIZE = "a TIFF picture has a height and a width from 1 to 4294967295, not"
-END = "a TIFF file has at most 4294967295 bytes, not"
+TYPE = f"the data type of a TIFF image must be one of {TYPES}, not"
+GREY = "chunks of TIFF images must have shape (..., height, width) with 1 for each '...', not"
+COLOUR = "chunks of TIFF images must have shape (..., height, width, samples) with 1 for each '...', not"
+SAMPLES = "chunks of RGB images must have 3 samples, or 4 with alpha, as last length, not"
+SIZE = "height and width of a TIFF image must be from 1 to 4294967295, not"
+END = "a TIFF file must have at most 4294967295 bytes, not"
 
 
 @pytest.mark.parametrize(
@@ -99,9 +102,9 @@ END = "a TIFF file has at most 4294967295 bytes, not"
         ((2, 5, 5), "uint8", {}, f"{GREY} (2, 5, 5)"),
         ((5, 3), "uint8", {"rgb": True}, f"{COLOUR} (5, 3)"),
         ((2, 5, 5, 3), "uint8", {"rgb": True}, f"{COLOUR} (2, 5, 5, 3)"),
-        ((5, 5, 2), "u1", {"rgb": True}, "an RGB picture has 3 samples, or 4 with alpha, as its last length, not 2"),
-        ((5, 5), "uint64", {}, f"a TIFF picture has {TYPES}, not uint64"),
-        ((5, 5), "complex64", {}, f"a TIFF picture has {TYPES}, not complex64"),
+        ((5, 5, 2), "uint8", {"rgb": True}, f"{SAMPLES} 2"),
+        ((5, 5), "uint64", {}, f"{TYPE} uint64"),
+        ((5, 5), "complex64", {}, f"{TYPE} complex64"),
         ((5, 5), "uint8", {"byteorder": "native"}, "byteorder must be 'little' or 'big', not 'native'"),
         ((5, 5), "uint8", {"compression": "gzip"}, "compression must be None or 'zstd', not 'gzip'"),
         ((5, 0), "uint8", {}, f"{SIZE} 5 and 0"),
@@ -110,14 +113,14 @@ END = "a TIFF file has at most 4294967295 bytes, not"
         ((2**30, 2), "float32", {}, f"{END} 8589934714; use smaller chunks"),
     ],
 )
-def test_what_cannot_be_a_tiff_picture_is_refused(chunks: Any, dtype: str, keywords: Any, message: str) -> None:
+def test_chunks_that_cannot_be_tiff_images_are_refused(chunks: Any, dtype: str, keywords: Any, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         tiff.header(chunks, dtype, **keywords)
     assert str(caught.value) == message
 
 
-def test_a_header_knows_what_follows() -> None:
-    with pytest.raises(ArgumentError, match=r"^a TIFF picture of shape \(2, 3\) has 12 bytes, not 11$"):
+def test_a_header_is_refused_for_a_strip_of_the_wrong_size() -> None:
+    with pytest.raises(ArgumentError, match=r"^a TIFF image of shape \(2, 3\) must have 12 bytes, not 11$"):
         tiff.header((2, 3), "uint16")(bytes(11))
 
     class Long(bytes):
@@ -148,25 +151,26 @@ small_headers = st.builds(
 
 
 @given(headers | small_headers, st.binary(min_size=1, max_size=9), st.binary(max_size=3))
-def test_a_header_that_is_made_is_read_as_it_was_meant(made: tiff.Header, data: bytes, behind: bytes) -> None:
-    data = data if made.compression else bytes(made.pixel_bytes)
-    store = MemoryStore({"0.0.tif": made(data) + data + behind})
-    assert read_picture(store, "0.0.tif") == Picture(made, made.nbytes, len(behind))
+def test_every_header_is_parsed_back(header: tiff.Header, data: bytes, after: bytes) -> None:
+    data = data if header.compression else bytes(header.pixel_bytes)
+    store = MemoryStore({"0.0.tif": header(data) + data + after})
+    assert read_image(store, "0.0.tif") == TiffImage(header, header.nbytes, len(after))
 
 
 @given(small_headers, st.integers(0, 161), st.binary(min_size=1, max_size=6), st.integers(0, 200))
-def test_a_damaged_header_is_refused_or_harmless(made: tiff.Header, at: int, new: bytes, cut: int) -> None:
-    """Whatever stands there: an error of the library, or a picture that lies inside of the file."""
-    value = bytearray(made(bytes(made.pixel_bytes)) + bytes(made.pixel_bytes))
-    value[at : at + len(new)] = new
+def test_a_damaged_header_is_refused_or_describes_a_strip_inside_the_file(
+    header: tiff.Header, offset: int, damage: bytes, cut: int
+) -> None:
+    value = bytearray(header(bytes(header.pixel_bytes)) + bytes(header.pixel_bytes))
+    value[offset : offset + len(damage)] = damage
     del value[len(value) - cut :]
     store = MemoryStore({"0.0.tif": bytes(value)})
     with contextlib.suppress(DataError):
-        found = read_picture(store, "0.0.tif")
-        assert found.before + found.behind <= len(value)
+        image = read_image(store, "0.0.tif")
+        assert image.before + image.after <= len(value)
 
 
-# arrays of pictures
+# arrays of TIFF images
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
@@ -180,40 +184,40 @@ def test_a_damaged_header_is_refused_or_harmless(made: tiff.Header, at: int, new
         ((2, 5, 7, 4), (1, 3, 4, 4), True),
     ],
 )
-def test_arrays_of_pictures_come_back(
+def test_an_array_of_tiff_images_reads_back(
     shape: Any, chunks: Any, rgb: bool, byteorder: str, compression: str | None
 ) -> None:
     data = numbers(shape, "int32")
     store = MemoryStore()
     keywords: Any = {"rgb": rgb, "byteorder": byteorder, "compression": compression}
     tiff.create_array(store, data=data, chunks=chunks, **keywords)
-    again = zarrlite.open_array(store, mode="r")
-    assert np.array_equal(again[...], data)
-    assert again.metadata.chunk_key_encoding == SuffixKeys(".tiff")
-    made = tiff.header(chunks, "int32", **keywords)
+    reopened = zarrlite.open_array(store, mode="r")
+    assert np.array_equal(reopened[...], data)
+    assert reopened.metadata.chunk_key_encoding == SuffixKeys(".tiff")
+    header = tiff.header(chunks, "int32", **keywords)
     for key in store.list():
         if key != "zarr.json":
             value = bytes(store.get(key) or b"")
-            assert value.startswith(made(value[made.nbytes :]))
-            assert len(value) - made.nbytes == made.pixel_bytes or compression
+            assert value.startswith(header(value[header.nbytes :]))
+            assert len(value) - header.nbytes == header.pixel_bytes or compression
 
 
-def test_the_codecs_of_an_array_of_pictures_stand_in_its_document() -> None:
-    plain = tiff.create_array("memory://", shape=(512, 512), dtype="uint16", chunks=(256, 256))
-    small = tiff.create_array("memory://", shape=(512, 512), dtype=">u2", chunks=(256, 256), compression="zstd")
+def test_the_document_has_the_codecs_of_tiff_images() -> None:
+    uncompressed = tiff.create_array("memory://", shape=(512, 512), dtype="uint16", chunks=(256, 256))
+    compressed = tiff.create_array("memory://", shape=(512, 512), dtype=">u2", chunks=(256, 256), compression="zstd")
     pad = {"name": "pad", "configuration": {"location": "start", "nbytes": 110}}
-    assert [codec.to_json() for codec in plain.metadata.codecs] == [
+    assert [codec.to_json() for codec in uncompressed.metadata.codecs] == [
         {"name": "bytes", "configuration": {"endian": "little"}},
         {"name": "pad", "configuration": {**pad["configuration"], "padding": PROPOSED}},  # type: ignore[dict-item]
     ]
-    assert [codec.to_json() for codec in small.metadata.codecs] == [
+    assert [codec.to_json() for codec in compressed.metadata.codecs] == [
         {"name": "bytes", "configuration": {"endian": "little"}},
         {"name": "zstd", "configuration": {"level": 3, "checksum": False}},
         pad,
     ]
 
 
-def test_the_keywords_of_create_array_go_through() -> None:
+def test_keywords_of_create_array_are_passed_on() -> None:
     store = MemoryStore()
     array = tiff.create_array(
         store, name="a/b", shape=(4, 4), dtype="uint8", chunks=(2, 2), fill_value=7, attributes={"x": 1},
@@ -231,42 +235,41 @@ def test_the_keywords_of_create_array_go_through() -> None:
     [
         ({"shape": (4, 4)}, "an array needs shape= and dtype=, or data="),
         ({"dtype": "u1"}, "an array needs shape= and dtype=, or data="),
-        (
-            {"data": np.eye(2), "codecs": []},
-            "the codecs of TIFF pictures follow from rgb=, byteorder= and compression=",
-        ),
-        (
-            {"data": np.eye(2), "compressors": []},
-            "codecs= is the whole chain; filters, serializer, compressors and shards go without it",
-        ),
         ({"data": np.eye(2), "compression": ["zstd"]}, "compression must be None or 'zstd', not ['zstd']"),
-        ({"data": [["a", "b"]]}, f"a TIFF picture has {TYPES}, not fixed_length_utf32"),
+        ({"data": [["a", "b"]]}, f"{TYPE} fixed_length_utf32"),
     ],
 )
-def test_arguments_that_make_no_pictures_are_refused(keywords: Any, message: str) -> None:
+def test_arguments_of_create_array_that_do_not_fit_are_refused(keywords: Any, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         tiff.create_array("memory://", chunks=(2, 2), **keywords)
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("keyword", ["codecs", "filters", "serializer", "compressors", "shards"])
+def test_create_array_has_no_keywords_for_codecs(keyword: str) -> None:
+    """The codecs follow from rgb, byteorder and compression."""
+    with pytest.raises(TypeError, match=keyword):
+        tiff.create_array("memory://", data=np.eye(2), chunks=(2, 2), **{keyword: None})
+
+
 def test_ragged_data_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"^data cannot be made an array: "):
+    with pytest.raises(ArgumentError, match=r"^data must be convertible to an array: "):
         tiff.create_array("memory://", data=[[1, 2], [3]], chunks=(2, 2))
 
 
 def strip_byte_counts(value: Buffer | None) -> int:
-    """Bytes 102..105 of a header of 110 bytes."""
+    """Return the value of StripByteCounts: bytes 102 to 105 of a header of 110 bytes."""
     return struct.unpack("<I", bytes(value or b"")[102:106])[0]
 
 
-def test_a_compressed_array_that_is_opened_again_needs_the_header_function() -> None:
+def test_only_open_array_of_tiff_writes_headers_of_compressed_chunks() -> None:
     store = MemoryStore()
     tiff.create_array(store, data=numbers((4, 8), "u2"), chunks=(4, 4), compression="zstd")
     zarrlite.open_array(store)[0, 0] = 99
     assert bytes(store.get("c/0/0.tiff") or b"")[:110] == bytes(110)
 
     array = tiff.open_array(store)
-    array[0, ::4] = 100  # a part of both chunks
+    array[0, ::4] = 100  # part of both chunks
     array.append(numbers((4, 8), "u2"))
     for key in ("c/0/0.tiff", "c/0/1.tiff", "c/1/0.tiff", "c/1/1.tiff"):
         assert strip_byte_counts(store.get(key)) == (store.size(key) or 0) - 110 > 0
@@ -275,10 +278,10 @@ def test_a_compressed_array_that_is_opened_again_needs_the_header_function() -> 
 
 @pytest.mark.parametrize("rgb", [False, True])
 @pytest.mark.parametrize("codec", ["pad", "offset"])
-def test_open_array_finds_the_header_function_in_the_document(codec: str, rgb: bool) -> None:
-    """A chunk of shape (1, 9, 3) may be a grey or an RGB picture; the number of bytes tells."""
-    made = tiff.header((1, 9, 3), "float32", rgb=rgb, byteorder="big", compression="zstd")
-    last = made.pad() if codec == "pad" else Offset(made.nbytes, prefix_func=made)
+def test_open_array_derives_the_header_function_from_the_document(codec: str, rgb: bool) -> None:
+    """A chunk of shape (1, 9, 3) can be a grey or an RGB image; the size of the padding decides."""
+    header = tiff.header((1, 9, 3), "float32", rgb=rgb, byteorder="big", compression="zstd")
+    last = header.pad() if codec == "pad" else Offset(header.nbytes, prefix_func=header)
     store = MemoryStore()
     codecs = [Bytes("big"), Zstd(), last]
     zarrlite.create_array(store, name="a", shape=(2, 9, 3), dtype="float32", chunks=(1, 9, 3), codecs=codecs)
@@ -286,12 +289,12 @@ def test_open_array_finds_the_header_function_in_the_document(codec: str, rgb: b
     array[...] = 0
     assert array.metadata.codecs == (*codecs[:2], last)
     value = bytes(store.get("a/c/1/0/0") or b"")
-    assert value.startswith(made(value[made.nbytes :]))
+    assert value.startswith(header(value[header.nbytes :]))
     assert np.array_equal(pickle.loads(pickle.dumps(array))[...], array[...])
     assert tiff.open_array(store, path="a", mode="r").read_only
 
 
-def test_a_header_that_stands_in_the_document_is_left_alone() -> None:
+def test_open_array_keeps_a_header_in_the_document() -> None:
     store = MemoryStore()
     codecs = [Bytes(), Pad("start", 110, bytes(range(110)))]
     zarrlite.create_array(store, data=numbers((4, 4), "u2"), chunks=(4, 4), codecs=codecs)
@@ -299,7 +302,7 @@ def test_a_header_that_stands_in_the_document_is_left_alone() -> None:
     assert bytes(store.get("c/0/0") or b"")[:110] == bytes(range(110))
 
 
-def test_options_for_other_codecs_go_along() -> None:
+def test_open_array_passes_further_options_on() -> None:
     store = MemoryStore()
     tiff.create_array(store, data=numbers((4, 4), "u2"), chunks=(4, 4), compression="zstd")
     array = tiff.open_array(store, options={"/codecs/2": {"keep_padding": True}})
@@ -308,7 +311,7 @@ def test_options_for_other_codecs_go_along() -> None:
     assert bytes(store.get("c/0/0.tiff") or b"")[:110] == before
 
 
-CHAIN = "chunks are TIFF files only with the codecs bytes, zstd if wanted, and pad or offset"
+CHAIN = "the codecs of TIFF images must be bytes, optionally zstd, and pad or offset at the start"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +323,7 @@ CHAIN = "chunks are TIFF files only with the codecs bytes, zstd if wanted, and p
         ([Bytes(), Pad("start", 111)], "no TIFF header for chunks of shape (4, 4) and uint16 has 111 bytes"),
     ],
 )
-def test_open_array_refuses_what_are_no_pictures(codecs: Any, message: str) -> None:
+def test_open_array_refuses_codecs_of_other_chunks(codecs: Any, message: str) -> None:
     array = zarrlite.create_array("memory://", shape=(4, 4), dtype="u2", codecs=codecs)
     with pytest.raises(ArgumentError) as caught:
         tiff.open_array(array.store)

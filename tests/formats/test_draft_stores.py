@@ -1,58 +1,39 @@
-"""Hierarchies of the Zarr v3 draft, as zarr-python 2.18 wrote them: tests/data/draft, made by the script there."""
+"""Hierarchies of the 2022 draft of Zarr v3, as zarr-python 2.18 wrote them (tests/data/draft)."""
 
 from __future__ import annotations
 
 import base64
 import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from formats.draft_hierarchies import HIERARCHIES, disk, memory, values
 
 import zarrlite
 from zarrlite.extensions.registry import codecs
 from zarrlite.formats.draft_store import DraftStore, find_draft
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore
 
-FOLDER = Path(__file__).parent / "data" / "draft"
-HIERARCHIES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 READABLE = [name for name in HIERARCHIES if name != "refused"]
 ARRAYS = [(name, path) for name, hierarchy in HIERARCHIES.items() for path in hierarchy["arrays"]]
 
 
-def values(name: str) -> dict[str, bytes]:
-    """The keys and values of a hierarchy."""
-    store = HIERARCHIES[name]["store"]
-    return {k: base64.b64decode(v) if k.startswith("data/") else v.encode() for k, v in store.items()}
-
-
-def memory(name: str) -> MemoryStore:
-    return MemoryStore(values(name))
-
-
-def disk(name: str, folder: Path) -> Path:
-    for key, value in values(name).items():
-        (folder / key).parent.mkdir(parents=True, exist_ok=True)
-        (folder / key).write_bytes(value)
-    return folder
-
-
-def assert_as_recorded(found: np.ndarray[Any, Any], name: str, path: str) -> None:
-    """Bit for bit what zarr-python read."""
+def assert_as_recorded(array: np.ndarray[Any, Any], name: str, path: str) -> None:
+    """Assert that an array is, bit for bit, what zarr-python read."""
     expected = HIERARCHIES[name]["arrays"][path]
-    assert list(found.shape) == expected["shape"]
+    assert list(array.shape) == expected["shape"]
     if expected["dtype"] == "|O":  # zarr-python shows 0, its default fill value, even among strings
-        texts = [base64.b64encode(v).decode() if isinstance(v, bytes) else v for v in found.ravel().tolist()]
+        texts = [base64.b64encode(v).decode() if isinstance(v, bytes) else v for v in array.ravel().tolist()]
         assert texts == [v or "" for v in expected["data"]]
         return
     descr = expected["dtype"]
     dtype = np.dtype(descr if isinstance(descr, str) else fields(descr))
     if dtype.names == ("f0",):
-        dtype = dtype["f0"]  # zarr-python makes a field of raw bytes
-    assert found.dtype == dtype.newbyteorder("=")
-    assert found.astype(dtype).tobytes() == base64.b64decode(expected["data"])
+        dtype = dtype["f0"]  # zarr-python turns raw bytes into a field
+    assert array.dtype == dtype.newbyteorder("=")
+    assert array.astype(dtype).tobytes() == base64.b64decode(expected["data"])
 
 
 def fields(descr: Any) -> Any:
@@ -67,12 +48,12 @@ def test_every_array_reads_as_zarr_python_read_it(name, path, tmp_path):
 
 
 @pytest.mark.parametrize("name", HIERARCHIES)
-def test_groups_and_attributes_are_those_that_zarr_python_saw(name):
+def test_groups_and_attributes_are_those_of_zarr_python(name):
     root = zarrlite.open(memory(name), mode="r")
     for path, attributes in HIERARCHIES[name]["attributes"].items():
         node = zarrlite.open(root.store, mode="r", path=path)
         assert isinstance(node, zarrlite.Group) == (path in HIERARCHIES[name]["groups"])
-        attributes.pop("filters", None)  # zarr-python keeps there what encodes objects
+        attributes.pop("filters", None)  # zarr-python stores the encoding of objects there
         assert dict(node.attrs) == attributes
 
 
@@ -84,7 +65,7 @@ def test_groups_and_attributes_are_those_that_zarr_python_saw(name):
         ("suffix", ["g", "g/x"]),
     ],
 )
-def test_groups_without_documents_are_groups(name, members, tmp_path):
+def test_groups_need_no_document(name, members, tmp_path):
     for store in (memory(name), disk(name, tmp_path)):
         group = zarrlite.open_group(store, mode="r")
         assert [path for path, _ in group.members(None)] == members
@@ -92,12 +73,12 @@ def test_groups_without_documents_are_groups(name, members, tmp_path):
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_keys_are_those_of_zarr_v3_and_cover_all_chunks(name):
+def test_the_view_lists_every_chunk_under_its_zarr_v3_key(name):
     store = find_draft(memory(name))
     keys = list(store.list())
     chunks = [key for key in keys if not f"/{key}".endswith("/zarr.json")]
     assert len(set(keys)) == len(keys)
-    assert {store.below(key) for key in chunks} == {key for key in values(name) if key.startswith("data/")}
+    assert {store.underlying_key(key) for key in chunks} == {key for key in values(name) if key.startswith("data/")}
     assert not any(zarrlite.validate(store.get(key)) for key in set(keys) - set(chunks))
     for key in keys:
         assert store.size(key) == len(store.get(key))
@@ -106,7 +87,7 @@ def test_keys_are_those_of_zarr_v3_and_cover_all_chunks(name):
         assert store.list_dir(prefix) == MemoryStore(dict.fromkeys(keys, b"")).list_dir(prefix)
 
 
-def test_the_keys_of_an_array_have_its_own_separator():
+def test_chunk_keys_have_the_separator_of_their_array():
     store = find_draft(memory("layouts"))
     assert list(store.list_prefix("line-dot/")) == [
         "line-dot/c.0",
@@ -120,14 +101,14 @@ def test_the_keys_of_an_array_have_its_own_separator():
     assert [store.get(key) for key in ("meta/root/scalar.array.json", "data/root/scalar/c0", "x/c/00")] == [None] * 3
 
 
-def test_a_stray_file_is_no_chunk_and_no_node():
+def test_stray_files_are_not_listed():
     store = memory("layouts")
     for key in ("data/root/c-slash/c0/x", "data/root/c-slash/d0/0", "data/root/scalar/c1", "meta/root/notes/a.txt"):
         store.set(key, b"")
     assert list(find_draft(store).list()) == list(find_draft(memory("layouts")).list())
 
 
-def test_a_document_of_zarr_v3_is_made():
+def test_a_document_is_converted_to_zarr_v3():
     document = find_draft(memory("sharded")).document("f")
     assert document == {
         "zarr_format": 3,
@@ -174,13 +155,14 @@ def test_a_document_of_zarr_v3_is_made():
         ("special", np.nan),
     ],
 )
-def test_fill_values_of_every_spelling(path, fill_value):
-    found = zarrlite.open_array(memory("types"), mode="r", path=path).fill_value
-    assert np.array_equal(found, fill_value, equal_nan=path in ("special", "dates")) or found.item() == fill_value
+def test_fill_values_are_converted(path, fill_value):
+    converted = zarrlite.open_array(memory("types"), mode="r", path=path).fill_value
+    equal = np.array_equal(converted, fill_value, equal_nan=path in ("special", "dates"))
+    assert equal or converted.item() == fill_value
 
 
-class Recorder(MemoryStore):
-    """Notes what is read."""
+class RecordingStore(MemoryStore):
+    """A store that records the keys that are read."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -195,8 +177,8 @@ class Recorder(MemoryStore):
         return super().size(key)
 
 
-def test_ordinary_hierarchies_are_opened_without_another_look():
-    zarrlite.create_array(store := Recorder({}), name="a/x", data=[1])
+def test_opening_an_ordinary_node_does_not_look_for_the_draft():
+    zarrlite.create_array(store := RecordingStore({}), name="a/x", data=[1])
     for path in ("", "a", "a/x"):
         for mode in ("r", "r+", "a"):
             store.read.clear()
@@ -204,18 +186,18 @@ def test_ordinary_hierarchies_are_opened_without_another_look():
             assert store.read == [f"{path}/zarr.json".lstrip("/")]
 
 
-def test_an_array_of_the_draft_is_opened_by_four_reads_and_its_shards_are_read_in_parts():
-    store = Recorder(values("sharded"))
+def test_an_array_of_the_draft_is_opened_with_four_reads_and_a_chunk_with_two():
+    store = RecordingStore(values("sharded"))
     array = zarrlite.open_array(store, mode="r", path="plain")
     documents = ["meta/root/plain.array.json", "meta/root/plain.group.json"]
     assert store.read == ["plain/zarr.json", "zarr.json", *documents]
     store.read.clear()
     assert array[0, 0] == 1
-    assert store.read == ["data/root/plain/c0/0", "data/root/plain/c0/0"]  # the index, and one chunk
+    assert store.read == ["data/root/plain/c0/0", "data/root/plain/c0/0"]  # the index and one chunk
 
 
 @pytest.mark.parametrize("mode", ["r", "r+", "a"])
-def test_nothing_is_written_by_opening_and_reading(mode, tmp_path):
+def test_opening_and_reading_write_nothing(mode, tmp_path):
     disk("sharded", tmp_path)
     before = sorted(tmp_path.rglob("*"))
     group = zarrlite.open(tmp_path, mode=mode)
@@ -225,7 +207,7 @@ def test_nothing_is_written_by_opening_and_reading(mode, tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_arrays_and_groups_pickle(tmp_path):
+def test_arrays_and_groups_can_be_pickled(tmp_path):
     group = pickle.loads(pickle.dumps(zarrlite.open_group(disk("suffix", tmp_path), mode="r")))
     assert_as_recorded(pickle.loads(pickle.dumps(group["g/x"]))[...], "suffix", "g/x")
 
@@ -244,7 +226,7 @@ def test_a_copy_is_a_hierarchy_of_zarr_v3(name, tmp_path):
         assert_as_recorded(array[...], name, path)
 
 
-def test_an_array_can_be_written_anew_as_an_ordinary_one():
+def test_a_sharded_array_can_be_rewritten_with_the_sharding_codec():
     old = zarrlite.open_array(memory("sharded"), mode="r", path="f")
     new = zarrlite.create_array({}, data=old, chunks=old.chunks, shards=(4, 9))
     assert new.metadata.storage_transformers is None
@@ -254,7 +236,8 @@ def test_an_array_can_be_written_anew_as_an_ordinary_one():
 # refusals
 
 
-def whole(error: BaseException) -> str:
+def with_type(error: BaseException) -> str:
+    """Return an error with the name of its class."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -273,11 +256,11 @@ def whole(error: BaseException) -> str:
         ),
     ],
 )
-def test_nothing_is_created_inside_of_a_hierarchy_of_the_draft(call, message):
+def test_nodes_cannot_be_created_in_a_hierarchy_of_the_draft(call, message):
     store = memory("sharded")
     with pytest.raises(zarrlite.ReadOnlyError) as caught:
         call(store)
-    assert whole(caught.value) == f"{message} {store!r}: hierarchies of the Zarr v3 draft are read only"
+    assert with_type(caught.value) == f"{message} {store!r}: hierarchies of the Zarr v3 draft are read only"
     assert dict.fromkeys(store.list()) == dict.fromkeys(sorted(values("sharded")))
 
 
@@ -317,7 +300,7 @@ def test_a_group_of_the_draft_cannot_be_changed(change):
     assert str(caught.value) == "<Group /> cannot be changed: hierarchies of the Zarr v3 draft are read only"
 
 
-def test_its_place_is_occupied_until_it_is_replaced_as_a_whole():
+def test_a_hierarchy_of_the_draft_can_only_be_replaced_as_a_whole():
     store = memory("sharded")
     with pytest.raises(zarrlite.NodeExistsError):
         zarrlite.open(store, mode="w-")
@@ -328,14 +311,14 @@ def test_its_place_is_occupied_until_it_is_replaced_as_a_whole():
 
 
 @pytest.mark.parametrize("path", ["", "sub"])
-def test_it_is_not_copied_onto_or_into_itself(path):
+def test_a_hierarchy_of_the_draft_cannot_be_copied_onto_or_into_itself(path):
     store = memory("sharded")
     with pytest.raises(zarrlite.ArgumentError, match="cannot be copied onto or into itself"):
         zarrlite.copy(zarrlite.open(store), PrefixStore(store, ""), path, overwrite=True)
     assert len(list(store.list())) == len(values("sharded"))
 
 
-def test_what_is_not_there_is_not_found():
+def test_a_missing_node_is_not_found():
     with pytest.raises(zarrlite.NodeNotFoundError) as caught:
         zarrlite.open(memory("root_array"), mode="r", path="no")
     where = "no array or group at 'no' in DraftStore(ReadOnlyStore(MemoryStore(5 keys)))"
@@ -348,20 +331,19 @@ REFUSED = {
     "lz4": 'UnknownExtensionError: #/compressor: "lz4" is not a known codec (known: CODECS)',
     "lzma": 'UnknownExtensionError: #/compressor: "lzma" is not a known codec (known: CODECS)',
     "delta": "UnknownExtensionError: #/attributes/filters: "
-    'filters of zarr-python 2 are not read, and these are ["delta"]',
-    "pickles": "MetadataError: #/data_type: "
-    'objects are read if their one filter is vlen-utf8 or vlen-bytes, not ["pickle"]',
-    "mixed": "MetadataError: #/data_type: has fields in both byte orders; the bytes codec has one for all",
-    "subarrays": 'MetadataError: #/data_type: ["a", "<i4", [2]] is a field that is an array, which Zarr v3 has not',
+    'must be empty: zarrlite does not read filters of zarr-python 2, here ["delta"]',
+    "pickles": 'MetadataError: #/data_type: objects must have one filter, vlen-utf8 or vlen-bytes, not ["pickle"]',
+    "mixed": "MetadataError: #/data_type: must not mix byte orders: the bytes codec has one for all fields",
+    "subarrays": 'MetadataError: #/data_type: must not have fields that are arrays, such as ["a", "<i4", [2]]',
     "nan": 'MetadataError: #: NaN is not JSON (a fill value is written as a string: "NaN")',
 }
 
 
 @pytest.mark.parametrize("path", REFUSED)
-def test_what_zarr_python_wrote_and_zarr_v3_has_not_is_refused(path):
+def test_arrays_that_zarr_v3_cannot_express_are_refused(path):
     with pytest.raises(zarrlite.MetadataError) as caught:
         zarrlite.open(memory("refused"), mode="r", path=path)
-    message = whole(caught.value).replace(f"meta/root/{path}.array.json", "")
+    message = with_type(caught.value).replace(f"meta/root/{path}.array.json", "")
     assert message.replace(", ".join(codecs.names()), "CODECS") == REFUSED[path]
 
 
@@ -379,7 +361,7 @@ GZIP = "https://purl.org/zarr/spec/codec/gzip/1.0"
     ("change", "message"),
     [
         ({"shape": [3, -1]}, "/shape/1: must be an integer from 0 to 9223372036854775807, not -1"),
-        ({"shape": [1] * 65}, "/shape: has 65 dimensions; at most 64 are handled"),
+        ({"shape": [1] * 65}, "/shape: must have at most 64 items, not 65"),
         ({"chunk_grid": {"type": "odd"}}, '/chunk_grid/type: must be "regular", not "odd"'),
         (
             {"chunk_grid": {"type": "regular", "chunk_shape": [2], "separator": "/"}},
@@ -396,7 +378,7 @@ GZIP = "https://purl.org/zarr/spec/codec/gzip/1.0"
             {"data_type": {"type": [["a", "u1"], ["a", "u1"]]}},
             '/data_type: [["a", "u1"], ["a", "u1"]] is not a data type: field \'a\' occurs more than once',
         ),
-        ({"data_type": {"type": [["a"]]}}, '/data_type: ["a"] is not a field: a name and a data type'),
+        ({"data_type": {"type": [["a"]]}}, '/data_type: a field must be a name and a data type, not ["a"]'),
         (
             {"data_type": {"type": "|S9999999"}},
             "/data_type/configuration/length_bytes: must be at most 1048576, not 9999999",
@@ -413,7 +395,7 @@ GZIP = "https://purl.org/zarr/spec/codec/gzip/1.0"
         ),
         (
             {"compressor": {"codec": GZIP.replace("gzip", "bytes")}},
-            '/compressor/codec: "bytes" is not a compressor',
+            '/compressor/codec: must name a bytes -> bytes codec, not "bytes"',
         ),
         (
             {"storage_transformers": [{**SHARDS, "configuration": {"chunks_per_shard": ["x", 1]}}]},
@@ -425,11 +407,11 @@ GZIP = "https://purl.org/zarr/spec/codec/gzip/1.0"
         ),
         (
             {"extensions": [{"extension": "u", "must_understand": True}]},
-            '/extensions/0: "u" is an extension of the draft that zarrlite does not know',
+            '/extensions/0: "u" is not an extension of the draft that zarrlite knows',
         ),
     ],
 )
-def test_a_bad_document_is_refused_where_it_is_bad(change, message):
+def test_a_bad_document_is_refused_with_the_place_of_the_fault(change, message):
     store = memory("implicit")
     key = "meta/root/y.array.json"
     store.set(key, json.dumps({**json.loads(store.get(key)), **change}).encode())
@@ -455,9 +437,9 @@ def test_an_extension_that_need_not_be_understood_is_ignored():
         ),
         (
             {"metadata_key_suffix": "/../x"},
-            "/metadata_key_suffix: must be made of ASCII letters, digits, '.', '_' and '-', not \"/../x\"",
+            "/metadata_key_suffix: must consist of ASCII letters, digits, '.', '_' and '-', not \"/../x\"",
         ),
-        ({"extensions": [{}]}, "/extensions/0: null is an extension of the draft that zarrlite does not know"),
+        ({"extensions": [{}]}, "/extensions/0: null is not an extension of the draft that zarrlite knows"),
         ({"extensions": None}, "/extensions: must be an array, not null"),
     ],
 )
@@ -470,7 +452,7 @@ def test_a_bad_entry_document_is_refused(change, message):
 
 
 @pytest.mark.parametrize("document", [b"{", b"{}", b'{"zarr_format": "https://example.com"}', b'{"zarr_format": 4}'])
-def test_other_documents_are_not_taken_for_the_draft(document):
+def test_other_documents_are_not_mistaken_for_the_draft(document):
     store = MemoryStore({"zarr.json": document})
     assert find_draft(store) is None
     with pytest.raises(zarrlite.MetadataError, match=r"^zarr.json#"):
@@ -485,8 +467,8 @@ def test_damaged_shards_are_errors():
         zarrlite.open_array(store, mode="r", path="plain")[0, 0]
 
 
-def test_a_store_of_the_draft_can_be_given_as_such():
-    below = memory("suffix")
-    store = DraftStore(below, ".meta-1")
-    assert store == find_draft(below)
+def test_a_draft_store_can_be_passed_to_open():
+    underlying = memory("suffix")
+    store = DraftStore(underlying, ".meta-1")
+    assert store == find_draft(underlying)
     assert_as_recorded(zarrlite.open_array(store, path="g/x")[...], "suffix", "g/x")
