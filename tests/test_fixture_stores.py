@@ -15,13 +15,13 @@ from zarrlite.chunks.single import ArrayOptions, Chunks
 from zarrlite.errors import ZarrliteError
 from zarrlite.metadata.documents import parse_node
 from zarrlite.stores import MemoryStore
-from zarrlite.tools.conformance.judge import merged
-from zarrlite.tools.conformance.reference import CountingStore
+from zarrlite.tools.conformance.judge import merge_ranges
+from zarrlite.tools.conformance.reference import RecordingStore
 
 ABSENT = 2**64 - 1
 
 
-class Counting(CountingStore):
+class Counting(RecordingStore):
     """Notes what is read, round by round."""
 
     def values(self) -> dict[str, bytes]:
@@ -35,7 +35,7 @@ def test_exactly_these_bytes_are_read(case: dict[str, Any]) -> None:
     for read in case["reads"]:
         store.rounds.clear()
         assert_read(array[index(read["selection"])], read, array.dtype)
-        assert merged(store.rounds) == merged(read["rounds"])
+        assert merge_ranges(store.rounds) == merge_ranges(read["rounds"])
 
 
 # a stack of transformers
@@ -118,7 +118,7 @@ def test_transformers_do_what_they_say(case: dict[str, Any]) -> None:
             found = perform(store, op)
             assert found == {name: op[name] for name in found}
         if "rounds" in op:
-            assert merged(below.rounds) == merged(op["rounds"])
+            assert merge_ranges(below.rounds) == merge_ranges(op["rounds"])
     values = below.values()
     assert sorted(values) == sorted(case["after"])
     for key, wanted in case["after"].items():
