@@ -17,7 +17,7 @@ import zstandard
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, int]
-LEVEL = 1  # of zstd
+LEVEL = 1  # zstd compression level
 PAD = 110  # bytes; the padding before a shard, as large as a TIFF header
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": LEVEL, "checksum": False}}

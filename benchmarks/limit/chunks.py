@@ -25,7 +25,7 @@ Jobs = Iterator[tuple[int, int]]
 class Piece(NamedTuple):
     """The part of one chunk that is selected along an axis."""
 
-    number: int  # of the chunk
+    number: int  # position of the chunk along the axis
     inside: Any  # the selection within the chunk, a slice or an array
     start: int  # bounds of that selection
     stop: int

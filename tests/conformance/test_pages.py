@@ -28,11 +28,11 @@ def test_harness_on_the_page_runs(suite, tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / "writing-a-harness.md").read_text("utf-8"), re.M | re.S)
     assert len(blocks[1].splitlines()) < 30
     (tmp_path / "harness.py").write_text("\n".join(blocks[:2]), "utf-8")
-    found = runner.run(suite.select(["core/"]), [sys.executable, str(tmp_path / "harness.py")])
-    assert found.name == "minizarr"
-    assert not set(found.count()) & {"crash", "timeout", "garbage"}
+    implementation = runner.run(suite.select(["core/"]), [sys.executable, str(tmp_path / "harness.py")])
+    assert implementation.name == "minizarr"
+    assert not set(implementation.count()) & {"crash", "timeout", "garbage"}
     cases = ["core/arrays/edge-chunk", "core/chunk_key_encoding/keys/default-slash", "core/codec_data/gzip/plain"]
-    assert [found.results[name].result for name in cases] == ["pass", "pass", "unsupported"]
+    assert [implementation.results[name].result for name in cases] == ["pass", "pass", "unsupported"]
 
 
 def test_every_result_and_every_operation_is_documented():

@@ -34,7 +34,7 @@ const operations = {
     const array = await openIn(storeOf(message), message), slices = message.selection.map((s) => zarr.slice(...s));
     const { data, shape, stride } = await (slices.length ? zarr.get(array, slices) : array.getChunk([]));
     const extend = (offsets, n, i) => offsets.flatMap((p) => Array.from({ length: n }, (_, k) => p + k * stride[i]));
-    const offsets = shape.reduce(extend, [0]); // of the elements in row-major order, whatever the strides
+    const offsets = shape.reduce(extend, [0]); // element offsets in row-major order, for any strides
     if (Array.isArray(data)) return { shape, values: offsets.map((p) => String(data[p])) };
     const parts = offsets.map((p) => bufferOf(data).subarray(p * data.BYTES_PER_ELEMENT, (p + 1) * data.BYTES_PER_ELEMENT));
     return { shape, data: Buffer.concat(parts).toString("base64") };
