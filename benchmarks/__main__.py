@@ -25,7 +25,7 @@ SCALES = {scale.name: scale for scale in (FULL, QUICK, TINY)}
 
 
 class Progress:
-    """One line on a terminal that is written again and again; nothing elsewhere."""
+    """A progress line on a terminal; silent if stderr is not a terminal."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -35,8 +35,8 @@ class Progress:
 
     def __call__(self, text: str) -> None:
         if self.shown:
-            gone = int(time.monotonic() - self.begin)
-            line = f"[{min(self.done + 1, self.total)}/{self.total}] {gone // 60}:{gone % 60:02}  {text}"
+            elapsed = int(time.monotonic() - self.begin)
+            line = f"[{min(self.done + 1, self.total)}/{self.total}] {elapsed // 60}:{elapsed % 60:02}  {text}"
             sys.stderr.write(f"\r\x1b[K{line[:110]}")
             sys.stderr.flush()
 
@@ -47,7 +47,7 @@ class Progress:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command."""
+    """Run the command, and return its exit code."""
     options = parser().parse_args(arguments)
     scale = SCALES[options.scale]
     if options.rounds:
@@ -57,45 +57,47 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(workload.name for workload in workloads))
         return 0
     if not workloads:
-        print(f"no workload has {options.only!r} in its name; --list shows them all", file=sys.stderr)
+        print(f"no workload has {options.only!r} in its name; use --list to see all", file=sys.stderr)
         return 2
-    warnings.simplefilter("ignore")  # peers warn of what their own newer versions will do
+    warnings.simplefilter("ignore")  # deprecation warnings of peers
     load_average = os.getloadavg()[0]
     contestants = available()
-    gc.freeze()  # what is imported need not be looked through before every turn
+    gc.freeze()  # so that collections before every turn skip the imported modules
     progress = Progress(len(workloads))
     results: Results = {}
     with tempfile.TemporaryDirectory(prefix="zarrlite-bench-", dir=options.dir) as root:
-        progress("making the image")
+        progress("generating the image")
         space = Workspace(root, scale)
         about = environment(scale, contestants, space.ratios(), load_average)
         for _ in range(scale.passes):
-            for workload in [one for one in workloads if one not in results or not settled(one, results[one])]:
+            for workload in [w for w in workloads if w not in results or not settled(w, results[w])]:
                 before = results.get(workload)
                 results[workload] = measure(workload, space, contestants, scale.rounds, progress, before)
-                report = write(Path(options.out), about, results)  # what is there is kept, however the run ends
+                report = write(
+                    Path(options.out), about, results
+                )  # after every workload, so that an aborted run keeps its results
                 progress.done += before is None
     progress.clear()
     print(report)
-    faults = failures({workload.name: result for workload, result in results.items()})
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    return 1 if faults else 0
+    failed = failures({workload.name: result for workload, result in results.items()})
+    for line in failed:
+        print(line, file=sys.stderr)
+    return 1 if failed else 0
 
 
 def available() -> dict[str, Contestant]:
-    """The contestants whose libraries are installed."""
-    found = {}
+    """Return the contestants whose libraries are installed."""
+    contestants = {}
     for name in NAMES:
         try:
-            found[name] = load(name)
+            contestants[name] = load(name)
         except ImportError as error:
-            print(f"{name} is left out: {error}", file=sys.stderr)
-    return found
+            print(f"{name} is skipped: {error}", file=sys.stderr)
+    return contestants
 
 
 def write(directory: Path, about: dict[str, object], results: Results) -> str:
-    """Write the three files; the text of the tables."""
+    """Write the three files of the report, and return the Markdown."""
     directory.mkdir(parents=True, exist_ok=True)
     text = to_markdown(about, results, "RESULTS.svg")
     (directory / "RESULTS.md").write_text(text)
@@ -105,23 +107,31 @@ def write(directory: Path, about: dict[str, object], results: Results) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
-    made = argparse.ArgumentParser("python -m benchmarks", description="zarrlite, its peers and a hand-written limit")
-    scales = made.add_mutually_exclusive_group()
-    made.set_defaults(scale="full")
+    """Return the parser of the options."""
+    options = argparse.ArgumentParser(
+        "python -m benchmarks", description="zarrlite, its peers and a hand-written limit"
+    )
+    scales = options.add_mutually_exclusive_group()
+    options.set_defaults(scale="full")
     scales.add_argument("--full", dest="scale", action="store_const", const="full", help="512 MiB; the default")
     scales.add_argument("--quick", dest="scale", action="store_const", const="quick", help="about two minutes")
     scales.add_argument(
-        "--tiny", dest="scale", action="store_const", const="tiny", help="does everything, says nothing"
+        "--tiny",
+        dest="scale",
+        action="store_const",
+        const="tiny",
+        help="smallest data: checks that everything runs, the times mean nothing",
     )
-    made.add_argument(
-        "--only", metavar="PATTERN", help="workloads that have this in their name; * and ? as in file names"
+    options.add_argument(
+        "--only", metavar="PATTERN", help="only workloads whose name contains this; * and ? are wildcards"
     )
-    made.add_argument("--rounds", type=int, metavar="N", help="turns for each contestant, at least")
-    made.add_argument("--out", default="bench-results", metavar="DIR", help="where the report goes (bench-results)")
-    made.add_argument("--dir", metavar="DIR", help="where the temporary files go; 3 GiB for a full run")
-    made.add_argument("--list", action="store_true", help="the names of the workloads")
-    return made
+    options.add_argument("--rounds", type=int, metavar="N", help="minimum number of turns for each contestant")
+    options.add_argument(
+        "--out", default="bench-results", metavar="DIR", help="directory of the report (bench-results)"
+    )
+    options.add_argument("--dir", metavar="DIR", help="directory for temporary files; a full run needs 3 GiB")
+    options.add_argument("--list", action="store_true", help="print the names of the workloads")
+    return options
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The list of all workloads, and what zarrlite is to reach in them."""
+"""The list of all workloads, with the goals of zarrlite."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from benchmarks.workspace import Workspace
 
 KINDS = ("plain", "pad", "parts", "draft")
 CODECS = ("zstd", "raw")
-RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}  # goals of small random reads
+RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}  # goal and lead of small random reads
 PARTS, STARTING, UPDATES = "Parts of chunks", "Starting", "Updates of one inner chunk"
 
 
 @dataclass(frozen=True)
 class Extended(Workload):
-    """Another workload on zarrlite's own shards: plain, behind `pad`, in parts, in the draft's transformer."""
+    """A workload on zarrlite's own shards of every kind: plain, after `pad`, in parts, in the draft's transformer."""
 
     reference = "plain"
-    inner: tuple[Workload, ...] = ()  # one for each kind
+    inner: tuple[Workload, ...] = ()  # one workload for each of KINDS
 
     @property
     def writes(self) -> bool:  # type: ignore[override]
@@ -44,27 +44,27 @@ class Extended(Workload):
     def contestant(self, entrant: str) -> str:
         return "zarrlite"
 
-    def _of(self, entrant: str) -> Workload:
+    def _workload(self, entrant: str) -> Workload:
         return self.inner[KINDS.index(entrant)]
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
-        workload = self._of(entrant)
+        workload = self._workload(entrant)
         run = workload.prepare(space, contestant, "zarrlite")
         return lambda: (workload, run())
 
     def check(self, space: Workspace, contestant: Contestant, result: tuple[Workload, object]) -> None:
-        workload, found = result
-        workload.check(space, contestant, found)
+        workload, outcome = result
+        workload.check(space, contestant, outcome)
 
     def operations(self, space: Workspace, entrant: str) -> int:
-        return self._of(entrant).operations(space, "zarrlite")
+        return self._workload(entrant).operations(space, "zarrlite")
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return contestant.atomic and entrant != "parts"  # each of them is, all of them together are not
+        return contestant.atomic and entrant != "parts"  # each part is renamed atomically, not all together
 
 
 def catalogue(scale: Scale) -> Iterator[Workload]:
-    """Every workload, those of one layout one after the other."""
+    """Yield every workload; those that share a layout are consecutive."""
     yield from _bulk(scale)
     yield from _shards(scale)
     yield from _start(scale)
@@ -73,7 +73,7 @@ def catalogue(scale: Scale) -> Iterator[Workload]:
 
 
 def select(scale: Scale, pattern: str | None) -> list[Workload]:
-    """The workloads whose name has a pattern in it."""
+    """Return the workloads whose name contains a pattern."""
     return [w for w in catalogue(scale) if pattern is None or fnmatchcase(w.name, f"*{pattern}*")]
 
 
@@ -138,5 +138,5 @@ def _extensions(scale: Scale) -> Iterator[Workload]:
 def _shard_workload(what: str, form: Layout) -> Workload:
     if what == "update":
         return Update("", "", form.alone())
-    whole = {"read": FullRead, "write": FullWrite}
-    return whole[what]("", "", form) if what in whole else Reads("", "", form, what=what)
+    full = {"read": FullRead, "write": FullWrite}
+    return full[what]("", "", form) if what in full else Reads("", "", form, what=what)

@@ -1,9 +1,9 @@
-"""What is read and written: the image, the layouts of it as Zarr v3 documents, and how large all is.
+"""The data that is read and written: the image, its layouts as Zarr v3 documents, and the scales of a run.
 
 Rules
 - Every contestant gets the same document and the same bytes.
-- The image is smooth with noise; zstd at level 1 makes it 2 to 3 times smaller, which the report states.
-- Level 1: a slower level would hide what a library costs behind what the compressor costs.
+- The image is smooth with noise; zstd at level 1 compresses it to a half or a third, and the report states the ratio.
+- The level is 1: at a slower level, the cost of the compressor would hide the cost of a library.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import zstandard
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, int]
-LEVEL = 1
-PAD = 110  # bytes before a shard behind `pad`, as in a TIFF header
+LEVEL = 1  # zstd compression level
+PAD = 110  # bytes; the padding before a shard, as large as a TIFF header
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": LEVEL, "checksum": False}}
 CRC32C = {"name": "crc32c"}
@@ -27,26 +27,26 @@ CHAINS: dict[str, list[Any]] = {"raw": [BYTES], "zstd": [BYTES, ZSTD, CRC32C]}
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is."""
+    """The sizes and numbers of a run."""
 
     name: str
     shape: Shape
-    chunks: dict[str, Shape]  # by the name of their size
-    grids: dict[str, Shape]  # inner chunks in a shard, by the name of their size
+    chunks: dict[str, Shape]  # chunk shapes by the name of their size
+    grids: dict[str, Shape]  # inner chunks in a shard along each axis, by the name of the chunks' size
     points: int  # single elements that are read
-    slow_points: int  # where one costs a whole chunk, or an open
+    slow_points: int  # single elements, if each costs a large chunk or opening the array
     nodes: int  # arrays in the group that is listed
     patches: int  # inner chunks that are replaced one by one
-    rounds: int
-    passes: int  # times that all workloads are measured at most: again where turns differ
-    settle: float  # seconds of work of the fastest that a workload is repeated for, if its rounds take less
-    processes: int  # rounds of what is measured in large processes of its own
-    budget: float  # seconds for a contestant in a workload, if it is far behind anyway
+    rounds: int  # minimum number of turns for each contestant
+    passes: int  # maximum number of passes over all workloads; later ones repeat those whose turns differ
+    settle: float  # seconds; rounds are added until the fastest contestant has worked this long
+    processes: int  # rounds of workloads that measure separate, large processes
+    budget: float  # seconds; a contestant that is far slower than the fastest stops after this time
 
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
 FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 3, 3, 1.2, 2, 8.0)
-# shards of half the length, where there would be less than one for each thread
+# shards of 64K chunks have half the edge length: otherwise there would be fewer than one for each thread
 QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 1, 0.05, 1, 0.5)
 TINY = Scale(
     "tiny",
@@ -59,17 +59,17 @@ TINY = Scale(
 
 @dataclass(frozen=True)
 class Layout:
-    """How an array lies in a store."""
+    """The form of an array in a store."""
 
     shape: Shape
-    chunk: Shape  # the innermost one
+    chunk: Shape  # shape of the innermost chunks
     codec: str  # "raw" or "zstd"
-    grid: Shape | None = None  # chunks in a shard
-    kind: str = "plain"  # or a shard behind "pad", in "parts", in the "draft" transformer
+    grid: Shape | None = None  # inner chunks in a shard along each axis; None without shards
+    kind: str = "plain"  # or a shard after "pad", in "parts", in the "draft" transformer
 
     @property
     def outer(self) -> Shape:
-        """The shape of what is stored under a key."""
+        """The shape of the chunk or shard that is stored under one key."""
         if self.grid is None:
             return self.chunk
         return self.chunk[0] * self.grid[0], self.chunk[1] * self.grid[1]
@@ -82,16 +82,16 @@ class Layout:
         return replace(self, kind=kind)
 
     def alone(self) -> Layout:
-        """An array with just one shard."""
+        """Return the layout of an array with one shard."""
         return replace(self, shape=self.outer)
 
     def document(self) -> dict[str, Any]:
-        """The zarr.json of the array."""
+        """Return the zarr.json of the array."""
         chain = CHAINS[self.codec]
         transformers: list[Any] = []
-        stored = self.outer
+        chunk_shape = self.outer
         if self.kind == "draft":
-            stored = self.chunk
+            chunk_shape = self.chunk
             transformers = [_extension("sharding", type="indexed", chunks_per_shard=self.grid)]
         elif self.grid is not None:
             chain = [
@@ -113,7 +113,7 @@ class Layout:
             "node_type": "array",
             "shape": self.shape,
             "data_type": "uint16",
-            "chunk_grid": _extension("regular", chunk_shape=stored),
+            "chunk_grid": _extension("regular", chunk_shape=chunk_shape),
             "chunk_key_encoding": _extension("default", separator="/"),
             "fill_value": 0,
             "codecs": chain,
@@ -122,7 +122,7 @@ class Layout:
         }
 
     def json(self) -> bytes:
-        """The bytes of that document."""
+        """Return the bytes of the document."""
         return json.dumps(self.document()).encode()
 
 
@@ -131,17 +131,17 @@ def _extension(name: str, **configuration: Any) -> dict[str, Any]:
 
 
 def layout(scale: Scale, size: str, codec: str) -> Layout:
-    """Chunks of a size, each under its own key."""
+    """Return the layout with chunks of a size, each under its own key."""
     return Layout(scale.shape, scale.chunks[size], codec)
 
 
 def sharded(scale: Scale, size: str, codec: str) -> Layout:
-    """Inner chunks of a size, in shards."""
+    """Return the layout with inner chunks of a size in shards."""
     return Layout(scale.shape, scale.chunks[size], codec, scale.grids[size])
 
 
 def image(shape: Shape) -> Array:
-    """Hills and valleys of a few thousand pixels with a camera's noise, as 16-bit integers."""
+    """Generate a 16-bit image: hills and valleys of a few thousand pixels, with the noise of a camera."""
     random = np.random.default_rng(20220218)
     out = np.empty(shape, "<u2")
     x = np.arange(shape[1], dtype="f4") / 1500
@@ -154,10 +154,10 @@ def image(shape: Shape) -> Array:
     return out
 
 
-def ratio(data: Array, chunk: Shape, most: int = 32) -> float:
-    """How much smaller zstd makes chunks, by a sample of them."""
+def ratio(data: Array, chunk: Shape, samples: int = 32) -> float:
+    """Return the compression ratio of zstd for chunks of this shape, estimated from about this many samples."""
     (h, w), compressor = chunk, zstandard.ZstdCompressor(level=LEVEL)
-    places = [(i, j) for i in range(0, data.shape[0], h) for j in range(0, data.shape[1], w)]
-    places = places[:: max(1, len(places) // most)]
-    stored = sum(len(compressor.compress(data[i : i + h, j : j + w].tobytes())) + 4 for i, j in places)
-    return len(places) * h * w * 2 / stored
+    corners = [(i, j) for i in range(0, data.shape[0], h) for j in range(0, data.shape[1], w)]
+    corners = corners[:: max(1, len(corners) // samples)]
+    stored = sum(len(compressor.compress(data[i : i + h, j : j + w].tobytes())) + 4 for i, j in corners)
+    return len(corners) * h * w * 2 / stored

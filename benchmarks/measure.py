@@ -1,16 +1,19 @@
-"""Contestants take turns; the minimum of all rounds counts.
+"""Measuring a workload: contestants take turns, and the minimum of all rounds counts.
 
 Rules
-- In every round each contestant has one turn; who begins changes from round to round.
-- The first turn of each is checked for equality. Its time counts too: a minimum cannot be spoilt.
-- Before every turn the disk has written what was left to write, and files are emptied between rounds, not between
-  turns: both slow down whoever comes next.
-- What contestants have freed is given back to the system before full reads and writes, where the C library can do that:
-  new memory costs more than the copy into it, and what one has left would be found by whoever comes next.
-- Rounds go on until there are enough of them and the fastest has worked for a while: short turns are easily disturbed.
-- Where the best turn of anybody near the fastest stands alone, there are more rounds later, when the others have had
-  theirs: what was reached twice can be reached, whoever profits from it, and a machine is disturbed for minutes.
-- Whoever has had two turns, used up its time and is more than three times slower than the fastest has no further one.
+- In every round each contestant has one turn; the order rotates from round to round.
+- The result of each contestant's first turn is compared with the expected one. Its time counts too: a slow turn
+  cannot spoil a minimum.
+- Before every turn, pending writes are flushed to disk. Files are emptied between rounds, not between turns. Otherwise
+  both would slow down the next contestant.
+- Before full reads and writes, freed memory is returned to the system if the C library can do that: new memory costs
+  more than the copy into it, and a contestant would profit from the memory that the previous one freed.
+- Rounds continue until there are enough and the fastest contestant has worked for a while: short turns are easily
+  disturbed.
+- If a contestant near the fastest reached its best time only once, there are more rounds in a later pass: a time
+  that was reached twice is reproducible, and disturbances of a machine last for minutes.
+- A contestant that has had two turns, has used up its time and is more than three times slower than the fastest has no
+  further turns.
 """
 
 from __future__ import annotations
@@ -29,24 +32,24 @@ from benchmarks.data import Scale
 from benchmarks.workloads import Workload, WrongResult
 from benchmarks.workspace import Workspace
 
-FAR_BEHIND = 3.0
-LEAST_TURNS = 2  # before anybody is left behind: one may have been disturbed
-MOST_ROUNDS = 8  # as a multiple of the rounds that are asked for
-NEAR = 1.5
-ALIKE = 1.02  # the two best turns of a contestant
+FAR_BEHIND = 3.0  # multiple of the fastest time; slower contestants stop when their time is used up
+MIN_TURNS = 2  # turns before a contestant stops: a single one may have been disturbed
+MAX_ROUNDS = 8  # multiple of the requested rounds; more are never added in one pass
+CONTENDER = 1.5  # multiple of the fastest time; the best time of faster contestants must be reproduced
+SAME = 1.02  # ratio; two turns whose times differ by less count as equal
 
 Progress = Callable[[str], None]
 
 
 @dataclass
 class Entry:
-    """What a contestant achieved in a workload."""
+    """The turns of a contestant in a workload."""
 
-    times: list[float] = field(default_factory=list)  # of one operation, in seconds (or MiB)
-    status: str = "ok"  # or why there is no time: "-" cannot do it, "absent", "wrong", "error"
+    times: list[float] = field(default_factory=list)  # seconds (or MiB) of one operation, for each turn
+    status: str = "ok"  # or the reason for no time: "-" (unsupported), "absent", "wrong", "error"
     note: str = ""
     atomic: bool = False
-    spent: float = 0.0
+    spent: float = 0.0  # seconds of all turns
 
     @property
     def best(self) -> float | None:
@@ -64,17 +67,20 @@ def measure(
     progress: Progress,
     before: Result | None = None,
 ) -> Result:
-    """Run a workload with everybody who is there; what came out before is added to."""
+    """Run a workload with all available contestants; add the turns to those of `before`."""
     result = before or {name: Entry() for name in workload.entrants}
     for name, entry in result.items():
         if workload.contestant(name) not in contestants:
             entry.status = "absent"
     space.keep(workload.layouts)
     scale = space.scale
-    settle, most = (scale.settle * workload.patience, MOST_ROUNDS * rounds) if workload.repeated else (0.0, 0)
-    rounds = rounds if workload.repeated else min(rounds, scale.processes)
+    if workload.repeated:
+        settle, max_rounds = scale.settle * workload.patience, MAX_ROUNDS * rounds
+    else:
+        settle, max_rounds = 0.0, 0
+        rounds = min(rounds, scale.processes)
     count = 0
-    while count < rounds or (count < most and _fastest(result).spent < settle):
+    while count < rounds or (count < max_rounds and _fastest(result).spent < settle):
         for name in _turns(result, count, scale):
             progress(f"{workload.name}  {name}  round {count + 1}")
             _turn(workload, space, contestants[workload.contestant(name)], name, result[name])
@@ -84,24 +90,25 @@ def measure(
 
 
 def _fastest(result: Result) -> Entry:
-    """Whoever is ahead so far; anybody, if nobody has a time."""
+    """Return the entry with the best time so far; any entry if none has a time."""
     return min(result.values(), key=lambda entry: math.inf if entry.best is None else entry.best)
 
 
 def settled(workload: Workload, result: Result) -> bool:
-    """Whether more rounds would tell nothing."""
+    """Whether further rounds would not change the result."""
     fastest = _fastest(result).best
-    near = [entry.times for entry in result.values() if entry.best and fastest and entry.best < NEAR * fastest]
-    return not workload.repeated or all(sum(time <= ALIKE * min(times) for time in times) > 1 for times in near)
+    contenders = [entry for entry in result.values() if entry.best and fastest and entry.best < CONTENDER * fastest]
+    reproduced = [sum(time <= SAME * min(entry.times) for time in entry.times) > 1 for entry in contenders]
+    return not workload.repeated or all(reproduced)
 
 
 def _turns(result: Result, count: int, scale: Scale) -> Iterable[str]:
-    """Who runs in this round, in which order."""
+    """Return the names of the contestants that run in this round, in order."""
     fastest = _fastest(result).best or 0.0
     names = []
     for name, entry in result.items():
         slow = entry.best is not None and entry.best > FAR_BEHIND * fastest and entry.spent > scale.budget
-        if entry.status == "ok" and not (slow and len(entry.times) >= LEAST_TURNS):
+        if entry.status == "ok" and not (slow and len(entry.times) >= MIN_TURNS):
             names.append(name)
     start = count % max(1, len(names))
     return names[start:] + names[:start]
@@ -111,36 +118,37 @@ def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: st
     try:
         with contestant.session():
             run = workload.prepare(space, contestant, name)
-            os.sync()  # nobody waits for what others have written
+            os.sync()  # so that no contestant waits for the writes of another one
             gc.collect()
             if workload.fresh:
                 _trim()
             begin = time.perf_counter()
-            found = run()
-            taken = time.perf_counter() - begin
+            outcome = run()
+            elapsed = time.perf_counter() - begin
             if not entry.times:
-                workload.check(space, contestant, found)
+                workload.check(space, contestant, outcome)
     except Unsupported as reason:
         entry.status, entry.note = "-", str(reason)
     except WrongResult as reason:
         entry.status, entry.note = "wrong", str(reason)
-    except Exception as error:  # a benchmark goes on; the report shows it, and the run fails in the end
+    except Exception as error:  # the benchmark continues; the report shows the error, and the run fails at the end
         entry.status, entry.note = "error", f"{type(error).__name__}: {error}"[:300]
     else:
-        entry.spent += taken
+        entry.spent += elapsed
         entry.atomic = workload.writes and workload.is_atomic(contestant, name)
-        amount = found[0] if workload.unit == "MiB" else taken / workload.operations(space, name)
+        amount = outcome[0] if workload.unit == "MiB" else elapsed / workload.operations(space, name)
         entry.times.append(amount)
 
 
 def _trim() -> None:
+    """Return freed memory to the system, if the C library can."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
 
 
 def failures(results: dict[str, Result]) -> list[str]:
-    """What went wrong, a line each."""
+    """Return a line for each entry with a wrong result or an error."""
     return [
         f"{workload}: {name}: {entry.status}: {entry.note}"
         for workload, result in results.items()
@@ -150,10 +158,10 @@ def failures(results: dict[str, Result]) -> list[str]:
 
 
 def summary(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON."""
-    shown: dict[str, Any] = {"status": entry.status}
+    """Return an entry as JSON."""
+    members: dict[str, Any] = {"status": entry.status}
     if entry.best is not None:
-        shown |= {"best": entry.best, "times": entry.times, "atomic": entry.atomic}
+        members |= {"best": entry.best, "times": entry.times, "atomic": entry.atomic}
     if entry.note:
-        shown["note"] = entry.note
-    return shown
+        members["note"] = entry.note
+    return members

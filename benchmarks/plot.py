@@ -1,4 +1,4 @@
-"""The multiples of the limit as a picture: one line for each workload, one dot for each contestant, logarithmic."""
+"""A chart of the multiples of the limit: a row for each workload, a dot for each contestant, a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from benchmarks.contestants import NAMES
 from benchmarks.report import Results, ratios
 
 COLOURS = {"zarrlite": "#d7301f", "zarr-python": "#7f7f7f", "zarrs": "#e6a100", "tensorstore": "#2b6cb0"}
-LEFT, WIDTH, RIGHT = 230, 640, 30
-ROW, TOP = 17, 62
-LOW = 0.5
+LEFT, WIDTH, RIGHT = 230, 640, 30  # pixels: labels, axis, margin
+ROW, TOP = 17, 62  # pixels: height of a row, height of the legend
+LOW = 0.5  # multiple at the left end of the axis
 STYLE = (
     "text{font:11px sans-serif;fill:#222}.section{font-weight:bold}"
     ".grid{stroke:#ddd}.one{stroke:#222}.goal{stroke:#2a9d3a;stroke-width:2}"
@@ -19,10 +19,11 @@ STYLE = (
 
 
 def to_svg(results: Results) -> str:
-    """The picture, for all workloads that have the limit as their reference."""
-    rows = [(w, found) for w, result in results.items() if w.reference == "limit" and (found := ratios(w, result))]
+    """Return the SVG of the chart, with all workloads whose reference is the limit."""
+    timed = [(w, ratios(w, result)) for w, result in results.items() if w.reference == "limit"]
+    rows = [(w, multiples) for w, multiples in timed if multiples]
     rows.sort(key=lambda row: [w.section for w in results].index(row[0].section))
-    high = max((value for _, found in rows for value in found.values()), default=10.0)
+    high = max((value for _, multiples in rows for value in multiples.values()), default=10.0)
     decades = math.log10(max(high * 1.3, 10) / LOW)
     height = TOP + ROW * (len(rows) + len({w.section for w, _ in rows})) + 20
 
@@ -32,7 +33,7 @@ def to_svg(results: Results) -> str:
     parts = [_head(height)]
     parts += [_grid(x(tick), tick, height) for tick in _ticks(high * 1.3)]
     y, section = float(TOP), ""
-    for workload, found in rows:
+    for workload, multiples in rows:
         if workload.section != section:
             section = workload.section
             parts.append(f'<text class="section" x="10" y="{y + 13:.0f}">{escape(section)}</text>')
@@ -40,22 +41,22 @@ def to_svg(results: Results) -> str:
         parts.append(f'<text x="{LEFT - 10}" y="{y + 12:.0f}" text-anchor="end">{escape(workload.name)}</text>')
         if workload.goal is not None:
             parts.append(f'<path class="goal" d="M{x(workload.goal):.1f} {y + 2:.0f}v12"/>')
-        for name in reversed([name for name in NAMES if name in found and name in COLOURS]):
-            shown = f"{workload.name}: {name} {found[name]:.2f}"
+        for name in reversed([name for name in NAMES if name in multiples and name in COLOURS]):
+            title = f"{workload.name}: {name} {multiples[name]:.2f}"
             parts.append(
-                f'<circle cx="{x(found[name]):.1f}" cy="{y + 8:.0f}" r="{5 if name == "zarrlite" else 4}" '
-                f'fill="{COLOURS[name]}"><title>{escape(shown)}</title></circle>'
+                f'<circle cx="{x(multiples[name]):.1f}" cy="{y + 8:.0f}" r="{5 if name == "zarrlite" else 4}" '
+                f'fill="{COLOURS[name]}"><title>{escape(title)}</title></circle>'
             )
         y += ROW
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def _head(height: int) -> str:
-    whole = LEFT + WIDTH + RIGHT
+    width = LEFT + WIDTH + RIGHT
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{height}" viewBox="0 0 {whole} {height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<style>{STYLE}</style>",
-        f'<rect width="{whole}" height="{height}" fill="#fff"/>',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
         '<text x="10" y="18" class="section">Time as a multiple of the hand-written limit (left is better)</text>',
     ]
     left = 10

@@ -1,8 +1,10 @@
-"""What is measured in processes of its own: cold starts and peak memory.
+"""Workloads that run in separate processes: cold starts and peak memory.
 
 Rules
-- Every process has its byte code cached, in the run's own directory: the first start, which fills it, does not count.
-- Peak memory is what a process needs beyond what it had before the operation, and beyond the array that it returns.
+- Every process finds its bytecode cached in the directory of the run; the first start, which fills the cache, does
+  not count.
+- Peak memory is the memory that an operation needs beyond that of the process before it, and beyond the array that
+  it returns.
 
 `python -m benchmarks.processes CONTESTANT read|write PATH IMAGE` is the process whose memory is measured.
 """
@@ -23,24 +25,24 @@ from benchmarks.contestants import Contestant, load
 from benchmarks.workloads import ArrayWorkload, Run, Workload, WrongResult, elements, same
 from benchmarks.workspace import Workspace
 
-HOME = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 STATUS = Path("/proc/self/status")
 RESET = Path("/proc/self/clear_refs")
 
 
 def python(space: Workspace, *arguments: str) -> str:
-    """Run Python and return what it prints."""
+    """Run Python, and return its output."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = f"{space.root}/pycache"
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=HOME, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"a process failed: {done.stderr.strip().splitlines()[-1]}")
     return done.stdout
 
 
 class ColdImport(Workload):
-    """`python -c` with nothing but an import; the reference imports numpy."""
+    """Run `python -c` with an import alone; the reference imports numpy."""
 
     patience = 3.0
 
@@ -61,7 +63,7 @@ class ColdImport(Workload):
 
 @dataclass(frozen=True)
 class ColdRead(ColdImport, ArrayWorkload):
-    """`python -c` that opens an array and prints one element."""
+    """Run `python -c` with code that opens an array and prints one element."""
 
     def code(self, space: Workspace, contestant: Contestant) -> str:
         i, j = elements(space, self.layout)[0]
@@ -73,7 +75,7 @@ class ColdRead(ColdImport, ArrayWorkload):
 
 @dataclass(frozen=True)
 class PeakMemory(ArrayWorkload):
-    """Memory that a full read or write needs; a run returns MiB, which take the place of its time."""
+    """The peak memory of a full read or write; a run returns MiB, which replace its time."""
 
     operation: str = "read"
     unit = "MiB"
@@ -94,23 +96,23 @@ class PeakMemory(ArrayWorkload):
 
 
 def resident() -> int:
-    """Bytes of memory that this process has now."""
+    """Return the resident memory of this process in bytes."""
     return _status("VmRSS")
 
 
 def peak() -> int:
-    """The most bytes that it had since `forget_peak`, or since it began."""
+    """Return the peak of the resident memory in bytes, since `forget_peak` or the start of the process."""
     return _status("VmHWM")
 
 
 def forget_peak() -> None:
-    """Linux only; elsewhere the peak is that of the process's whole life."""
+    """Reset the peak. Linux only; elsewhere the peak is that of the whole life of the process."""
     if RESET.exists():
         RESET.write_text("5")
 
 
 def _status(name: str) -> int:
-    # not ru_maxrss where there is a choice: a child inherits that of its parent
+    # ru_maxrss is only the fallback: a child inherits the value of its parent
     if not STATUS.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith(name))
@@ -118,7 +120,7 @@ def _status(name: str) -> int:
 
 
 def measure(name: str, operation: str, path: str, image: str) -> float:
-    """MiB of memory beyond the array itself."""
+    """Return the MiB of memory that an operation needs beyond the array itself."""
     contestant = load(name)
     with contestant.session():
         array = contestant.open(path, write=operation == "write")
@@ -139,5 +141,4 @@ def measure(name: str, operation: str, path: str, image: str) -> float:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    print(measure(given[0], given[1], given[2], given[3]))
+    print(measure(*sys.argv[1:5]))

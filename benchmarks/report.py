@@ -1,9 +1,9 @@
-"""What a run found, as JSON, as Markdown and (plot.py) as a picture.
+"""The results of a run as JSON, as Markdown and (plot.py) as a chart.
 
 Rules
 - Times are shown as multiples of the reference's; the reference itself in units of time.
-- What is not a time, and not comparable, is not made a ratio: peak memory is shown in MiB.
-- No name of a machine, a user or a path gets in.
+- A figure that is not a time is not shown as a ratio: peak memory is shown in MiB.
+- Reports contain no names of machines or users, and no paths.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ATOMIC = "†"
 def environment(
     scale: Scale, contestants: Mapping[str, Contestant], ratios: Mapping[str, float], load: float
 ) -> dict[str, Any]:
-    """Where and with what the figures were measured."""
+    """Return the machine, the versions and the scale of a run."""
     packages = sorted({package for contestant in contestants.values() for package in contestant.packages})
     return {
         "scale": scale.name,
@@ -64,7 +64,7 @@ def _memory() -> float:
 
 
 def to_json(about: Mapping[str, Any], results: Results) -> dict[str, Any]:
-    """Everything that was measured."""
+    """Return everything that was measured."""
     workloads = [
         {
             "name": workload.name,
@@ -84,7 +84,7 @@ def to_json(about: Mapping[str, Any], results: Results) -> dict[str, Any]:
 
 
 def ratios(workload: Workload, result: Result) -> dict[str, float]:
-    """The time of each as a multiple of the reference's; nothing for what is no time."""
+    """Return each time as a multiple of the reference's; an empty dict if the figures are not times."""
     reference = result[workload.reference].best
     if workload.unit != "s" or not reference:
         return {}
@@ -92,32 +92,32 @@ def ratios(workload: Workload, result: Result) -> dict[str, float]:
 
 
 def best_peer(result: Result) -> str | None:
-    """The peer with the best figure."""
+    """Return the name of the peer with the best figure. Returns None if no peer has one."""
     figures = {name: best for name in PEERS if name in result and (best := result[name].best) is not None}
     return min(figures, key=figures.__getitem__, default=None)
 
 
 def ahead(result: Result) -> float | None:
-    """How many times zarrlite is faster than the best peer; below 1 it is slower."""
+    """Return how many times zarrlite is faster than the best peer (below 1: slower). Returns None without figures."""
     peer, ours = best_peer(result), result.get("zarrlite", Entry()).best
     theirs = result[peer].best if peer is not None else None
     return theirs / ours if theirs is not None and ours else None
 
 
 def to_markdown(about: Mapping[str, Any], results: Results, picture: str) -> str:
-    """The tables."""
+    """Return the report with its tables."""
     ratio = ", ".join(f"{size} {value}" for size, value in about["zstd_ratio"].items())
     versions = ", ".join(f"{package} {version}" for package, version in about["versions"].items())
     head = f"""# Benchmark results
 
 {about["date"]}, {about["scale"]} run on {about["mebibytes"]} MiB. {about["machine"]}; {about["system"]}; load average \
 before the run {about["load"]}. Python {about["python"]}, {versions}.
-zstd at level {about["zstd_level"]} makes chunks smaller by: {ratio}.
+Compression ratio of zstd at level {about["zstd_level"]}, by size of chunks: {ratio}.
 
-The reference has the time of one operation, everybody else a multiple of it (the minimum of all rounds; less is
-better). `-`: cannot do it. `{ATOMIC}`: writes under a temporary name and renames; the others overwrite. *ahead*: how
-many times zarrlite is faster than the best peer. *goal*: the multiple, or the lead, that zarrlite is to reach. The
-README says what is timed.
+The column of the reference has the time of one operation, the others a multiple of it (the minimum of all rounds;
+less is better). `-`: not supported. `{ATOMIC}`: writes under a temporary name and renames; the others overwrite.
+*ahead*: how many times zarrlite is faster than the best peer. *goal*: the multiple, or the lead, that zarrlite should
+reach. The README explains what is timed.
 
 ![multiples of the limit]({picture})"""
     lines = [head]
@@ -145,12 +145,16 @@ def _table(rows: list[tuple[Workload, Result]]) -> Iterable[str]:
 
 
 def _goal(workload: Workload) -> str:
-    multiple = [] if workload.goal is None else [f"{workload.goal:.2f}"]
-    return ", ".join(multiple + ([] if workload.lead is None else [f"{workload.lead:g} ahead"]))
+    goals = []
+    if workload.goal is not None:
+        goals.append(f"{workload.goal:.2f}")
+    if workload.lead is not None:
+        goals.append(f"{workload.lead:g} ahead")
+    return ", ".join(goals)
 
 
 def cell(workload: Workload, result: Result, name: str) -> str:
-    """One figure of a table."""
+    """Return the text of a cell."""
     entry = result[name]
     if entry.best is None:
         return entry.status
@@ -159,15 +163,15 @@ def cell(workload: Workload, result: Result, name: str) -> str:
         return f"{entry.best:.1f}"
     if name == workload.reference:
         return duration(entry.best) + mark
-    found = ratios(workload, result).get(name)
-    if found is None:
+    multiple = ratios(workload, result).get(name)
+    if multiple is None:
         return duration(entry.best) + mark
-    shown = f"{found:.2f}" if found < 10 else f"{found:.0f}"
-    return (f"**{shown}**" if name == "zarrlite" else shown) + mark
+    text = f"{multiple:.2f}" if multiple < 10 else f"{multiple:.0f}"
+    return (f"**{text}**" if name == "zarrlite" else text) + mark
 
 
 def duration(seconds: float) -> str:
-    """A time with three digits or so."""
+    """Return a time with about three digits, in s, ms or µs."""
     for factor, unit in ((1, "s"), (1e3, "ms")):
         if seconds * factor >= 1:
             return f"{seconds * factor:.3g} {unit}"

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.short [RESULTS.json]`: the short table of the README, and the goals with what was reached.
+"""`python -m benchmarks.short [RESULTS.json]`: print the short table of the README and the table of goals.
 
 Rules
-- Every figure comes from the results of one run; both tables are held against `RESULTS.json` by the tests.
+- Every figure comes from the results of one run; tests compare the tables in the READMEs with `RESULTS.json`.
 """
 
 from __future__ import annotations
@@ -35,24 +35,26 @@ SHOWN = {
 
 
 def multiple(value: float | None) -> str:
-    """A ratio; nothing for whoever cannot do it."""
-    return "-" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+    """Return the text of a ratio; a dash if there is none."""
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def short_table(results: dict[str, Any]) -> str:
-    """Some workloads, as multiples of the limit."""
-    found = {workload["name"]: workload for workload in results["workloads"]}
+    """Return a table of selected workloads, as multiples of the limit."""
+    workloads = {workload["name"]: workload for workload in results["workloads"]}
     lines = [f"| | limit | {' | '.join(NAMES)} |", "|---" + "|--:" * (len(NAMES) + 1) + "|"]
     for name, text in SHOWN.items():
-        ratios = found[name]["ratios"]
+        ratios = workloads[name]["ratios"]
         cells = [multiple(ratios.get(contestant)) for contestant in NAMES]
-        limit = duration(found[name]["entries"]["limit"]["best"])
+        limit = duration(workloads[name]["entries"]["limit"]["best"])
         lines.append(f"| {text} | {limit} | **{cells[0]}** | {' | '.join(cells[1:])} |")
     return "\n".join(lines)
 
 
 def goals(results: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
-    """Each goal: the workload, what was to be reached, what was, and whether that is enough."""
+    """Yield for each goal: the workload, the goal, the figure that was reached, and whether it meets the goal."""
     for workload in results["workloads"]:
         reference, ratios = workload["reference"], workload["ratios"]
         if workload["goal"] is not None:
@@ -61,12 +63,12 @@ def goals(results: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
                 yield label, f"{workload['goal']:.2f}", multiple(ratios.get(name)), ratios[name] <= workload["goal"]
         lead = workload["ahead_of_best_peer"]
         if workload["lead"] is not None and lead is not None:
-            wanted, reached = f"{workload['lead']:g} x ahead", f"{lead:.3g} x ahead"
-            yield workload["name"], wanted, reached, lead >= workload["lead"]
+            goal, reached = f"{workload['lead']:g} x ahead", f"{lead:.3g} x ahead"
+            yield workload["name"], goal, reached, lead >= workload["lead"]
 
 
 def goals_table(results: dict[str, Any]) -> str:
-    """All of them, those that are reached first."""
+    """Return a table of all goals, and the number of those that are met."""
     rows = list(goals(results))
     lines = ["| workload | goal | reached | |", "|---|--:|--:|---|"]
     lines += [f"| `{name}` | {goal} | {reached} | {'yes' if ok else 'no'} |" for name, goal, reached, ok in rows]
@@ -75,7 +77,7 @@ def goals_table(results: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """The command."""
+    """Print both tables."""
     results = json.loads(Path(arguments[0] if arguments else RESULTS).read_text())
     print(f"{short_table(results)}\n\n{goals_table(results)}")
 

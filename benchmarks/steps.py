@@ -1,8 +1,9 @@
-"""`python -m benchmarks.steps`: where the time of small operations goes, step by step.
+"""`python -m benchmarks.steps`: print where the time of small operations goes, step by step.
 
 Rules
-- Every step is what zarrlite does, or what any program must do, timed alone in a loop; the minimum counts.
-- What is left between the sum and the whole are calls from function to function, and caches that a loop keeps warm.
+- Every step is one that zarrlite, or any program, has to do. It is timed alone in a loop; the minimum counts.
+- The difference between the total and the sum of the steps is calls between functions, and caches that a loop keeps
+  warm.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import tempfile
 import timeit
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import google_crc32c
@@ -27,31 +29,32 @@ from zarrlite.stores import LocalStore, files
 from zarrlite.stores.filelock import hold
 
 Step = tuple[str, Callable[[], Any]]
-LOOPS, REPEATS, MANY = 100, 60, 32
+LOOPS, REPEATS = 100, 60  # calls in a loop, and loops; the fastest loop counts
+BATCH = 32  # files that are stored together
 SHAPE, CHUNK, INNER = (2048, 2048), (128, 256), (64, 64)
 READ = os.O_RDONLY | os.O_CLOEXEC
 ELEMENT, BLOCK = (650, 1290), (slice(640, 704), slice(1280, 1344))
-NUMBER = 10 * 32 + 20  # of that block in its shard
+NUMBER = 10 * 32 + 20  # number of BLOCK in the index of its shard
 SHARDING = {"chunk_shape": list(INNER), "codecs": [BYTES], "index_codecs": [BYTES, CRC32C]}
 SHARDS = [{"name": "sharding_indexed", "configuration": SHARDING}]
 PACKED = [{"name": "sharding_indexed", "configuration": {**SHARDING, "codecs": CHAINS["zstd"]}}]
 PARTS = [{"key_suffix": ""}, {"key_suffix": ".index", "size": 16 * 1024 + 4}]
 
 
-def microseconds(do: Callable[[], Any]) -> float:
-    """Of one call, at best."""
-    return min(timeit.repeat(do, number=LOOPS, repeat=REPEATS)) / LOOPS * 1e6
+def microseconds(step: Callable[[], Any]) -> float:
+    """Return the best time of one call in microseconds."""
+    return min(timeit.repeat(step, number=LOOPS, repeat=REPEATS)) / LOOPS * 1e6
 
 
-def show(title: str, whole: Callable[[], Any], steps: list[Step]) -> None:
-    """A table: the whole, its steps, and what is left."""
-    total = microseconds(whole)
+def show(title: str, operation: Callable[[], Any], steps: list[Step]) -> None:
+    """Print the time of an operation, of its steps, and the remainder."""
+    total = microseconds(operation)
     print(f"\n{title}: {total:.1f} µs")
     rest = total
-    for name, do in steps:
-        taken = microseconds(do)
-        rest -= taken
-        print(f"    {taken:5.1f}  {name}")
+    for name, step in steps:
+        elapsed = microseconds(step)
+        rest -= elapsed
+        print(f"    {elapsed:5.1f}  {name}")
     print(f"    {rest:5.1f}  calls between these, and colder caches")
 
 
@@ -61,7 +64,7 @@ def touch(path: str) -> None:
 
 
 def read(path: str, size: int, start: int) -> bytes:
-    """A part of a file."""
+    """Read a part of a file."""
     fd = os.open(path, READ)
     data = os.pread(fd, size, start)
     os.close(fd)
@@ -69,104 +72,104 @@ def read(path: str, size: int, start: int) -> bytes:
 
 
 def element(path: str) -> None:
-    """One element of a raw chunk."""
+    """Time reading one element of a raw chunk."""
     array: Any = zarrlite.open_array(path, mode="r")
     chunks, key = array._chunks, "c/5/5"
     chunk = f"{path}/{key}"
     fd = os.open(chunk, READ)
     steps: list[Step] = [
         ("the kernel: open, close", lambda: touch(chunk)),
-        ("the kernel: size", lambda: os.lseek(fd, 0, os.SEEK_END)),
-        ("the kernel: two bytes", lambda: os.pread(fd, 2, 1000)),
+        ("the kernel: file size", lambda: os.lseek(fd, 0, os.SEEK_END)),
+        ("the kernel: read two bytes", lambda: os.pread(fd, 2, 1000)),
         ("a numpy scalar of two bytes", lambda: np.frombuffer(b"ab", "<u2")[0]),
-        ("the index, checked", lambda: indexing.element(ELEMENT, SHAPE)),
-        ("the chunk, and the place in it", lambda: chunks.grid.locate(ELEMENT)),
-        ("the key", lambda: chunks._encode_key((5, 5))),
-        ("the path, kept below the root", lambda: array.store.store._root.path(key)),
+        ("check the index", lambda: indexing.element(ELEMENT, SHAPE)),
+        ("find the chunk and the offset in it", lambda: chunks.grid.locate(ELEMENT)),
+        ("encode the key", lambda: chunks._encode_key((5, 5))),
+        ("build the path, below the root", lambda: array.store.store._root.path(key)),
     ]
-    show("an element of a raw chunk", lambda: array[ELEMENT], steps)
+    show("read an element of a raw chunk", lambda: array[ELEMENT], steps)
     os.close(fd)
 
 
 def opening(path: str) -> None:
-    """The same, of an array that is opened first."""
+    """Time opening an array and reading one element of a raw chunk."""
     array = zarrlite.open_array(path, mode="r")
     document, directory, chunk = f"{path}/zarr.json", f"{path}/c", f"{path}/c/5/5"
     store, data = LocalStore(path), read(document, 2**16, 0)
     steps: list[Step] = [
-        ("the kernel: two files opened, read, closed", lambda: (read(document, 2**16, 0), read(chunk, 2, 1000))),
-        ("the kernel: two directories looked at", lambda: (os.lstat(directory), os.lstat(f"{directory}/5"))),
-        ("the store", lambda: LocalStore(path)),
-        ("the document, known to be right", lambda: node._split_attributes(data)),
-        ("the array and its chunks", lambda: zarrlite.Array(store, "", array.metadata)._chunks),
-        ("the index, checked", lambda: indexing.element(ELEMENT, SHAPE)),
+        ("the kernel: open, read and close two files", lambda: (read(document, 2**16, 0), read(chunk, 2, 1000))),
+        ("the kernel: lstat two directories", lambda: (os.lstat(directory), os.lstat(f"{directory}/5"))),
+        ("create the store", lambda: LocalStore(path)),
+        ("look up the document, parsed before", lambda: node._split_attributes(data)),
+        ("create the array and its chunks", lambda: zarrlite.Array(store, "", array.metadata)._chunks),
+        ("check the index", lambda: indexing.element(ELEMENT, SHAPE)),
     ]
-    show("an array opened, and an element of a raw chunk", lambda: zarrlite.open_array(path, mode="r")[ELEMENT], steps)
+    show("open an array, read an element of a raw chunk", lambda: zarrlite.open_array(path, mode="r")[ELEMENT], steps)
 
 
 def inner_chunk(path: str) -> None:
-    """One raw inner chunk of a shard of 1,024."""
+    """Time reading one raw inner chunk of a shard of 1,024."""
     array: Any = zarrlite.open_array(path, mode="r")
     chunks = array._chunks
     serializer = chunks.pipeline((0, 0)).serializer
     source = chunks.store.source("c/0/0")
-    place = serializer.format.read_index(source).entry(NUMBER)
-    out, whole = np.empty(INNER, "<u2"), everything(INNER)
+    entry = serializer.format.read_index(source).entry(NUMBER)
+    out, full = np.empty(INNER, "<u2"), everything(INNER)
     selection: Any = indexing.basic(BLOCK, SHAPE).selection
     steps: list[Step] = [
         ("the kernel: open, close", lambda: touch(f"{path}/c/0/0")),
-        ("the index of the shard: 16 KiB read, checksum", lambda: serializer.format.read_index(source)),
-        ("the chunk: 8 KiB read, copied", lambda: serializer.inner.read(Slice(source, *place), whole, None, out)),
-        ("the slices, checked", lambda: indexing.box(BLOCK, SHAPE)),
-        ("the shard, and the place in it", lambda: chunks.grid.only(selection)),
-        ("the inner chunk, and the place in it", lambda: selection.only_chunk(INNER)),
-        ("the result", lambda: np.empty(INNER, "<u2")),
+        ("read the index of the shard: 16 KiB, checksum", lambda: serializer.format.read_index(source)),
+        ("read the chunk: 8 KiB, copied", lambda: serializer.inner.read(Slice(source, *entry), full, None, out)),
+        ("check the slices", lambda: indexing.box(BLOCK, SHAPE)),
+        ("find the shard and the offset in it", lambda: chunks.grid.only(selection)),
+        ("find the inner chunk and the offset in it", lambda: selection.only_chunk(INNER)),
+        ("allocate the result", lambda: np.empty(INNER, "<u2")),
     ]
-    show("a raw inner chunk of a shard", lambda: array[BLOCK], steps)
+    show("read a raw inner chunk of a shard", lambda: array[BLOCK], steps)
     source.close()
 
 
-def parts(path: str, plain: str, codec: str) -> None:
-    """An element of a shard whose index is a file of its own."""
-    array, other = (zarrlite.open_array(p, mode="r") for p in (path, plain))
+def parts(path: str, single: str, codec: str) -> None:
+    """Time reading an element of a shard whose index is a separate file, compared with a shard in a single file."""
+    array, other = (zarrlite.open_array(p, mode="r") for p in (path, single))
     steps: list[Step] = [
-        ("the same element of a plain shard", lambda: other[ELEMENT]),
-        ("the kernel: another file opened, closed", lambda: touch(f"{path}/c/0/0.index")),
+        ("read the same element of a shard in one file", lambda: other[ELEMENT]),
+        ("the kernel: open and close another file", lambda: touch(f"{path}/c/0/0.index")),
     ]
-    show(f"an element of a {codec} shard in parts", lambda: array[ELEMENT], steps)
+    show(f"read an element of a {codec} shard in parts", lambda: array[ELEMENT], steps)
 
 
-def rewritten_parts(path: str, plain: str) -> None:
-    """An inner chunk of such a shard, replaced by a new shard."""
-    array, other = (zarrlite.open_array(p, mode="r+") for p in (path, plain))
+def rewritten_parts(path: str, single: str) -> None:
+    """Time replacing an inner chunk of a shard in parts by rewriting the shard."""
+    array, other = (zarrlite.open_array(p, mode="r+") for p in (path, single))
     values = np.arange(64 * 64, dtype="<u2").reshape(INNER)
     index = bytes(16 * 1024 + 4)
 
     def replace(target: Any) -> None:
         target[BLOCK] = values
 
-    def renamed(data: bytes) -> None:
+    def write_and_rename(data: bytes) -> None:
         fd = os.open(f"{path}/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
         os.write(fd, data)
         os.close(fd)
         os.replace(f"{path}/new", f"{path}/old")
 
     steps: list[Step] = [
-        ("the same in a plain shard", lambda: replace(other)),
-        ("the kernel: an empty file renamed over another", lambda: renamed(b"")),
-        ("the kernel: an index renamed over that", lambda: renamed(index)),
+        ("the same in a shard in one file", lambda: replace(other)),
+        ("the kernel: rename an empty file over another", lambda: write_and_rename(b"")),
+        ("the kernel: rename an index over that", lambda: write_and_rename(index)),
     ]
-    show("an inner chunk of a zstd shard in parts, replaced by a new shard", lambda: replace(array), steps)
+    show("replace an inner chunk of a zstd shard in parts, by a new shard", lambda: replace(array), steps)
 
 
 def zstd_element(path: str, size: str) -> None:
-    """One element in the middle of a compressed chunk."""
+    """Time reading one element in the middle of a compressed chunk."""
     array: Any = zarrlite.open_array(path, mode="r")
     (h, w), chunk = CHUNKS[size], f"{path}/c/0/0"
-    place, nbytes, memory = (h // 2, w // 2), h * w * 2, memoryview(bytearray(h * w * 2))
+    middle, nbytes, memory = (h // 2, w // 2), h * w * 2, memoryview(bytearray(h * w * 2))
     stored = read(chunk, nbytes, 0)
     frame, decompressor = stored[:-4], zstandard.ZstdDecompressor()
-    needed = nbytes if nbytes < 2**18 else nbytes // 2 + w + 2  # smaller ones are decompressed whole
+    needed = nbytes if nbytes < 2**18 else nbytes // 2 + w + 2  # smaller chunks are decompressed completely
 
     def fetch() -> None:
         fd = os.open(chunk, READ)
@@ -174,15 +177,15 @@ def zstd_element(path: str, size: str) -> None:
         os.close(fd)
 
     steps: list[Step] = [
-        (f"the kernel: open, {len(stored) >> 10} KiB, close", fetch),
-        ("the checksum", lambda: google_crc32c.value(stored)),
-        (f"{needed >> 10} KiB decompressed", lambda: decompressor.stream_reader(frame).readinto(memory[:needed])),
+        (f"the kernel: open, read {len(stored) >> 10} KiB, close", fetch),
+        ("verify the checksum", lambda: google_crc32c.value(stored)),
+        (f"decompress {needed >> 10} KiB", lambda: decompressor.stream_reader(frame).readinto(memory[:needed])),
     ]
-    show(f"an element of a zstd chunk of {nbytes >> 10} KiB", lambda: array[place], steps)
+    show(f"read an element of a zstd chunk of {nbytes >> 10} KiB", lambda: array[middle], steps)
 
 
 def in_place(path: str) -> None:
-    """A raw inner chunk that is replaced where it lies."""
+    """Time replacing a raw inner chunk in place."""
     array: Any = zarrlite.open_array(path, mode="r+", options={"/codecs/0": {"strategy": "in-place"}})
     shard, values = f"{path}/c/0/0", np.arange(64 * 64, dtype="<u2").reshape(INNER)
     serializer = array._chunks.pipeline((0, 0)).serializer
@@ -203,29 +206,29 @@ def in_place(path: str) -> None:
         array[BLOCK] = values
 
     steps: list[Step] = [
-        ("the lock: six system calls", lock),
+        ("take the lock: six system calls", lock),
         ("the kernel: open, close", lambda: touch(shard)),
-        ("the index of the shard: 16 KiB read, checksum", lambda: serializer.format.read_index(source)),
-        ("that nothing else lies there", lambda: serializer.writer.patch(source, index, changes)),
-        ("the kernel: 8 KiB read, to be kept, and 8 KiB written", overwrite),
-        ("the slices, checked", lambda: indexing.box(BLOCK, SHAPE)),
+        ("read the index of the shard: 16 KiB, checksum", lambda: serializer.format.read_index(source)),
+        ("check that no other chunk shares its bytes", lambda: serializer.writer.patch(source, index, changes)),
+        ("the kernel: read 8 KiB as a backup, write 8 KiB", overwrite),
+        ("check the slices", lambda: indexing.box(BLOCK, SHAPE)),
     ]
-    show("a raw inner chunk of a shard, replaced in place", set_block, steps)
+    show("replace a raw inner chunk of a shard in place", set_block, steps)
     source.close()
     os.close(fd)
 
 
 def small_chunks(path: str) -> None:
-    """All of an array of raw chunks of 64 KiB, for each of them."""
+    """Time reading a whole array of raw chunks of 64 KiB, for each chunk."""
     array: Any = zarrlite.open_array(path, mode="r")
     chunks, out, buffer = array._chunks, np.empty(SHAPE, "<u2"), np.empty(CHUNK, "<u2")
     jobs = list(chunks.grid.project(everything(SHAPE)))
     count = len(jobs)
 
-    def each(do: Callable[[Any], Any]) -> Callable[[], None]:
+    def for_each(step: Callable[[Any], Any]) -> Callable[[], None]:
         def run() -> None:
             for job in jobs:
-                do(job)
+                step(job)
 
         return run
 
@@ -234,27 +237,27 @@ def small_chunks(path: str) -> None:
         os.preadv(fd, [buffer.data], 0)
         os.close(fd)
 
-    def whole(do: Callable[[], Any]) -> float:
-        return min(timeit.repeat(do, number=1, repeat=REPEATS)) / count * 1e6
+    def per_chunk(step: Callable[[], Any]) -> float:
+        return min(timeit.repeat(step, number=1, repeat=REPEATS)) / count * 1e6
 
     steps: list[Step] = [
-        ("the kernel: open, 64 KiB, close", each(read_file)),
-        ("copied to its place", each(lambda job: job[2].put(out, buffer))),
-        ("the chunk, and its place", lambda: list(chunks.grid.project(everything(SHAPE)))),
-        ("the key", each(lambda job: chunks._encode_key(job[0]))),
-        ("the path, kept below the root", each(lambda job: array.store.store._root.path("c/5/5"))),
+        ("the kernel: open, read 64 KiB, close", for_each(read_file)),
+        ("copy into the result", for_each(lambda job: job[2].put(out, buffer))),
+        ("find the chunk and its part of the result", lambda: list(chunks.grid.project(everything(SHAPE)))),
+        ("encode the key", for_each(lambda job: chunks._encode_key(job[0]))),
+        ("build the path, below the root", for_each(lambda job: array.store.store._root.path("c/5/5"))),
     ]
-    total = rest = whole(lambda: chunks.read(everything(SHAPE), out))
-    print(f"\na raw chunk of 64 KiB, of all of an array: {total:.1f} µs")
-    for name, do in steps:
-        taken = whole(do)
-        rest -= taken
-        print(f"    {taken:5.1f}  {name}")
+    total = rest = per_chunk(lambda: chunks.read(everything(SHAPE), out))
+    print(f"\nread a whole array, for each raw chunk of 64 KiB: {total:.1f} µs")
+    for name, step in steps:
+        elapsed = per_chunk(step)
+        rest -= elapsed
+        print(f"    {elapsed:5.1f}  {name}")
     print(f"    {rest:5.1f}  calls between these")
 
 
 def small_files(path: str) -> None:
-    """New files of 64 KiB: what the file system takes for each."""
+    """Time creating files of 64 KiB, with several methods."""
     data, count = bytes(2**16), 400
     best: dict[str, float] = {}
 
@@ -263,45 +266,51 @@ def small_files(path: str) -> None:
         os.write(fd, data)
         os.close(fd)
 
-    def renamed(name: str) -> None:
+    def write_and_rename(name: str) -> None:
         write(f"{name}.new")
         os.replace(f"{name}.new", name)
 
-    def unnamed(name: str) -> None:
+    def write_and_link(name: str) -> None:
         fd = os.open(os.path.dirname(name), os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         os.write(fd, data)
         os.link(f"/proc/self/fd/{fd}", name, src_dir_fd=fd, follow_symlinks=True)
         os.close(fd)
 
-    ways: dict[str, Callable[[str], None]] = {"created, written, closed": write, "and renamed": renamed}
+    methods: dict[str, Callable[[str], None]] = {"create, write, close": write, "and rename": write_and_rename}
     if files.UNNAMED:
-        ways["written without a name, then named, closed"] = unnamed
+        methods["write without a name, link, close"] = write_and_link
     store = LocalStore(f"{path}/store")
     for n in range(10):
-        for i, (way, do) in enumerate(ways.items()):
+        for i, (label, create) in enumerate(methods.items()):
             directory = f"{path}/{n}/{i}"
             os.makedirs(directory)
-            _fastest(best, f"the kernel: {way}", lambda do=do, d=directory: [do(f"{d}/{i}") for i in range(count)])  # type: ignore[misc]
-        items = [[(f"{n}/{i}/{j}", data) for j in range(MANY)] for i in range(count // MANY)]
-        _fastest(best, "many", lambda items=items: _store(store, items))  # type: ignore[misc]
-    many = best.pop("many") / (count // MANY * MANY)
-    print(f"\na new file of 64 KiB among {MANY}, under a lock: {many * 1e6:.1f} µs")
-    for way, time in best.items():
-        print(f"    {time / count * 1e6:5.1f}  {way}")
+            _fastest(best, f"the kernel: {label}", partial(_create_all, create, directory, count))
+        items = [[(f"{n}/{i}/{j}", data) for j in range(BATCH)] for i in range(count // BATCH)]
+        _fastest(best, "batches", partial(_store_all, store, items))
+    in_batches = best.pop("batches") / (count // BATCH * BATCH)
+    print(f"\nstore a new file of 64 KiB in a batch of {BATCH}, under a lock: {in_batches * 1e6:.1f} µs")
+    for label, seconds in best.items():
+        print(f"    {seconds / count * 1e6:5.1f}  {label}")
 
 
-def _store(store: LocalStore, batches: list[Any]) -> None:
+def _create_all(create: Callable[[str], None], directory: str, count: int) -> None:
+    for i in range(count):
+        create(f"{directory}/{i}")
+
+
+def _store_all(store: LocalStore, batches: list[Any]) -> None:
     for items in batches:
         store.set_many(items)
 
 
-def _fastest(best: dict[str, float], name: str, do: Callable[[], Any]) -> None:
-    taken = timeit.timeit(do, number=1)
-    best[name] = min(best.get(name, taken), taken)
+def _fastest(best: dict[str, float], name: str, step: Callable[[], Any]) -> None:
+    """Time one call, and keep the best time under its name."""
+    elapsed = timeit.timeit(step, number=1)
+    best[name] = min(best.get(name, elapsed), elapsed)
 
 
 def main() -> None:
-    """The command."""
+    """Create the arrays, and print all tables."""
     data = image(SHAPE)
     transformers = [{"name": "concat-parts", "configuration": {"parts": PARTS}}]
     with tempfile.TemporaryDirectory() as root:

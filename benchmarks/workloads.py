@@ -1,9 +1,9 @@
-"""Everything that is measured, as small classes with the same three steps: prepare, run, check.
+"""The workloads: small classes with the same three steps, prepare, run and check.
 
 Rules
-- `prepare` returns what is timed, and is not timed itself; it is called anew for every round.
-- `check` compares what came out with the image; it is called once for each contestant.
-- A workload's name is a path: kind, place, size, codec; `--only` selects by it.
+- `prepare` returns the function that is timed, and is not timed itself; it is called again for every round.
+- `check` compares the result with the image; it is called once for each contestant.
+- The name of a workload is a path: kind, location, size, codec; `--only` selects by it.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ Run = Callable[[], Any]
 
 
 class WrongResult(Exception):
-    """A contestant returned or stored something else than it should."""
+    """A contestant returned or stored wrong data."""
 
 
-def same(found: Any, expected: Any) -> None:
-    """Refuse a result that is not bit for bit the expected one."""
-    if not np.array_equal(np.asarray(found), np.asarray(expected)):
-        raise WrongResult("not what it should be")
+def same(result: Any, expected: Any) -> None:
+    """Raise WrongResult unless all elements are equal."""
+    if not np.array_equal(np.asarray(result), np.asarray(expected)):
+        raise WrongResult("differs from the expected elements")
 
 
 @dataclass(frozen=True)
 class Workload(ABC):
-    """Something that contestants do with an array."""
+    """One operation, or several of a kind, that every contestant carries out."""
 
     name: str
     section: str
     layout: Layout | None = None
-    goal: float | None = None  # zarrlite's time as a multiple of the reference's, to be reached
-    lead: float | None = None  # how many times faster than the best peer zarrlite is to be
+    goal: float | None = None  # multiple of the reference's time that zarrlite should reach
+    lead: float | None = None  # how many times faster than the best peer zarrlite should be
 
     reference = "limit"
     unit = "s"
     writes = False
-    repeated = True  # as often as time allows; else a few times only
-    fresh = False  # whether what was freed before is given back to the system before each turn
-    patience = 1.0  # how much longer than others it is repeated, since it is disturbed more easily
+    repeated = True  # whether it runs until the times settle; else a few times only
+    fresh = False  # whether freed memory is returned to the system before each turn
+    patience = 1.0  # factor on the time of repetition; larger for workloads that are disturbed more easily
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
@@ -55,32 +55,33 @@ class Workload(ABC):
 
     @property
     def entrants(self) -> Sequence[str]:
-        """Who takes part, by name; each is a contestant, or a way to do it."""
+        """The names of the entries: contestants, or variants of the workload."""
         return NAMES
 
     def contestant(self, entrant: str) -> str:
+        """Return the name of the contestant of an entry."""
         return entrant
 
     @abstractmethod
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
-        """What is timed."""
+        """Return the function that is timed."""
 
     @abstractmethod
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        """Refuse a wrong result."""
+        """Raise WrongResult if the result is wrong."""
 
     def operations(self, space: Workspace, entrant: str) -> int:
-        """How many operations are timed together; the report has the time of one."""
+        """Return the number of operations in a turn; the report has the time of one."""
         return 1
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        """Whether files are replaced as a whole, by renaming."""
+        """Whether files are replaced atomically, by renaming."""
         return contestant.atomic
 
 
 @dataclass(frozen=True)
 class ArrayWorkload(Workload):
-    """One that has an array, on disk or in memory."""
+    """A workload with one array, on disk or in memory."""
 
     layout: Layout
     place: str = "disk"
@@ -93,7 +94,7 @@ class ArrayWorkload(Workload):
 
 
 class FullRead(ArrayWorkload):
-    """Read all of an array."""
+    """Read a whole array."""
 
     fresh = True
 
@@ -107,7 +108,7 @@ class FullRead(ArrayWorkload):
 
 
 class FullWrite(ArrayWorkload):
-    """Write all of an array that has no chunks yet; its document is there."""
+    """Write a whole array whose document exists, but no chunks."""
 
     writes = fresh = True
 
@@ -134,12 +135,12 @@ class FullWrite(ArrayWorkload):
 
 @dataclass(frozen=True)
 class Reads(ArrayWorkload):
-    """Read parts of an array, one after the other."""
+    """Read parts of an array, one by one."""
 
     what: str = "elements"
 
     def selections(self, space: Workspace) -> list[Any]:
-        """The same for every contestant and round."""
+        """Return the selections, which are the same for every contestant and round."""
         return SELECTIONS[self.what](space, self.layout)
 
     def operations(self, space: Workspace, entrant: str) -> int:
@@ -154,12 +155,12 @@ class Reads(ArrayWorkload):
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
         data = space.data
         selections = self.selections(space)
-        for selection, found in zip(selections, result, strict=True):
-            same(found, data[np.ix_(*selection)] if self.what == "orthogonal" else data[selection])
+        for selection, part in zip(selections, result, strict=True):
+            same(part, data[np.ix_(*selection)] if self.what == "orthogonal" else data[selection])
 
 
 class OpenAndRead(Reads):
-    """Open the array and read one element of it, again and again."""
+    """Open an array and read one element, repeatedly."""
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
         path = space.array(self.layout)
@@ -169,7 +170,7 @@ class OpenAndRead(Reads):
 
 @dataclass(frozen=True)
 class Update(ArrayWorkload):
-    """Replace whole inner chunks one by one: by a new shard, or, for whoever can, in place or behind the others."""
+    """Replace inner chunks one by one: by rewriting the shard or, if supported, in place or by appending."""
 
     strategy: str = "rewrite"
     writes = True
@@ -217,26 +218,26 @@ class OpenAll(Workload):
         return lambda: contestant.open_all(paths)
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        described(space, contestant, dict(zip(space.names, result, strict=True)))
+        check_group(space, contestant, dict(zip(space.names, result, strict=True)))
 
 
 class Members(OpenAll):
-    """List a group: all its arrays, with their metadata."""
+    """List the arrays of a group with their metadata."""
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
         root = space.group
         return lambda: contestant.members(root)
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        described(space, contestant, result)
+        check_group(space, contestant, result)
 
 
-def described(space: Workspace, contestant: Contestant, arrays: dict[str, Any]) -> None:
-    """Refuse arrays that are not those of the group."""
+def check_group(space: Workspace, contestant: Contestant, arrays: dict[str, Any]) -> None:
+    """Raise WrongResult unless these are the arrays of the group."""
     expected = (space.scale.shape, "uint16", space.scale.chunks["1M"])
-    found = {name: contestant.describe(array) for name, array in arrays.items()}
-    if found != dict.fromkeys(space.names, expected):
-        raise WrongResult("not the arrays of the group")
+    described = {name: contestant.describe(array) for name, array in arrays.items()}
+    if described != dict.fromkeys(space.names, expected):
+        raise WrongResult("differs from the arrays of the group")
 
 
 def _random(count: int, *bounds: int) -> list[tuple[int, ...]]:
@@ -245,16 +246,16 @@ def _random(count: int, *bounds: int) -> list[tuple[int, ...]]:
 
 
 def elements(space: Workspace, layout: Layout) -> list[tuple[int, ...]]:
-    """Random single elements; fewer where each costs a large chunk."""
+    """Return random single elements; fewer if each one costs a large chunk."""
     costly = layout.codec == "zstd" and layout.chunk[0] * layout.chunk[1] * 2 > 2**17
     return _random(space.scale.slow_points if costly else space.scale.points, *layout.shape)
 
 
 def inner_chunks(space: Workspace, layout: Layout) -> list[Any]:
-    """Random whole inner chunks, none twice."""
+    """Return the selections of random inner chunks, none twice."""
     (h, w), (rows, columns) = layout.chunk, layout.shape
-    places = dict.fromkeys(_random(space.scale.slow_points, rows // h, columns // w))
-    return [(slice(i * h, i * h + h), slice(j * w, j * w + w)) for i, j in places]
+    coords = dict.fromkeys(_random(space.scale.slow_points, rows // h, columns // w))
+    return [(slice(i * h, i * h + h), slice(j * w, j * w + w)) for i, j in coords]
 
 
 def _rows(space: Workspace, layout: Layout) -> list[Any]:

@@ -1,10 +1,10 @@
-"""The temporary files of a run: the image, an array in every layout that is asked for, a group of many arrays.
+"""The temporary files of a run: the image, an array in every layout that is used, a group of many arrays.
 
 Rules
-- Arrays that are read are written by the limit, those with extensions by zarrlite; nothing else writes there.
-- Only the arrays of the current workload are kept; what has been made is on disk before anything is timed.
-- Files that are done with are emptied; they go when the run ends. A file system may look at everything that was removed
-  lately whenever it makes a file (ext4 without a journal: 20 times slower for minutes after 8,000 files had gone).
+- Arrays for reading are written by the limit, those with extensions by zarrlite; no other contestant writes them.
+- Only the arrays of the current workload are kept. New files are flushed to disk before anything is timed.
+- Files that are no longer needed are emptied; they are removed when the run ends. A file system may scan recently
+  removed files whenever it creates one (ext4 without a journal: 20 times slower for minutes after removing 8,000).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from benchmarks.data import Array, Layout, Scale, image, layout, ratio
 
 
 class Workspace:
-    """A directory with everything that workloads use."""
+    """A directory with all files that the workloads use."""
 
     def __init__(self, root: str, scale: Scale) -> None:
         self.root = root
         self.scale = scale
-        self._made: dict[Layout, str] = {}
+        self._arrays: dict[Layout, str] = {}  # paths of the arrays that exist
         self._count = 0
-        self._new: list[str] = []
-        self._memory: dict[str, Any] = {}  # the array of the current workload, by contestant
-        self._files: dict[str, bytes] = {}  # and by key
-        self.started: set[tuple[str, str]] = set()  # which processes have their byte code
+        self._new: list[str] = []  # directories of the current round
+        self._memory: dict[str, Any] = {}  # stores in memory with the array of the current workload, by contestant
+        self._files: dict[str, bytes] = {}  # keys and values of the array of the current workload
+        self.started: set[tuple[str, str]] = set()  # workloads and entries of processes whose bytecode is cached
 
     @cached_property
     def data(self) -> Array:
@@ -41,18 +41,18 @@ class Workspace:
         return image(self.scale.shape)
 
     def image(self, layout: Layout) -> Array:
-        """The part of the image that an array has."""
+        """Return the part of the image that an array holds."""
         return self.data[: layout.shape[0], : layout.shape[1]]
 
     @cached_property
     def data_file(self) -> str:
-        """The image in a file, for other processes."""
+        """The path of the image in a file, for other processes."""
         path = f"{self.root}/image.npy"
         np.save(path, self.data)
         return path
 
     def directory(self) -> str:
-        """A new directory, which `clear_new` empties."""
+        """Create a directory, which `clear_new` empties."""
         self._count += 1
         path = f"{self.root}/{self._count}"
         os.mkdir(path)
@@ -60,16 +60,16 @@ class Workspace:
         return path
 
     def clear_new(self) -> None:
-        """Empty what has been made for one round."""
+        """Empty the files that were created for one round."""
         while self._new:
             _clear(self._new.pop())
 
     def empty(self, layout: Layout) -> str:
-        """A new array without chunks."""
+        """Create an array without chunks, and return its path."""
         return self.store({"zarr.json": layout.json()})
 
     def store(self, files: Mapping[str, bytes]) -> str:
-        """A new directory with these files."""
+        """Create a directory with these files, and return its path."""
         root = self.directory()
         for key, value in files.items():
             path = f"{root}/{key}"
@@ -79,93 +79,96 @@ class Workspace:
         return root
 
     def array(self, layout: Layout) -> str:
-        """An array with all its chunks, to be read only."""
-        if layout not in self._made:
-            path = self._kept(self.empty(layout))
-            writer = load(_maker(layout))
+        """Return the path of an array with all its chunks; it must not be changed."""
+        if layout not in self._arrays:
+            path = self._keep(self.empty(layout))
+            writer = load(_reference(layout))
             writer.put(writer.open(path, write=True), [...], [self.image(layout)])
             if layout.nbytes > 2**24:
-                os.sync()  # writing it back must not disturb what is timed
-            self._made[layout] = path
-        return self._made[layout]
+                os.sync()  # pending writes must not disturb the timing
+            self._arrays[layout] = path
+        return self._arrays[layout]
 
     def content(self, layout: Layout, path: str) -> Array:
-        """What lies at a path, as the limit or, with extensions, zarrlite reads it."""
-        reader = load(_maker(layout))
+        """Read the array at a path with the limit or, if it has extensions, with zarrlite."""
+        reader = load(_reference(layout))
         array: Array = reader.get(reader.open(path), [...])[0]
         return array
 
-    def _kept(self, path: str) -> str:
+    def _keep(self, path: str) -> str:
+        """Exempt a directory from `clear_new`."""
         self._new.remove(path)
         return path
 
     def warm(self, layout: Layout) -> None:
-        """Touch what a full read or write will need, so that nobody waits for memory that a host has taken back.
+        """Touch memory and files that a full read or write needs, in case the host has reclaimed them.
 
-        On virtual machines fresh memory can cost ten times as much at one moment as at the next, and files can drop out
-        of the page cache. Memory that has just been freed is given out first.
+        On virtual machines, the cost of new memory can vary by a factor of ten between turns, and files can drop out of
+        the page cache. The allocator reuses memory that has just been freed.
         """
         buffer: Any = np.empty(layout.nbytes * 5 // 4, "u1")
         buffer.fill(1)
-        for directory, _, names in os.walk(self._made.get(layout, "")):
+        for directory, _, names in os.walk(self._arrays.get(layout, "")):
             for name in names:
                 with open(os.path.join(directory, name), "rb", buffering=0) as file:
                     file.readinto(buffer)
 
     def copy(self, layout: Layout) -> str:
-        """An array with all its chunks, to be changed."""
+        """Copy an array with all its chunks, and return the path of the copy."""
         path = self.directory()
         shutil.copytree(self.array(layout), path, dirs_exist_ok=True)
         return path
 
     def files(self, layout: Layout) -> dict[str, bytes]:
-        """An array with all its chunks, by key."""
+        """Return all keys and values of an array."""
         root = self.array(layout)
-        found = {}
+        values = {}
         for directory, _, names in os.walk(root):
             for name in names:
                 with open(os.path.join(directory, name), "rb") as file:
-                    found[os.path.relpath(file.name, root)] = file.read()
-        return found
+                    values[os.path.relpath(file.name, root)] = file.read()
+        return values
 
     def memory(self, layout: Layout, contestant: Contestant) -> Any:
-        """An array with all its chunks in memory, to be read only."""
+        """Return a contestant's store in memory with an array and all its chunks; it must not be changed."""
         if contestant.name not in self._memory:
             self._files = self._files or self.files(layout)
             self._memory[contestant.name] = contestant.memory(self._files)
         return self._memory[contestant.name]
 
     def keep(self, layouts: Collection[Layout]) -> None:
-        """Empty the other arrays, and remove those in memory."""
+        """Empty the arrays of all other layouts, and drop those in memory."""
         self._memory.clear()
         self._files = {}
-        for made in [made for made in self._made if made not in layouts]:
-            _clear(self._made.pop(made))
+        for unused in [known for known in self._arrays if known not in layouts]:
+            _clear(self._arrays.pop(unused))
 
     @cached_property
     def group(self) -> str:
-        """A group of many arrays, of which no chunks exist."""
+        """The path of a group of many arrays without chunks."""
         document = layout(self.scale, "1M", "zstd").document()
         files = {"zarr.json": {"zarr_format": 3, "node_type": "group", "attributes": {}}}
         for name in self.names:
             files[f"{name}/zarr.json"] = {**document, "attributes": {"title": name, "unit": "counts"}}
-        return self._kept(self.store({key: json.dumps(value).encode() for key, value in files.items()}))
+        return self._keep(self.store({key: json.dumps(value).encode() for key, value in files.items()}))
 
     @property
     def names(self) -> list[str]:
-        """The arrays of the group."""
+        """The names of the arrays in the group."""
         return [f"array{n:04}" for n in range(self.scale.nodes)]
 
     def ratios(self) -> dict[str, float]:
-        """How much smaller zstd makes the image, by size of chunks."""
+        """Return the compression ratio of zstd by size of chunks."""
         return {size: ratio(self.data, chunk) for size, chunk in self.scale.chunks.items()}
 
 
 def _clear(root: str) -> None:
+    """Truncate all files below a directory."""
     for directory, _, names in os.walk(root):
         for name in names:
             os.truncate(f"{directory}/{name}", 0)
 
 
-def _maker(layout: Layout) -> str:
+def _reference(layout: Layout) -> str:
+    """Return the name of the contestant that writes and reads back a layout."""
     return "limit" if layout.kind == "plain" else "zarrlite"

@@ -1,4 +1,4 @@
-"""Headless Chromium, driven over a pipe: opens a page, evaluates, clicks where an element is drawn, takes a picture."""
+"""Headless Chromium, driven through a pipe: open a page, evaluate JavaScript, click elements, take screenshots."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-LIMIT = 60  # seconds until a page must show what is waited for
+LIMIT = 60  # seconds; a condition that takes longer to become true fails the test
+# Chromium reads commands from descriptor 3 and writes answers to descriptor 4. The ends of the pipes are duplicated to
+# 10 and above first, so that neither is overwritten if it already is 3 or 4.
 _LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]
-for end, wanted in zip(ends, (3, 4)):
-    os.dup2(end, wanted)
+for end, descriptor in zip(ends, (3, 4)):
+    os.dup2(end, descriptor)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
 def find() -> str | None:
+    """Return the path of the browser. Returns None if it is not installed."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Page:
-    """One tab."""
+    """One tab, with the exceptions that its scripts raised and the URLs that it requested."""
 
     def __init__(self, send: Any, receive: Any) -> None:
         self._send, self._receive, self._number, self._session = send, receive, 0, {}
@@ -43,7 +46,7 @@ class Page:
         self.requests: list[str] = []
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command of the DevTools protocol; events that come meanwhile are noted."""
+        """Send one command of the DevTools protocol, and return its result; record events until it arrives."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": params, **self._session}
         self._send.write(json.dumps(message).encode() + b"\0")
@@ -59,11 +62,12 @@ class Page:
                 return answer["result"]
 
     def _read(self) -> bytes:
-        found = bytearray()
+        """Read one message; messages end with a zero byte."""
+        message = bytearray()
         while (byte := self._receive.read(1)) != b"\0":
-            assert byte, "chromium ended"
-            found += byte
-        return bytes(found)
+            assert byte, "chromium exited"
+            message += byte
+        return bytes(message)
 
     def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -78,20 +82,20 @@ class Page:
         return result["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        end = time.monotonic() + LIMIT
+        """Wait until an expression is true."""
+        deadline = time.monotonic() + LIMIT
         while not self.evaluate(f"Boolean({expression})"):
-            assert time.monotonic() < end, expression
+            assert time.monotonic() < deadline, expression
             time.sleep(0.05)
 
     def click(self, selector: str) -> None:
-        """Move the mouse to the middle of an element and press it: what lies there gets the click."""
+        """Click the centre of an element; if another element covers it, that one gets the click."""
         text = json.dumps(selector)
         self.evaluate(f"document.querySelector({text}).scrollIntoView({{block: 'center'}})")
-        box = self.evaluate(f"JSON.stringify(document.querySelector({text}).getBoundingClientRect())")
-        at = json.loads(box)
-        place = {"x": at["x"] + at["width"] / 2, "y": at["y"] + at["height"] / 2}
+        box = json.loads(self.evaluate(f"JSON.stringify(document.querySelector({text}).getBoundingClientRect())"))
+        centre = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+            self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **centre)
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
@@ -99,22 +103,22 @@ class Page:
 
 @contextmanager
 def browser(program: str) -> Iterator[Page]:
-    """A browser with one tab. It reads commands from file 3 and writes to file 4."""
-    to_read, to_write = os.pipe()
-    from_read, from_write = os.pipe()
+    """Start a browser with one tab, and close it at the end."""
+    command_read, command_write = os.pipe()
+    answer_read, answer_write = os.pipe()
     options = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe --no-first-run"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         words = [program, *options.split(), f"--user-data-dir={profile}", "about:blank"]
         process = subprocess.Popen(
-            [sys.executable, "-c", _LAUNCH, str(to_read), str(from_write), *words],
-            pass_fds=(to_read, from_write),
+            [sys.executable, "-c", _LAUNCH, str(command_read), str(answer_write), *words],
+            pass_fds=(command_read, answer_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(to_read)
-        os.close(from_write)
+        os.close(command_read)
+        os.close(answer_write)
         try:
-            with open(to_write, "wb") as send, open(from_read, "rb") as receive:
+            with open(command_write, "wb") as send, open(answer_read, "rb") as receive:
                 page = Page(send, receive)
                 yield page
                 page._session = {}

@@ -1,4 +1,4 @@
-"""The files of spec_fixtures/, and what all tests that run them share."""
+"""The files of spec_fixtures/, and helpers for the tests that run them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CASES = [case for document in DOCUMENTS.values() for case in document["cases"]]
 
 
 def cases(kind: str) -> pytest.MarkDecorator:
-    """Parametrize a test by all cases of a kind."""
-    found = [case for case in CASES if case["kind"] == kind]
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in found])
+    """Parametrize a test with all cases of a kind."""
+    chosen = [case for case in CASES if case["kind"] == kind]
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in chosen])
 
 
 def decode(text: str) -> bytes:
@@ -32,30 +32,32 @@ def decode(text: str) -> bytes:
 
 
 def content(case: dict[str, Any]) -> bytes:
-    """The bytes of the document of a `metadata` case."""
+    """Return the bytes of the document of a `metadata` case."""
     return decode(case["text_base64"]) if "text_base64" in case else json.dumps(case["document"]).encode()
 
 
 def stored(case: dict[str, Any]) -> dict[str, bytes]:
-    """Everything in the store of an `array`, `damage` or `reads` case."""
+    """Return all keys and values in the store of an `array`, `damage` or `reads` case."""
     values = {key: json.dumps(document).encode() for key, document in case["documents"].items()}
     return values | {key: decode(value) for key, value in case["values"].items()}
 
 
 def index(selection: list[list[int]] | None) -> Any:
+    """Return the numpy index of a selection; null selects everything."""
     return ... if selection is None else tuple(slice(*bounds) for bounds in selection)
 
 
-def assert_read(found: Any, read: dict[str, Any], dtype: np.dtype[Any]) -> None:
-    """Compare what was read with what a case says."""
-    assert_same(found, np.frombuffer(decode(read["data"]), dtype.newbyteorder("<")).reshape(read["shape"]), dtype)
+def assert_read(result: Any, read: dict[str, Any], dtype: np.dtype[Any]) -> None:
+    """Assert that a read returned the elements of a case."""
+    expected = np.frombuffer(decode(read["data"]), dtype.newbyteorder("<")).reshape(read["shape"])
+    assert_same(result, expected, dtype)
 
 
-def assert_same(found: Any, wanted: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
-    """Equal, bit for bit where elements have a size."""
-    array = np.asarray(found, dtype)
-    assert array.shape == wanted.shape
+def assert_same(result: Any, expected: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+    """Assert that two arrays are equal, bit for bit if their elements have a fixed size."""
+    array = np.asarray(result, dtype)
+    assert array.shape == expected.shape
     if dtype.hasobject or dtype.kind == "T":
-        assert array.tolist() == wanted.tolist()
+        assert array.tolist() == expected.tolist()
     else:
-        assert array.astype(dtype.newbyteorder("<")).tobytes() == wanted.tobytes()
+        assert array.astype(dtype.newbyteorder("<")).tobytes() == expected.tobytes()

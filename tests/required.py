@@ -1,4 +1,4 @@
-"""What tests need beside the library, and may not be there."""
+"""Requirements of tests besides the library that may not be installed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NoReturn
 import pytest
 
 
-def lacking(what: str) -> NoReturn:
-    """Something that a test needs is not there: a failure where peers are required, elsewhere a skip."""
+def lacking(reason: str) -> NoReturn:
+    """Skip the test; fail it if ZARRLITE_REQUIRE_PEERS is set."""
     if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
-        pytest.fail(f"{what}, and peers are required")
-    pytest.skip(what)
+        pytest.fail(f"{reason}, and ZARRLITE_REQUIRE_PEERS is set")
+    pytest.skip(reason)

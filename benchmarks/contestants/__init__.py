@@ -1,4 +1,4 @@
-"""The contestants, each loaded when it is asked for: a peer that is not installed is left out."""
+"""The contestants, each imported when it is loaded, so that a peer that is not installed can be skipped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PEERS = NAMES[2:]
 
 
 def load(name: str) -> Contestant:
-    """The contestant of a name; ImportError if its library is not installed."""
+    """Return the contestant with this name; raise ImportError if its library is not installed."""
     module, cls = _CLASSES[name].split(":")
     contestant: Contestant = getattr(importlib.import_module(module), cls)()
     return contestant

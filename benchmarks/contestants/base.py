@@ -1,9 +1,9 @@
-"""What every contestant can be asked to do.
+"""The interface of all contestants.
 
 Rules
-- A place is the path of a directory, or what `memory` returns.
-- Loops over many selections are the contestant's own, so that none pays for a common layer.
-- What a contestant cannot do raises Unsupported, which the report shows as "-".
+- A place is the path of a directory, or the store that `memory` returned.
+- Each contestant has its own loops over many selections, so that none pays for a common layer.
+- A method that a contestant does not support raises Unsupported, which the report shows as "-".
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from benchmarks.data import Array
 
 
 class Unsupported(Exception):
-    """The contestant has no way to do this."""
+    """The contestant does not support the operation."""
 
 
 class Contestant(ABC):
     """A library, with the settings that README.md lists."""
 
     name: str
-    atomic: bool  # chunks are written under a temporary name and renamed
-    packages: tuple[str, ...]  # whose versions the report states
-    cold_import: str  # code for `python -c`
-    cold_read: str  # the same, with {path!r}, {i} and {j} for the element to print
+    atomic: bool  # whether chunks are written under a temporary name and renamed
+    packages: tuple[str, ...]  # names of packages; the report states their versions
+    cold_import: str  # code for `python -c` that imports the library
+    cold_read: str  # code for `python -c` that prints the element {i}, {j} of the array at {path!r}
 
     def session(self) -> AbstractContextManager[Any]:
-        """Settings that hold for the whole process, around everything that is timed."""
+        """Return a context manager with global settings, active around everything that is timed."""
         return nullcontext()
 
     @abstractmethod
     def memory(self, files: Mapping[str, bytes]) -> Any:
-        """A store in memory that holds these files."""
+        """Create a store in memory with these files."""
 
     @abstractmethod
     def files(self, place: Any) -> dict[str, bytes]:
-        """What a store in memory holds."""
+        """Return the files of a store in memory."""
 
     @abstractmethod
     def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
-        """The array at a place; `strategy` is how shards are changed, for whoever has a choice."""
+        """Open the array at a place; `strategy` is the way to change shards, for libraries that have a choice."""
 
     @abstractmethod
     def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
-        """One read after the other."""
+        """Read selections one by one."""
 
     @abstractmethod
     def get_orthogonal(self, array: Any, selections: Sequence[Any]) -> list[Any]:
-        """The same for pairs of index arrays."""
+        """Read pairs of index arrays one by one."""
 
     @abstractmethod
     def put(self, array: Any, selections: Sequence[Any], values: Sequence[Array]) -> None:
-        """One write after the other."""
+        """Write selections one by one."""
 
     @abstractmethod
     def open_all(self, paths: Sequence[str]) -> list[Any]:
-        """The arrays at many paths."""
+        """Open the arrays at many paths."""
 
     @abstractmethod
     def members(self, path: str) -> dict[str, Any]:
-        """The arrays of a group by name, each with its metadata parsed."""
+        """Return the arrays of a group by name, each with its metadata parsed."""
 
     @abstractmethod
     def describe(self, array: Any) -> tuple[Any, ...]:
-        """Shape, data type and chunk shape of what `open_all` or `members` returned."""
+        """Return shape, data type and chunk shape of an array that `open_all` or `members` returned."""

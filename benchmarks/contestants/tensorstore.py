@@ -13,7 +13,7 @@ from benchmarks.data import Array
 SETTINGS = {
     "cache_pool": {"total_bytes_limit": 0},
     "file_io_sync": False,  # no fsync
-    "file_io_locking": {"mode": "none"},  # still renames; others do not lock whole chunks either
+    "file_io_locking": {"mode": "none"},  # it still renames; the others do not lock whole chunks either
 }
 _COLD = """
 import tensorstore
@@ -23,7 +23,7 @@ print(tensorstore.open(spec).result()[{i}, {j}].read().result())
 
 
 class TensorStore(Contestant):
-    """The zarr3 driver of tensorstore; threads as many as there are cores, as it is by default."""
+    """The zarr3 driver of tensorstore, with its default number of threads: one for each core."""
 
     name = "tensorstore"
     atomic = True
@@ -69,7 +69,7 @@ class TensorStore(Contestant):
         return [self._open(path) for path in paths]
 
     def members(self, path: str) -> dict[str, Any]:
-        raise Unsupported("tensorstore knows no groups")
+        raise Unsupported("tensorstore does not support groups")
 
     def describe(self, array: Any) -> tuple[Any, ...]:
         return array.shape, array.dtype.name, array.chunk_layout.read_chunk.shape

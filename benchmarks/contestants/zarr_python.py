@@ -1,4 +1,4 @@
-"""zarr-python, with its own codec pipeline and with that of zarrs."""
+"""zarr-python with its own codec pipeline, and with that of zarrs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.data import Array
 
 
 class ZarrPython(Contestant):
-    """zarr-python as it is by default."""
+    """zarr-python with its default settings."""
 
     name = "zarr-python"
     atomic = True
@@ -56,12 +56,12 @@ try:
     import zarrs
     from zarrs.pipeline import UnsupportedMetadataError
     from zarrs.utils import DiscontiguousArrayError, UnsupportedVIndexingError
-except ImportError:  # then only the class above can be used
+except ImportError:  # only the class above can be used
     zarrs = None  # type: ignore[assignment]
 
 
 class Zarrs(ZarrPython):
-    """zarr-python with the codec pipeline of zarrs; strict, so that it never measures zarr-python's own."""
+    """zarr-python with the codec pipeline of zarrs, in strict mode: it never falls back to zarr-python's own."""
 
     name = "zarrs"
     atomic = False
@@ -79,20 +79,20 @@ print(zarr.open_array({path!r}, mode='r')[{i}, {j}])
 
     def session(self) -> AbstractContextManager[Any]:
         settings = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True}
-        held: AbstractContextManager[Any] = zarr.config.set(settings)
-        return held
+        context: AbstractContextManager[Any] = zarr.config.set(settings)
+        return context
 
     def memory(self, files: Mapping[str, bytes]) -> Any:
-        raise Unsupported("zarrs has no access to a store in the memory of Python")
+        raise Unsupported("zarrs cannot access a store in the memory of Python")
 
     def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
         try:
             return super().get(array, selections)
         except (DiscontiguousArrayError, UnsupportedVIndexingError, UnsupportedMetadataError) as error:
-            raise Unsupported("left to zarr-python's pipeline") from error
+            raise Unsupported("needs zarr-python's own pipeline") from error
 
     def get_orthogonal(self, array: Any, selections: Sequence[Any]) -> list[Any]:
         try:
             return super().get_orthogonal(array, selections)
         except (DiscontiguousArrayError, UnsupportedVIndexingError, UnsupportedMetadataError) as error:
-            raise Unsupported("left to zarr-python's pipeline") from error
+            raise Unsupported("needs zarr-python's own pipeline") from error

@@ -1,4 +1,4 @@
-"""zarrlite, as it is by default."""
+"""zarrlite with its default settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Zarrlite(Contestant):
     name = "zarrlite"
     atomic = True
     packages = ("zarrlite", "numpy", "zstandard", "google-crc32c")
-    cold_import = "import zarrlite; zarrlite.open"  # a name of it, since the library is loaded with the first
+    cold_import = "import zarrlite; zarrlite.open"  # a name too, since the library is loaded when one is first used
     cold_read = "import zarrlite; print(zarrlite.open_array({path!r}, mode='r')[{i}, {j}])"
 
     def memory(self, files: Mapping[str, bytes]) -> Any:

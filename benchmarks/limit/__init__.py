@@ -1,11 +1,11 @@
-"""The hand-written limit: what a machine can do with numpy, zstandard and google_crc32c, and nothing in between.
+"""The hand-written limit: the speed that a machine reaches with numpy, zstandard and google_crc32c alone.
 
 Rules
-- Per chunk: open, read, check, decompress, copy into the array that is returned; two threads pull chunks from one
+- For each chunk: open, read, verify, decompress, copy into the returned array; two threads take chunks from one
   iterator. Small requests run in the calling thread.
-- It reads no more than it must: of raw chunks the rows that are asked for, of a single element its two bytes.
-- It trusts the document and the store: no validation, no locks, no temporary files. Checksums are checked.
-- It makes the array that it returns, as the contestants do: fresh memory costs page faults, whoever touches it.
+- It reads no more than necessary: only the selected rows of a raw chunk, only two bytes for a single element.
+- It trusts the document and the store: no validation, no locks, no temporary files. Checksums are verified.
+- It allocates the array that it returns, as the contestants do: new memory costs page faults in any case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.limit.tools import READ
 
 
 class Limit(Contestant):
-    """The limit in the form of a contestant."""
+    """The limit as a contestant."""
 
     name = "limit"
     atomic = False

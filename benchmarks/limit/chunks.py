@@ -1,7 +1,8 @@
-"""The limit for arrays of chunks that have a key each, on disk and in memory.
+"""The limit for arrays without shards, on disk and in memory.
 
 Rules
-- Loops are tight: what can be made before a loop is. Two threads that need Python for long get into each other's way.
+- Loops are tight: everything possible is prepared before them. Two threads that hold the GIL for long would block each
+  other.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ import numpy as np
 from benchmarks.data import Array
 from benchmarks.limit.tools import DTYPE, READ, WRITE, checksum, compressor, decompressor, pull, scratch
 
-SLACK = 2**16  # more than zstd and a checksum add to what cannot be compressed
+SLACK = 2**16  # bytes; more than zstd and a checksum add to incompressible data
 Jobs = Iterator[tuple[int, int]]
 
 
 class Piece(NamedTuple):
-    """What is taken of a chunk along an axis."""
+    """The part of one chunk that is selected along an axis."""
 
-    number: int  # of the chunk
-    inside: Any  # a slice or an array
-    start: int  # of what is inside
+    number: int  # position of the chunk along the axis
+    inside: Any  # the selection within the chunk, a slice or an array
+    start: int  # bounds of that selection
     stop: int
-    moved: Any  # what is inside, counted from there
-    to: slice  # where it goes
+    moved: Any  # the same selection, relative to `start`
+    to: slice  # where it goes in the result
 
 
 class Chunks:
@@ -44,7 +45,7 @@ class Chunks:
         self._decode: Callable[[str], Any] | None = None
 
     def _decoder(self) -> Callable[[str], Any]:
-        """A function from keys to chunks, for one thread; each chunk overwrites the one before."""
+        """Return a function that decodes the chunk under a key, for one thread; each chunk overwrites the last one."""
         root, buffer = f"{self.place}/", scratch("fetched", self.nbytes + SLACK)
         buffers, value = [buffer], google_crc32c.value
         decoded = scratch("decoded", self.nbytes)
@@ -57,7 +58,7 @@ class Chunks:
             os.close(fd)
             frame = buffer[:n]
             if value(frame) != int.from_bytes(buffer[n : n + 4], "little") or stream(frame).readinto(decoded) != nbytes:
-                raise ValueError("checksum or length")
+                raise ValueError("wrong checksum or length of a chunk")
             return shaped
 
         return decode
@@ -116,16 +117,16 @@ class Chunks:
         return [(i, j) for i in range(self.shape[0] // h) for j in range(self.shape[1] // w)]
 
     def select(self, selection: tuple[Any, Any]) -> Any:
-        """Rows by columns: numbers and slices, or two arrays of sorted numbers."""
+        """Read rows by columns, which are integers and slices, or two arrays of sorted integers."""
         rows, columns = (split(by, n, c) for by, n, c in zip(selection, self.shape, self.chunk, strict=True))
-        if not isinstance(selection[0], (int, slice)):  # numpy wants the one array to stand, the other to lie
+        if not isinstance(selection[0], (int, slice)):  # orthogonal indexing in numpy needs a column of row numbers
             rows = [row._replace(inside=row.inside[:, None], moved=row.moved[:, None]) for row in rows]
         out = np.empty((rows[-1].to.stop, columns[-1].to.stop), DTYPE)
         jobs = [(row, column) for row in rows for column in columns]
         if self.zstd:
             pull(lambda shared: self._select_zstd(shared, out), jobs, len(jobs) * self.nbytes)
         else:
-            self._select_raw(iter(jobs), out)  # a second thread would only be in the way
+            self._select_raw(iter(jobs), out)  # a second thread would only slow it down
         return out[tuple(0 if isinstance(by, int) else slice(None) for by in selection)]
 
     def _select_zstd(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
@@ -134,7 +135,7 @@ class Chunks:
             out[row.to, column.to] = decode(f"c/{row.number}/{column.number}")[row.inside, column.inside]
 
     def _select_raw(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
-        """Only the rows between are read, and of a single row only the columns between."""
+        """Read only the rows between the first and the last, and of a single row only such columns."""
         root, w = self.place, self.chunk[1]
         for row, column in jobs:
             fd = os.open(f"{root}/c/{row.number}/{column.number}", READ)
@@ -158,9 +159,9 @@ class MemoryChunks(Chunks):
             data = np.frombuffer(self.place[f"c/{i}/{j}"], "u1")
             frame = data[:-4]
             if google_crc32c.value(frame) != int.from_bytes(data[-4:], "little"):
-                raise ValueError("checksum")
+                raise ValueError("wrong checksum of a chunk")
             if stream(frame).readinto(decoded) != self.nbytes:
-                raise ValueError("length")
+                raise ValueError("wrong length of a chunk")
             out[i * h : i * h + h, j * w : j * w + w] = shaped
 
     def _read_raw(self, jobs: Jobs, out: Array) -> None:
@@ -186,7 +187,7 @@ class MemoryChunks(Chunks):
 
 
 def split(by: Any, length: int, chunk: int) -> list[Piece]:
-    """What a number, a slice or an array of sorted numbers takes of the chunks along an axis."""
+    """Split an integer, a slice or an array of sorted integers into the parts of chunks along an axis."""
     pieces: list[Piece] = []
     if isinstance(by, (int, slice)):
         start, stop, step = by.indices(length) if isinstance(by, slice) else (by, by + 1, 1)

@@ -1,10 +1,10 @@
 """The limit for shards on disk.
 
 Rules
-- One read for the index of a shard, one for each block of inner chunks that lie together (about 1 MiB decoded), one
-  numpy operation to spread a block over the result.
+- One read for the index of a shard, one read for each block of contiguous inner chunks (about 1 MiB decoded), one
+  numpy operation to copy a block into the result.
 - Small compressed chunks are decompressed, and compressed, dozens in one call.
-- An update rewrites the shard, or overwrites one chunk, or appends it and a new index, as the strategy says.
+- An update rewrites the shard, overwrites one chunk, or appends it and a new index, depending on the strategy.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from benchmarks.limit.tools import (
     scratch,
 )
 
-BLOCK = 2**20  # decoded bytes that are handled at once
-SMALL = 2**15  # decoded bytes of a chunk up to which one call for many is faster
-Job = tuple[int, int, int, Array, tuple[int, int]]  # of a shard: descriptor, place, place, index; the first inner chunk
+BLOCK = 2**20  # decoded bytes; inner chunks are read and written in blocks of this size
+SMALL = 2**15  # decoded bytes; up to this size, one call for many chunks is faster than one for each
+Job = tuple[int, int, int, Array, tuple[int, int]]  # descriptor, row, column and index of a shard; first inner chunk
 
 
 class Shards:
-    """An array of shards, with their index at the end."""
+    """An array of shards with their index at the end."""
 
     def __init__(self, root: str, document: dict[str, Any], strategy: str) -> None:
         sharding = document["codecs"][0]["configuration"]
@@ -51,29 +51,33 @@ class Shards:
         self.grid = self.shard[0] // self.inner[0], self.shard[1] // self.inner[1]
         self.count = self.grid[0] * self.grid[1]
         self.nbytes = self.inner[0] * self.inner[1] * 2
-        many = max(1, BLOCK // self.nbytes)
-        width = min(self.grid[1], many)
-        self.block = min(self.grid[0], max(1, many // width)), width  # in inner chunks
+        block_size = max(1, BLOCK // self.nbytes)
+        width = min(self.grid[1], block_size)
+        self.block = min(self.grid[0], max(1, block_size // width)), width  # in inner chunks
 
     def _open(self, i: int, j: int, flags: int = READ) -> tuple[int, int, bytes]:
-        """The descriptor of a shard, where its index begins, and the index."""
+        """Open a shard; return its descriptor, the offset of its index, and the index."""
         fd = os.open(f"{self.root}/c/{i}/{j}", flags)
         size = 16 * self.count + 4
         end = os.fstat(fd).st_size - size
         index = os.pread(fd, size, end)
         if google_crc32c.value(index[:-4]) != int.from_bytes(index[-4:], "little"):
-            raise ValueError("checksum of an index")
+            raise ValueError("wrong checksum of an index")
         return fd, end, index
 
     def _find(self, i: int, j: int) -> tuple[int, int, int]:
-        """The descriptor of the shard that has an element, and the entry of its inner chunk."""
+        """Open the shard that holds an element; return its descriptor, and offset and length of the inner chunk."""
         (h, w), (ih, iw) = self.shard, self.inner
         fd, _, index = self._open(i // h, j // w)
-        at = 16 * (i % h // ih * self.grid[1] + j % w // iw)
-        return fd, int.from_bytes(index[at : at + 8], "little"), int.from_bytes(index[at + 8 : at + 16], "little")
+        entry = 16 * (i % h // ih * self.grid[1] + j % w // iw)
+        return (
+            fd,
+            int.from_bytes(index[entry : entry + 8], "little"),
+            int.from_bytes(index[entry + 8 : entry + 16], "little"),
+        )
 
     def _decode(self, fd: int, offset: int, length: int) -> Any:
-        """An inner chunk, in memory that the next one overwrites."""
+        """Decode an inner chunk into a scratch buffer, which the next one overwrites."""
         decoded = scratch("decoded", self.nbytes)
         if self.zstd:
             decompress(checked(np.frombuffer(os.pread(fd, length, offset), "u1")), decoded)
@@ -92,13 +96,13 @@ class Shards:
         return value
 
     def select(self, selection: tuple[slice, slice]) -> Any:
-        """A whole inner chunk."""
+        """Read an inner chunk."""
         fd, offset, length = self._find(selection[0].start, selection[1].start)
         chunk = self._decode(fd, offset, length).copy()
         os.close(fd)
         return chunk
 
-    # ---------------------------------------------------------------- all of it
+    # ---------------------------------------------------------------- the whole array
 
     def read(self) -> Array:
         out = np.empty(self.shape, DTYPE)
@@ -111,7 +115,7 @@ class Shards:
                 row, column = i * self.grid[0] + r, j * self.grid[1] + c
                 target[row : row + bh, :, column : column + bw] = block.transpose(0, 2, 1, 3)
 
-        shards = {place: self._open(*place) for place in self._all()}
+        shards = {coords: self._open(*coords) for coords in self._all()}
         jobs = []
         for (i, j), (fd, _, data) in shards.items():
             index = np.frombuffer(data, "<i8", 2 * self.count).reshape(*self.grid, 2)
@@ -130,47 +134,50 @@ class Shards:
         return [(r, c) for r in range(0, gh, bh) for c in range(0, gw, bw)]
 
     def _read_block(self, fd: int, entries: Array) -> Any:
-        """The inner chunks of a block, decoded one behind the other."""
+        """Decode the inner chunks of a block into consecutive slots of a scratch buffer."""
         shape = *self.block, *self.inner
         starts, lengths = entries[:, 0], entries[:, 1]
         first = int(starts.min())
         size = int((starts + lengths).max()) - first
-        if size > 2 * int(lengths.sum()):  # not in our order
-            return self._read_apart(fd, entries.tolist()).reshape(shape)
+        if size > 2 * int(lengths.sum()):  # the chunks are in another order
+            return self._read_separately(fd, entries.tolist()).reshape(shape)
         data = scratch("fetched", size)
         os.preadv(fd, [data], first)
         starts = starts - first
         if not self.zstd:
             if (np.diff(starts) == self.nbytes).all():
                 return data.view(DTYPE).reshape(shape)
-            return self._read_apart(fd, entries.tolist()).reshape(shape)
+            return self._read_separately(fd, entries.tolist()).reshape(shape)
         ends = starts + lengths - 4
         stored = data[ends[:, None] + np.arange(4)].view("<u4")[:, 0]
         bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
         if [google_crc32c.value(data[a:b]) for a, b in bounds] != stored.tolist():
-            raise ValueError("checksum")
+            raise ValueError("wrong checksum of an inner chunk")
         decoded = scratch("decoded", len(bounds) * self.nbytes)
         if self.nbytes > SMALL:
             stream = decompressor().stream_reader
             for (a, b), target in zip(bounds, decoded.reshape(-1, self.nbytes), strict=True):
                 if stream(data[a:b]).readinto(target) != self.nbytes:
-                    raise ValueError("length")
+                    raise ValueError("wrong length of an inner chunk")
         else:
             self._decompress_many(data, np.stack([starts, lengths - 4], 1), decoded)
         return decoded.view(DTYPE).reshape(shape)
 
     def _decompress_many(self, data: Any, segments: Array, target: Array) -> None:
-        """What comes back lies in a few buffers without gaps, of which only pieces are shown: copy buffer by buffer."""
+        """Decompress many frames in one call.
+
+        zstandard returns views of a few buffers without gaps: copy each buffer at once, not view by view.
+        """
         sizes = np.full(len(segments), self.nbytes)
         frames = zstandard.BufferWithSegments(data, segments.tobytes())
-        made = list(decompressor().multi_decompress_to_buffer(frames, sizes.tobytes(), threads=1))
-        firsts = [n for n, piece in enumerate(made) if piece.offset == 0]
-        for a, b in itertools.pairwise([*firsts, len(made)]):
-            first = np.frombuffer(made[a], "u1")
-            whole = np.lib.stride_tricks.as_strided(first, ((b - a) * self.nbytes,), (1,))
-            target[a * self.nbytes : b * self.nbytes] = whole
+        views = list(decompressor().multi_decompress_to_buffer(frames, sizes.tobytes(), threads=1))
+        firsts = [n for n, view in enumerate(views) if view.offset == 0]
+        for a, b in itertools.pairwise([*firsts, len(views)]):
+            first = np.frombuffer(views[a], "u1")
+            buffer = np.lib.stride_tricks.as_strided(first, ((b - a) * self.nbytes,), (1,))
+            target[a * self.nbytes : b * self.nbytes] = buffer
 
-    def _read_apart(self, fd: int, entries: list[list[int]]) -> Array:
+    def _read_separately(self, fd: int, entries: list[list[int]]) -> Array:
         return np.stack([self._decode(fd, *entry).copy() for entry in entries])
 
     def write(self, values: Array) -> None:
@@ -220,17 +227,17 @@ class Shards:
         """Replace an inner chunk."""
         i, j = selection[0].start, selection[1].start
         (h, w), (ih, iw) = self.shard, self.inner
-        place = i // h, j // w
+        coords = i // h, j // w
         n = i % h // ih * self.grid[1] + j % w // iw
         data = np.ascontiguousarray(values).tobytes()
         if self.zstd:
             data = compressor().compress(data)
             data += checksum(data)
-        fd, end, index = self._open(*place, flags=READ if self.strategy == "rewrite" else os.O_RDWR | os.O_CLOEXEC)
+        fd, end, index = self._open(*coords, flags=READ if self.strategy == "rewrite" else os.O_RDWR | os.O_CLOEXEC)
         table = np.frombuffer(index, "<i8", 2 * self.count).reshape(-1, 2).copy()
         start, length = table[n].tolist()
         if self.strategy == "rewrite":
-            self._rewrite(fd, end, table, n, data, place)
+            self._rewrite(fd, end, table, n, data, coords)
         elif self.strategy == "in-place" and length == len(data):
             os.pwrite(fd, data, start)
         else:
@@ -239,7 +246,7 @@ class Shards:
             os.pwritev(fd, [data, new, checksum(new)], end + len(index))
         os.close(fd)
 
-    def _rewrite(self, fd: int, end: int, table: Array, n: int, data: bytes, place: tuple[int, int]) -> None:
+    def _rewrite(self, fd: int, end: int, table: Array, n: int, data: bytes, coords: tuple[int, int]) -> None:
         old = scratch("shard", end)
         os.preadv(fd, [old], 0)
         start, length = table[n].tolist()
@@ -247,6 +254,6 @@ class Shards:
         table[later, 0] += len(data) - length
         table[n, 1] = len(data)
         new = table.tobytes()
-        out = os.open(f"{self.root}/c/{place[0]}/{place[1]}", WRITE)
+        out = os.open(f"{self.root}/c/{coords[0]}/{coords[1]}", WRITE)
         os.writev(out, [old[:start], data, old[start + length :], new, checksum(new)])
         os.close(out)

@@ -1,4 +1,4 @@
-"""What chunks and shards of the limit share: threads, memory that is used again, compression, checksums."""
+"""Helpers of the limit for chunks and shards: threads, scratch buffers, compression, checksums."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from benchmarks.data import LEVEL, Array
 READ = os.O_RDONLY | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 DTYPE = np.dtype("<u2")
-WORTHWHILE = 2**19  # decoded bytes below which a second thread costs more than it gains
+WORTHWHILE = 2**19  # decoded bytes; below, a second thread costs more than it gains
 local = threading.local()
 _pool = ThreadPoolExecutor(1, "limit")
 
 
 def pull(work: Callable[[Iterator[Any]], None], jobs: Sequence[Any], nbytes: int) -> None:
-    """Two threads, or one, that take jobs from one iterator."""
+    """Run jobs in two threads that share an iterator; in one thread if there is little to do."""
     shared = iter(jobs)
     if nbytes < WORTHWHILE or len(jobs) < 2:
         work(shared)
@@ -34,16 +34,16 @@ def pull(work: Callable[[Iterator[Any]], None], jobs: Sequence[Any], nbytes: int
 
 
 def scratch(name: str, nbytes: int) -> Any:
-    """Memory that this thread uses again and again, as an array of bytes."""
-    held: Any = getattr(local, name, None)
-    if held is None or held.nbytes < nbytes:
-        held = np.empty(nbytes, "u1")
-        setattr(local, name, held)
-    return held[:nbytes]
+    """Return a scratch buffer of this thread as an array of bytes; the same name returns the same memory."""
+    buffer: Any = getattr(local, name, None)
+    if buffer is None or buffer.nbytes < nbytes:
+        buffer = np.empty(nbytes, "u1")
+        setattr(local, name, buffer)
+    return buffer[:nbytes]
 
 
 def decompressor() -> Any:
-    """The one of this thread."""
+    """Return the decompressor of this thread."""
     try:
         return local.decompressor
     except AttributeError:
@@ -52,7 +52,7 @@ def decompressor() -> Any:
 
 
 def compressor() -> Any:
-    """The one of this thread."""
+    """Return the compressor of this thread."""
     try:
         return local.compressor
     except AttributeError:
@@ -61,18 +61,18 @@ def compressor() -> Any:
 
 
 def checked(data: Array) -> Array:
-    """The data without its checksum."""
+    """Verify the checksum at the end of the data, and return the data without it."""
     if google_crc32c.value(data[:-4]) != int.from_bytes(data[-4:], "little"):
-        raise ValueError("checksum")
+        raise ValueError("wrong checksum")
     return data[:-4]
 
 
 def checksum(data: Any) -> bytes:
-    """Four bytes to put behind the data."""
+    """Return the four bytes of the checksum."""
     return google_crc32c.value(data).to_bytes(4, "little")  # type: ignore[no-any-return]
 
 
 def decompress(data: Array, target: Array) -> None:
-    """A frame into memory that exists and has just its size."""
+    """Decompress a frame into `target`, whose size is the decompressed size."""
     if decompressor().stream_reader(data).readinto(target) != target.nbytes:
-        raise ValueError("length")
+        raise ValueError("wrong length")

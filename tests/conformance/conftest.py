@@ -1,4 +1,4 @@
-"""What the tests of the kit share: the corpus, a toy that misbehaves, and one run of zarrlite itself."""
+"""Fixtures of the conformance tests: the corpus, a toy harness, one run of zarrlite itself, a browser."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def suite() -> Corpus:
 
 @pytest.fixture(scope="session")
 def itself(suite: Corpus) -> Implementation:
-    """zarrlite over all of the corpus."""
+    """The results of zarrlite for the whole corpus."""
     return runner.run(suite.cases, command_of("zarrlite"))
 
 
 @pytest.fixture
 def toy(suite: Corpus) -> Callable[..., Implementation]:
-    """Runs some cases over the toy."""
+    """A function that runs cases with the toy harness."""
 
-    def run(way: str, *cases: str, limit: float = 30, fine: str = "") -> Implementation:
-        chosen = [suite.find(name) for name in cases]
-        return runner.run(chosen, [sys.executable, str(TOY), way, fine], limit=limit)
+    def run(mode: str, *ids: str, limit: float = 30, option: str = "") -> Implementation:
+        chosen = [suite.find(case_id) for case_id in ids]
+        return runner.run(chosen, [sys.executable, str(TOY), mode, option], limit=limit)
 
     return run
 
 
 @pytest.fixture(scope="session")
 def zarrita() -> None:
-    """zarrita.js, where ZARRITA says that npm has put it."""
+    """Skip the test unless zarrita.js is installed in the folder that ZARRITA names."""
     if shutil.which("node") is None:
         lacking("node is not installed")
     if not Path(os.environ.get("ZARRITA", "."), "node_modules", "zarrita").is_dir():
@@ -53,7 +53,7 @@ def zarrita() -> None:
 
 @pytest.fixture
 def page() -> Iterator[chromium.Page]:
-    """A tab of a real browser."""
+    """A tab of headless Chromium."""
     program = chromium.find()
     if program is None:
         lacking("chromium is not installed")

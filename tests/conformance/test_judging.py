@@ -1,4 +1,4 @@
-"""What answers are worth, beyond what the toy harness shows."""
+"""The verdicts on answers, and the extensions that a document requires."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from zarrlite.tools.conformance.extensions import extensions_of, ignorable_of, missing
-from zarrlite.tools.conformance.judge import judge, worst
+from zarrlite.tools.conformance.extensions import ignorable_extensions, required_extensions, unclaimed
+from zarrlite.tools.conformance.judge import judge, worst_result
 from zarrlite.tools.conformance.protocol import decode
 from zarrlite.tools.conformance.reference import run_operations
 from zarrlite.tools.conformance.steps import encode
 
 
-def step_of(suite, name, op):
-    return next(step for step in suite.find(name).steps if step.op == op)
+def step_of(suite, case_id, op):
+    return next(step for step in suite.find(case_id).steps if step.op == op)
 
 
 def right_answer(step):
@@ -40,7 +40,10 @@ DOCUMENT = {
         ({"attributes": {}, "storage_transformers": [], "dimension_names": [None, None]}, "pass"),
         ({"chunk_key_encoding": "default"}, "pass"),
         ({"codecs": ["bytes"]}, "pass"),
-        ({"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}, "pass"),  # of single bytes
+        (
+            {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]},
+            "pass",
+        ),  # single bytes have no byte order
         ({"attributes": {"a": 1}}, "wrong-data"),
         ({"fill_value": 1}, "wrong-data"),
         ({"codecs": ["bytes", "crc32c"]}, "wrong-data"),
@@ -48,7 +51,7 @@ DOCUMENT = {
     ],
     ids=str,
 )
-def test_a_document_may_be_spelled_in_another_way_but_not_mean_something_else(suite, change, result):
+def test_documents_are_compared_by_meaning_not_by_spelling(suite, change, result):
     step = step_of(suite, "core/array/dimension_names/same", "open")
     expected = type(step)("open", step.request, {"document": DOCUMENT})
     assert judge(expected, {"document": {**DOCUMENT, **change}}, set())[0] == result
@@ -59,7 +62,7 @@ def test_a_document_that_is_written_back_wrong_is_said_with_its_fault(suite):
     expected = type(step)("open", step.request, {"document": DOCUMENT})
     assert judge(expected, {"document": {**DOCUMENT, "fill_value": 256}}, set()) == (
         "wrong-data",
-        "is written back as what is not valid: zarr.json#/fill_value: must be an integer from 0 to 255, not 256",
+        "writes back an invalid document: zarr.json#/fill_value: must be an integer from 0 to 255, not 256",
     )
 
 
@@ -67,39 +70,39 @@ def test_a_document_that_is_written_back_wrong_is_said_with_its_fault(suite):
     ("case", "stored", "verdict"),
     [
         ("core/codec_data/bytes/float32-little", None, ("pass", "")),
-        ("core/codec_data/bytes/float32-little", b"x", ("wrong-data", "other bytes were stored")),
+        ("core/codec_data/bytes/float32-little", b"x", ("wrong-data", "stored other bytes")),
         ("core/codec_data/gzip/plain", None, ("pass", "")),
         (
             "core/codec_data/gzip/plain",
             b"x",
-            ("wrong-data", "what was stored cannot be read: chunk c/0/0, codec gzip: the gzip stream ends too early"),
+            ("wrong-data", "stored bytes that cannot be read: chunk c/0/0, codec gzip: the gzip stream ends too early"),
         ),
     ],
 )
-def test_what_was_written_is_compared_or_read(suite, case, stored, verdict):
+def test_written_chunks_are_compared_or_read(suite, case, stored, verdict):
     step = step_of(suite, case, "write")
     chunk = step.expected["chunk"]
     value = step_of(suite, case, "read").request["store"][chunk] if stored is None else encode(stored)
     assert judge(step, {"store": {chunk: value}}, set()) == verdict
 
 
-def test_a_chunk_that_is_not_stored_must_be_empty(suite):
+def test_missing_chunk_passes_only_if_it_is_all_fill_value(suite):
     step = step_of(suite, "core/codec_data/bytes/float32-little", "write")
-    assert judge(step, {"store": {}}, set()) == ("wrong-data", "what was stored reads as other elements")
+    assert judge(step, {"store": {}}, set()) == ("wrong-data", "stored bytes that decode to other elements")
     zeros = type(step)(
         "write", {**step.request, "data": encode(bytes(16))}, {**step.expected, "data": encode(bytes(16))}
     )
     assert judge(zeros, {"store": {}}, set()) == ("pass", "")
 
 
-def test_bytes_that_touch_are_one_read(suite):
+def test_adjacent_ranges_count_as_one_read(suite):
     step = step_of(suite, "core/reads/shard-end", "rounds")
     rounds = [[[key, start, start + 1], [key, start + 1, stop]] for ((key, start, stop),) in step.expected["rounds"]]
     assert judge(step, {"rounds": rounds}, set()) == ("pass", "")
-    assert judge(step, {"rounds": rounds[1:]}, set()) == ("wrong-data", "other bytes were read than needed")
+    assert judge(step, {"rounds": rounds[1:]}, set()) == ("wrong-data", "read other bytes than needed")
 
 
-def test_keys_are_compared_one_by_one(suite):
+def test_coordinates_of_each_key_are_compared(suite):
     step = step_of(suite, "proposals/suffix/keys/three-dimensions", "keys")
     right = right_answer(step)
     assert judge(step, right, set()) == ("pass", "")
@@ -107,26 +110,25 @@ def test_keys_are_compared_one_by_one(suite):
         "wrong-data",
         "'c/1/23/45' is [1, 2, 3], not None",
     )
-    assert judge(step, {"coords": []}, set()) == ("wrong-data", "0 answers to 4 keys")
+    assert judge(step, {"coords": []}, set()) == ("wrong-data", "has 0 answers for 4 keys")
 
 
 @pytest.mark.parametrize(
-    ("results", "below", "verdict"),
+    ("results", "change", "verdict"),
     [
-        ([{}], None, ("pass", "")),
-        ([], None, ("wrong-data", "0 results of 1 operations")),
-        ([{"refused": "no"}], None, ("refused-valid", "operation 0 (set): no")),
-        ([{}], {}, ("wrong-data", "below lie [], not ['c/0', 'c/0.a', 'c/0.z']")),
-        ([{}], {"c/0": ""}, ("wrong-data", "c/0 holds something else")),
+        ([{}], dict, ("pass", "")),
+        ([], dict, ("wrong-data", "has 0 results for 1 operations")),
+        ([{"refused": "no"}], dict, ("refused-valid", "operation 0 (set): no")),
+        ([{}], lambda store: {}, ("wrong-data", "stored the keys [], not ['c/0', 'c/0.a', 'c/0.z']")),
+        ([{}], lambda store: {**store, "c/0": ""}, ("wrong-data", "stored another value under c/0")),
     ],
 )
-def test_a_store_is_judged_by_its_results_and_by_what_lies_below(suite, results, below, verdict):
+def test_store_operations_are_judged_by_their_results_and_the_store_below(suite, results, change, verdict):
     step = step_of(suite, "proposals/concat-parts/store/split-order", "store")
-    store = step.expected["store"] if below is None else below and {**step.expected["store"], **below}
-    assert judge(step, {"results": results, "store": store}, set()) == verdict
+    assert judge(step, {"results": results, "store": change(step.expected["store"])}, set()) == verdict
 
 
-def test_an_operation_that_must_fail_may_not_succeed(suite):
+def test_operation_that_must_fail_is_judged_by_its_error(suite):
     step = step_of(suite, "proposals/concat-parts/store/size-short", "store")
     after = step.expected["store"]
     failed = [{"refused": "no"}] * 4
@@ -139,7 +141,7 @@ def test_an_operation_that_must_fail_may_not_succeed(suite):
     )
 
 
-def test_zarrlite_does_the_operations_of_every_store(suite):
+def test_zarrlite_passes_every_store_case(suite):
     for case in suite.select(["kind=store"]):
         (step,) = case.steps
         values = {key: decode(value) for key, value in step.request["store"].items()}
@@ -148,15 +150,15 @@ def test_zarrlite_does_the_operations_of_every_store(suite):
         assert judge(step, answer, set()) == ("pass", ""), case.id
 
 
-def test_the_worst_request_makes_the_case_and_what_is_not_supported_does_not_count():
-    assert worst(["pass", "wrong-data", "pass"]) == "wrong-data"
-    assert worst(["pass", "unsupported"]) == "pass"
-    assert worst(["unsupported", "unsupported"]) == "unsupported"
-    assert worst(["refused-valid", "crash"]) == "crash"
+def test_result_of_a_case_is_its_worst_supported_request():
+    assert worst_result(["pass", "wrong-data", "pass"]) == "wrong-data"
+    assert worst_result(["pass", "unsupported"]) == "pass"
+    assert worst_result(["unsupported", "unsupported"]) == "unsupported"
+    assert worst_result(["refused-valid", "crash"]) == "crash"
 
 
 @pytest.mark.parametrize(
-    ("change", "extra"),
+    ("change", "expected"),
     [
         ({}, set()),
         ({"codecs": ["bytes", {"name": "pad"}]}, {("codecs", "pad")}),
@@ -190,7 +192,7 @@ def test_the_worst_request_makes_the_case_and_what_is_not_supported_does_not_cou
     ],
     ids=lambda value: None if isinstance(value, set) else str(value),
 )
-def test_the_extensions_that_a_document_needs_and_an_implementation_lacks(change, extra):
+def test_required_extensions_that_are_not_claimed(change, expected):
     claims = {
         "data_type": ["uint8", "r*"],
         "chunk_grid": ["regular"],
@@ -198,23 +200,24 @@ def test_the_extensions_that_a_document_needs_and_an_implementation_lacks(change
         "codecs": ["bytes"],
     }
     document = json.loads(json.dumps({**DOCUMENT, **change}))
-    assert missing(extensions_of(document), claims) == extra
+    assert unclaimed(required_extensions(document), claims) == expected
 
 
-def test_an_address_is_claimed_by_the_name_of_today():
+def test_uri_of_the_draft_is_claimed_by_its_short_name():
     claims = {"storage_transformers": ["sharding"]}
-    old = ("storage_transformers", "https://purl.org/zarr/spec/storage_transformers/sharding/1.0")
-    assert missing({old}, claims) == set()
-    assert missing({old}, {}) == {old}
+    draft = ("storage_transformers", "https://purl.org/zarr/spec/storage_transformers/sharding/1.0")
+    assert unclaimed({draft}, claims) == set()
+    assert unclaimed({draft}, {}) == {draft}
 
 
-def test_what_may_be_left_out_and_is_proves_nothing(suite):
+def test_ignored_ignorable_codec_is_unsupported(suite):
     step = step_of(suite, "core/arrays/known-codec-that-can-be-ignored", "read")
-    left_out = ignorable_of(step.document)
-    assert left_out == {("codecs", "crc32c")}
+    ignorable = ignorable_extensions(step.document)
+    assert ignorable == {("codecs", "crc32c")}
     refused = {"refused": "6 bytes, not 2"}
-    assert judge(step, refused, set(), left_out) == ("unsupported", "left out crc32c, as it may")
+    assert judge(step, refused, set(), ignorable) == ("unsupported", "ignored crc32c, which is allowed")
     assert judge(step, refused, set())[0] == "refused-valid"
-    assert judge(step, right_answer(step), set(), left_out) == ("pass", "")
+    assert judge(step, right_answer(step), set(), ignorable) == ("pass", "")
     unknown = {**DOCUMENT, "codecs": ["bytes", {"name": "nobody.knows", "must_understand": False}]}
-    assert ignorable_of(unknown) == ignorable_of({"node_type": "group"}) == ignorable_of([]) == set()
+    for document in (unknown, {"node_type": "group"}, []):
+        assert ignorable_extensions(document) == set()

@@ -1,4 +1,4 @@
-"""The protocol: its schema and the checks of the runner agree; the shipped harnesses are small and speak it."""
+"""The protocol: its schema agrees with the runner's checks, and the shipped harnesses follow it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from zarrlite.tools.conformance.implementations import SHIPPED, command_of
 from zarrlite.tools.conformance.process import Harness
 from zarrlite.tools.conformance.steps import OPERATIONS
 
-HERE = Path(zarrlite.tools.conformance.__file__).parent
-SCHEMA = json.loads((HERE / "protocol.schema.json").read_text("utf-8"))
+FOLDER = Path(zarrlite.tools.conformance.__file__).parent
+SCHEMA = json.loads((FOLDER / "protocol.schema.json").read_text("utf-8"))
 ANSWERS = {
     "open": "opened",
     "read": "read",
@@ -27,7 +27,7 @@ ANSWERS = {
 STARTED = {"protocol": 1, "name": "x", "version": "1", "capabilities": {"operations": ["open"], "codecs": ["bytes"]}}
 
 
-def fits(value: object, name: str) -> bool:
+def matches_schema(value: object, name: str) -> bool:
     schema = {"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]}
     return jsonschema.Draft202012Validator(schema).is_valid(value)
 
@@ -40,24 +40,24 @@ def is_answer(value: object, op: str) -> bool:
     return True
 
 
-def test_the_schema_is_one():
+def test_protocol_schema_is_a_valid_schema():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert set(ANSWERS) == set(OPERATIONS)
 
 
-def test_every_message_fits_the_schema(suite):
+def test_messages_of_the_runner_match_the_schema(suite):
     validator = jsonschema.Draft202012Validator(SCHEMA)
     assert validator.is_valid(protocol.start_message())
     assert validator.is_valid(protocol.stop_message())
-    kinds = set()
+    operations = set()
     for case in suite.cases[::7]:
         for step in case.steps:
             validator.validate(protocol.run_message(1, case.id, step))
-            kinds.add(step.op)
-    assert kinds == set(OPERATIONS)
+            operations.add(step.op)
+    assert operations == set(OPERATIONS)
 
 
-RIGHT = [
+VALID = [
     ("open", {"document": None}),
     ("open", {"document": {"zarr_format": 3}}),
     ("read", {"shape": [], "data": "AA=="}),
@@ -71,7 +71,7 @@ RIGHT = [
     ("open", {"refused": "no", "pointer": "/shape", "fault": "type"}),
     ("read", {"refused": "no", "error": "DataError"}),
 ]
-WRONG = [
+INVALID = [
     ("open", {}),
     ("open", {"document": []}),
     ("open", {"document": None, "verdict": "pass"}),
@@ -95,25 +95,25 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("op", "answer"), RIGHT, ids=str)
-def test_what_is_an_answer(op, answer):
-    assert fits({"id": 1, **answer}, ANSWERS[op])
+@pytest.mark.parametrize(("op", "answer"), VALID, ids=str)
+def test_valid_answers_are_accepted_by_schema_and_runner(op, answer):
+    assert matches_schema({"id": 1, **answer}, ANSWERS[op])
     assert is_answer({"id": 1, **answer}, op)
 
 
-@pytest.mark.parametrize(("op", "answer"), WRONG, ids=str)
-def test_what_is_no_answer(op, answer):
-    assert not fits({"id": 1, **answer}, ANSWERS[op])
+@pytest.mark.parametrize(("op", "answer"), INVALID, ids=str)
+def test_invalid_answers_are_refused_by_schema_and_runner(op, answer):
+    assert not matches_schema({"id": 1, **answer}, ANSWERS[op])
     assert not is_answer({"id": 1, **answer}, op)
 
 
 @pytest.mark.parametrize("line", [b"", b"null", b"[]", b"{", b"NaN", b'{"id": 2, "refused": ""}', b'{"refused": ""}'])
-def test_lines_that_are_no_answers(line):
+def test_lines_that_are_not_answers_are_refused(line):
     with pytest.raises(protocol.ProtocolError):
         protocol.parse_answer(line, 1, "open")
 
 
-def test_nan_is_not_json():
+def test_nan_in_an_answer_is_refused():
     with pytest.raises(protocol.ProtocolError, match="is not JSON"):
         protocol.parse_answer(b'{"id": 1, "document": {"a": NaN}}', 1, "open")
 
@@ -134,24 +134,24 @@ def test_nan_is_not_json():
     ],
     ids=str,
 )
-def test_what_a_harness_cannot_say_about_itself(change):
-    assert fits(STARTED, "started")
+def test_invalid_answers_to_start_are_refused_by_schema_and_runner(change):
+    assert matches_schema(STARTED, "started")
     assert protocol.parse_start(json.dumps(STARTED).encode()) == STARTED
-    assert not fits({**STARTED, **change}, "started")
+    assert not matches_schema({**STARTED, **change}, "started")
     with pytest.raises(protocol.ProtocolError):
         protocol.parse_start(json.dumps({**STARTED, **change}).encode())
 
 
 @pytest.mark.parametrize("file", SHIPPED.values())
-def test_a_shipped_harness_has_less_than_sixty_lines(file):
-    assert len((HERE / "harnesses" / file).read_text("utf-8").splitlines()) < 60
+def test_shipped_harness_has_fewer_than_sixty_lines(file):
+    assert len((FOLDER / "harnesses" / file).read_text("utf-8").splitlines()) < 60
 
 
 PEERS = {"zarr-python": "zarr", "zarrs": "zarrs", "tensorstore": "tensorstore", "zarrita": "zarrita"}
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_a_shipped_harness_starts_and_answers(name, suite, request):
+def test_shipped_harness_starts_and_answers(name, suite, request):
     request.getfixturevalue(PEERS[name])
     harness = Harness(command_of(name), 60)
     try:

@@ -1,4 +1,4 @@
-"""The reports of a run; the page is looked at in a real browser."""
+"""The reports of a run; the HTML page is tested in a real browser."""
 
 from __future__ import annotations
 
@@ -30,17 +30,16 @@ CASES = {
     "optional/zstd/level-true": "unsupported",
     "proposals/pad/data/zeros": "crash",
 }
-MISCHIEF = "<script>alert(1)</script>\0|\ud800"
+HOSTILE_TEXT = "<script>alert(1)</script>\0|\ud800"
 
 
-def implementation(name: str, **results: str) -> Implementation:
-    found = {
-        case: CaseResult(
-            (StepResult("read", results.get(result.replace("-", "_"), result), MISCHIEF, {"shape": []}),), 2
-        )
-        for case, result in CASES.items()
-    }
-    return Implementation(name, "1.0", {"operations": ["read"]}, found, 0.5)
+def implementation(name: str, **replaced: str) -> Implementation:
+    """An implementation with the results of CASES; `replaced` maps a result to the one that takes its place."""
+    results = {}
+    for case, result in CASES.items():
+        step = StepResult("read", replaced.get(result.replace("-", "_"), result), HOSTILE_TEXT, {"shape": []})
+        results[case] = CaseResult((step,), 2)
+    return Implementation(name, "1.0", {"operations": ["read"]}, results, 0.5)
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def run() -> Run:
     return Run("suite", "1.0.0", [implementation("bad <one>"), implementation("good", wrong_data="pass", crash="pass")])
 
 
-def test_json_goes_both_ways(run, tmp_path):
+def test_json_report_is_loaded_as_the_same_run(run, tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(run.to_json()))
     assert load_run(path) == run
@@ -64,13 +63,13 @@ def test_json_goes_both_ways(run, tmp_path):
         '{"format": "zarrlite conformance results", "version": 1}',
     ],
 )
-def test_what_is_no_report_is_refused(text, tmp_path):
+def test_file_that_is_not_a_json_report_is_refused(text, tmp_path):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(ArgumentError, match=r"run\.json: "):
         load_run(tmp_path / "run.json")
 
 
-def test_junit_has_a_suite_for_each_implementation_and_tells_results_apart(run):
+def test_junit_has_a_suite_for_each_implementation_and_a_tag_for_each_result(run):
     root = ElementTree.fromstring(to_junit(run))
     counts = [[suite.get(n) for n in ("name", "tests", "failures", "errors", "skipped")] for suite in root]
     assert counts == [["bad <one> 1.0", "5", "2", "1", "1"], ["good 1.0", "5", "1", "0", "1"]]
@@ -80,7 +79,7 @@ def test_junit_has_a_suite_for_each_implementation_and_tells_results_apart(run):
     assert test[0].get("message") == "wrong-data: <script>alert(1)</script>?|?"
 
 
-def test_markdown_has_the_matrix_and_what_did_not_pass(run, suite):
+def test_markdown_has_the_matrix_and_the_failed_cases(run, suite):
     text = to_markdown(run, suite)
     assert "| pass | 1 | 3 |" in text
     assert "| zstd | (1) | (1) |" in text
@@ -91,30 +90,30 @@ def test_markdown_has_the_matrix_and_what_did_not_pass(run, suite):
     assert "`proposals/pad/data/zeros`" not in to_markdown(run, suite, cases=False)
 
 
-def test_the_matrix_has_each_case_once_in_its_feature(run, suite):
+def test_matrix_has_each_case_exactly_once(run, suite):
     rows = matrix(run, suite)
     assert sorted(name for row in rows for name in row.ids) == sorted(CASES)
     assert [row.section for row in rows] == ["core", "core", "core", "optional", "proposals"]
 
 
-def test_two_runs_are_compared(run):
+def test_diff_reports_changed_and_missing_results(run):
     bad, good = Run("s", "1", run.implementations[:1]), Run("s", "1", [implementation("bad <one>", crash="pass")])
     assert diff(bad, bad) == []
     assert diff(bad, good) == [Change("bad <one>", "proposals/pad/data/zeros", "crash", "pass")]
     assert [change.worse for change in diff(bad, good) + diff(good, bad)] == [False, True]
-    gone = diff(bad, Run("s", "1", []))
-    assert {change.after for change in gone} == {None}
-    assert [change.case for change in gone if change.worse] == ["core/json/latin-1"]
+    removed = diff(bad, Run("s", "1", []))
+    assert {change.after for change in removed} == {None}
+    assert [change.case for change in removed if change.worse] == ["core/json/latin-1"]
 
 
-def test_the_page_holds_everything_and_loads_nothing(run, suite):
+def test_html_page_is_self_contained(run, suite):
     text = to_html(run, suite)
     assert not re.search(r"""(src|href)\s*=|@import|url\(|https?://""", text)
     assert "<!--" not in text.replace("<!doctype", "")
     assert "<script>alert" not in text
 
 
-def test_a_click_on_a_cell_of_the_page_opens_its_cases(run, suite, page, tmp_path):
+def test_click_on_a_cell_opens_its_cases(run, suite, page, tmp_path):
     (tmp_path / "report.html").write_text(to_html(run, suite))
     page.open(tmp_path / "report.html")
     assert page.evaluate("document.querySelectorAll('#matrix .cell').length") == 10
@@ -147,7 +146,7 @@ def test_a_click_on_a_cell_of_the_page_opens_its_cases(run, suite, page, tmp_pat
     assert [url for url in page.requests if not url.startswith("file:")] == []
 
 
-def test_the_address_of_a_cell_opens_it(run, suite, page, tmp_path):
+def test_url_fragment_of_a_cell_opens_it(run, suite, page, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(to_html(run, suite))
     page.open(path)

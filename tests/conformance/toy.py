@@ -1,4 +1,8 @@
-"""A harness that misbehaves in the way that its argument names; it runs without anything installed."""
+"""A toy harness that behaves, or misbehaves, as its first argument says; it needs only the standard library.
+
+The second argument, if any, is the case in which it misbehaves (it refuses all others); for `late-crash`, it is a
+file that the first process creates before it crashes, so that later ones fail to start.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +12,40 @@ import os
 import sys
 import time
 
-way, fine = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+mode, option = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 
 
 def answer(message: dict) -> dict | None:
-    if fine and fine not in message["case"]:
-        return {"refused": "not that one"}
-    if way == "crash":
-        print("Error: the floor gave way", file=sys.stderr, flush=True)
+    if option and option not in message["case"]:
+        return {"refused": "not this case"}
+    if mode == "crash":
+        print("Error: out of order", file=sys.stderr, flush=True)
         os._exit(7)
-    if way == "abort":
+    if mode == "abort":
         os.abort()
-    if way == "hang":
+    if mode == "hang":
         time.sleep(60)
-    if way == "silent":
+    if mode == "silent":
         os.close(1)
         time.sleep(60)
-    if way == "garbage":
+    if mode == "garbage":
         print("debug: entering run")
-    if way == "long":
+    if mode == "long":
         sys.stdout.write("x" * 3000)
-    if way == "other-id":
-        return {"id": -1, "refused": "of another one"}
-    if way == "unsupported":
+    if mode == "other-id":
+        return {"id": -1, "refused": "another request"}
+    if mode == "unsupported":
         return {"unsupported": "cannot"}
-    if way == "odd":
+    if mode == "odd":
         return {"refused": "<b>\ud800\0\n" + "x" * 2000}
-    if way == "deep":
+    if mode == "deep":
         print('{"id": 1, "document": ' + '{"a":' * 50000 + "1" + "}" * 50001)
-    if way == "refuse":
+    if mode == "refuse":
         return {"refused": "no"}
-    if way == "pointer":
+    if mode == "pointer":
         return {"refused": "no", "pointer": "/elsewhere"}
     return {
-        "open": {"document": {"zarr_format": 3, "node_type": "group"} if way == "wrong" else None},
+        "open": {"document": {"zarr_format": 3, "node_type": "group"} if mode == "wrong" else None},
         "read": {"shape": [1], "data": base64.b64encode(b"x").decode()},
         "write": {"store": {"c/0": base64.b64encode(b"x").decode()}},
         "rounds": {"rounds": []},
@@ -61,15 +65,15 @@ for line in sys.stdin:
     if message["type"] == "stop":
         break
     if message["type"] == "start":
-        if way == "no-start":
+        if mode == "no-start":
             sys.exit("ModuleNotFoundError: No module named 'toy'")
-        if way == "late-crash" and os.path.exists(fine):
+        if mode == "late-crash" and os.path.exists(option):
             sys.exit("Error: not again")
         operations = ["open", "read", "write", "rounds", "keys", "store"]
-        reply = {"protocol": 2 if way == "old" else 1, "name": "toy", "version": way}
-        reply["capabilities"] = {"operations": ["open"] if way == "open-only" else operations, **claims}
-    elif way == "late-crash":
-        open(fine, "w").close()
+        reply = {"protocol": 2 if mode == "old" else 1, "name": "toy", "version": mode}
+        reply["capabilities"] = {"operations": ["open"] if mode == "open-only" else operations, **claims}
+    elif mode == "late-crash":
+        open(option, "w").close()
         sys.exit(1)
     else:
         reply = {"id": message["id"], **answer(message)}

@@ -1,1 +1,1 @@
-"""Planted bugs: how many of them the corpus alone catches."""
+"""Planted bugs, and the share of them that the corpus alone catches."""

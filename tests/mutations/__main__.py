@@ -1,4 +1,8 @@
-"""`python -m tests.mutations [TEXT ...]`: plant all bugs, or those whose file or text has one of these; the score."""
+"""`python -m tests.mutations [TEXT ...]`: plant bugs one by one and print which the corpus catches.
+
+With arguments, only bugs whose file or replaced text contains one of them. The exit code is 1 if fewer than 95 % are
+caught.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ def main(words: list[str]) -> int:
     chosen = [bug for bug in PLANTED if not words or any(word in f"{bug.file} {bug.old}" for word in words)]
     caught = 0
     with copied() as directory:
-        fault = run_corpus(directory)
-        if fault:
-            print(f"the corpus fails without any bug: {fault}")
+        failing_case = run_corpus(directory)
+        if failing_case:
+            print(f"the corpus fails without any bug: {failing_case}")
             return 1
         for bug in chosen:
-            found = plant(bug, directory)
-            caught += bool(found)
-            verdict = f"caught by {found}" if found else "SURVIVED"
+            failing_case = plant(bug, directory)
+            caught += bool(failing_case)
+            verdict = f"caught by {failing_case}" if failing_case else "SURVIVED"
             print(f"{bug.file}: {bug.old.strip().splitlines()[0]}\n    {verdict}", flush=True)
     print(f"{caught} of {len(chosen)} planted bugs are caught, {caught / max(1, len(chosen)):.0%}")
     return 0 if caught >= 0.95 * len(chosen) else 1

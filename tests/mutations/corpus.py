@@ -1,6 +1,6 @@
-"""Run the cases of spec_fixtures/ against the zarrlite that is imported, up to the first one that fails.
+"""Run the cases of spec_fixtures/ against the zarrlite on the path, and stop at the first failure.
 
-Prints the id of that case, or nothing. Arguments are beginnings of ids: those cases come first.
+Prints the id of the failing case, or nothing. Arguments are beginnings of ids; these cases run first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1] / "conformance"))
 
 import test_fixture_stores as stores
 import test_fixtures as fixtures
@@ -19,26 +20,26 @@ from fixture_files import CASES
 
 RUNNERS: dict[str, tuple[Callable[[dict[str, Any]], None], ...]] = {
     "metadata": (
-        fixtures.test_documents_have_their_verdict,
-        fixtures.test_documents_have_their_verdict_in_lenient_mode,
+        fixtures.test_strict_parser_gives_the_verdict_of_the_case,
+        fixtures.test_lenient_parser_gives_the_verdict_of_the_case,
     ),
-    "keys": (fixtures.test_chunk_keys_go_both_ways,),
+    "keys": (fixtures.test_chunk_keys_are_encoded_and_decoded,),
     "codecs": (fixtures.test_chunks_are_decoded_and_encoded,),
-    "array": (fixtures.test_arrays_are_read,),
+    "array": (fixtures.test_selections_are_read,),
     "damage": (fixtures.test_damage_is_refused,),
-    "reads": (stores.test_exactly_these_bytes_are_read,),
-    "store": (stores.test_transformers_do_what_they_say,),
+    "reads": (stores.test_reads_request_exactly_the_expected_ranges,),
+    "store": (stores.test_store_operations_above_transformers,),
 }
 
 
 def first_failure(first: tuple[str, ...]) -> str | None:
-    """The id of the first case that fails."""
+    """Return the id of the first case that fails. Returns None if all pass."""
     warnings.simplefilter("error")
     for case in sorted(CASES, key=lambda case: not case["id"].startswith(first)):
         for run in RUNNERS[case["kind"]]:
             try:
                 run(case)
-            except BaseException:  # what pytest raises is no Exception
+            except BaseException:  # failures of pytest are not Exceptions
                 return str(case["id"])
     return None
 

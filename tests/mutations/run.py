@@ -1,10 +1,10 @@
 """Plant bugs one by one in a copy of the package, and run the corpus against each.
 
 Rules
-- `planted.json` lists the bugs. Each is small and of the kind that people make: a check that is skipped, a sign, a
-  bound, an order, a default. Each changes what is read, written or refused; what changes speed or a message is none.
-- The text that a bug replaces stands in its file exactly once; where the code moves, it is pointed at the same rule.
-- A bug is caught if a case fails, or does not come to an end. Nothing outside of a temporary directory is changed.
+- `planted.json` lists the bugs. Each is small and of the kind that people make: a skipped check, a sign, a bound, an
+  order, a default. Each changes what is read, written or refused; a change of speed or of a message is not a bug.
+- The text that a bug replaces occurs exactly once in its file; when the code changes, the entry follows the same rule.
+- A bug is caught if a case fails or does not finish. Only files in a temporary directory are changed.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-HERE = Path(__file__).parent
-SECONDS = 120.0  # many times what the whole corpus takes
+FOLDER = Path(__file__).parent
+LIMIT = 120.0  # seconds; many times the duration of a full run, a longer one counts as caught
 
 
 class Planted(NamedTuple):
-    """One bug."""
+    """One bug: a text in a file of the package, and its replacement."""
 
-    file: str  # in the package
+    file: str  # relative to the package
     old: str
     new: str
-    first: list[str]  # beginnings of ids: where cases that catch it are likely
+    first: list[str]  # beginnings of ids; these cases are likely to catch it and run first
 
 
-PLANTED = [Planted(**bug) for bug in json.loads((HERE / "planted.json").read_text("utf-8"))]
+PLANTED = [Planted(**bug) for bug in json.loads((FOLDER / "planted.json").read_text("utf-8"))]
 
 
 @contextmanager
 def copied() -> Iterator[Path]:
-    """A directory with a copy of the package."""
+    """Copy the package into a temporary directory."""
     with tempfile.TemporaryDirectory() as directory:
         shutil.copytree(ROOT / "zarrlite", Path(directory) / "zarrlite", ignore=shutil.ignore_patterns("__pycache__"))
         yield Path(directory)
 
 
 def run_corpus(directory: Path, first: Sequence[str] = ()) -> str:
-    """What the corpus says about the package in a directory: the case that fails, or nothing."""
-    # without bytecode: a file that is changed twice within a second would be taken for the old one
+    """Run the corpus against the package in a directory; return the id of the failing case, or an empty string."""
+    # no bytecode: Python takes a file that is changed twice within a second for unchanged
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-P", str(HERE / "corpus.py"), *first]
+    command = [sys.executable, "-P", str(FOLDER / "corpus.py"), *first]
     try:
-        done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
-        return "no end"
+        return "a timeout"
     if done.returncode:
         raise RuntimeError(f"the corpus cannot be run: {done.stderr}")
     return done.stdout.strip()
 
 
 def plant(bug: Planted, directory: Path) -> str:
-    """What the corpus says once a bug is planted; the copy is as it was afterwards."""
+    """Run the corpus with a bug planted, then restore the copy; return the same as `run_corpus`."""
     path = directory / "zarrlite" / bug.file
     text = path.read_text("utf-8")
     path.write_text(text.replace(bug.old, bug.new), "utf-8")

@@ -1,7 +1,7 @@
-"""The conformance kit: run the corpus of cases against any implementation of Zarr v3, and say what came out.
+"""The conformance kit: run the corpus of cases against any implementation of Zarr v3 and report the results.
 
 Rules
-- An implementation is driven as a process of its own by JSON lines (protocol.py); nothing of it is imported here.
-- A harness answers with what it got, never with a verdict: judge.py compares.
-- What a harness does wrong (a crash, silence, garbage) is a result, never a failure of the runner.
+- Each implementation runs in its own process and is driven by JSON lines (protocol.py); its code is never imported.
+- A harness answers with what its library returned, never with a verdict: judge.py compares.
+- A misbehaving harness (a crash, silence, garbage) is a result, never a failure of the runner.
 """

@@ -1,8 +1,9 @@
-"""The cases: found, loaded and selected.
+"""The cases of the corpus: finding, loading and selecting them.
 
 Rules
-- The corpus is data. In a checkout it is `spec_fixtures/`; an installed package has a copy beside this file.
-- A filter is a pattern for ids, or `name=value` with a tag, `kind` or `extension`; several filters must all hold.
+- The corpus is data. In a checkout it is `spec_fixtures/`; an installed package has a copy next to this file.
+- A filter is a pattern for ids, or `name=value` where name is a tag, `kind` or `extension`; a case must match all
+  filters.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from zarrlite.errors import ArgumentError
-from zarrlite.tools.conformance.extensions import extensions_of
+from zarrlite.tools.conformance.extensions import required_extensions
 from zarrlite.tools.conformance.steps import Step, steps_of
 
 Json = dict[str, Any]
 FOLDERS = ("core", "optional", "proposals")
 LEVELS = ("must", "should", "may")
-_PLACES = (Path(__file__).parent / "corpus", Path(__file__).parents[3] / "spec_fixtures")
+FILTERS = ("feature", "level", "since", "kind", "extension")
+_CORPUS_FOLDERS = (Path(__file__).parent / "corpus", Path(__file__).parents[3] / "spec_fixtures")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One case of the corpus, as it stands in its file."""
+    """One case of the corpus, with the members that its file has."""
 
     data: Json
 
@@ -54,7 +56,7 @@ class Case:
 
     @property
     def section(self) -> str:
-        """Core, optional or proposals."""
+        """The folder of the corpus: core, optional or proposals."""
         return self.id.split("/", 1)[0]
 
     @cached_property
@@ -63,8 +65,8 @@ class Case:
 
     @cached_property
     def extensions(self) -> set[str]:
-        """The names of all extensions that its documents use."""
-        return {name for step in self.steps for _, name in extensions_of(step.document)}
+        """The names of all extensions that the documents of the case use."""
+        return {name for step in self.steps for _, name in required_extensions(step.document)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,27 +77,27 @@ class Corpus:
     version: str
     cases: list[Case]
 
-    def find(self, name: str) -> Case:
-        """The case with this id."""
+    def find(self, case_id: str) -> Case:
+        """Return the case with this id."""
         for case in self.cases:
-            if case.id == name:
+            if case.id == case_id:
                 return case
-        near = difflib.get_close_matches(name, [case.id for case in self.cases], 1)
-        hint = f"{near[0]!r} is one" if near else "`zarrlite conformance list` has all"
-        raise ArgumentError(f"there is no case {name!r}; {hint}")
+        similar = difflib.get_close_matches(case_id, [case.id for case in self.cases], 1)
+        hint = f"did you mean {similar[0]!r}?" if similar else "`zarrlite conformance list` shows all ids"
+        raise ArgumentError(f"no case has the id {case_id!r}; {hint}")
 
     def select(self, filters: Sequence[str]) -> list[Case]:
-        """The cases for which all filters hold."""
-        tests = [_parse_filter(text) for text in filters]
-        return [case for case in self.cases if all(_holds(case, name, value) for name, value in tests)]
+        """Return the cases that match all filters."""
+        parsed = [_parse_filter(text) for text in filters]
+        return [case for case in self.cases if all(_matches(case, name, pattern) for name, pattern in parsed)]
 
 
 def load(folder: str | Path | None = None) -> Corpus:
-    """The corpus in a folder; without one, that of this installation."""
+    """Load the corpus in a folder; by default the one of this installation."""
     if folder is None:
-        root = next((place for place in _PLACES if place.is_dir()), None)
+        root = next((path for path in _CORPUS_FOLDERS if path.is_dir()), None)
         if root is None:
-            raise ArgumentError("no corpus is installed; give its folder with --corpus")
+            raise ArgumentError("no corpus is installed; pass its folder with --corpus")
     else:
         root = Path(folder)
     try:
@@ -112,27 +114,32 @@ def load(folder: str | Path | None = None) -> Corpus:
 
 
 def _check(case: Case) -> None:
-    """A case of somebody else's corpus may be anything; what is used of it is looked at before anything is run."""
+    """Check the members that the runner uses before anything is run: a corpus passed by a user may hold anything."""
     try:
-        right = case.steps and case.level in LEVELS and case.section in FOLDERS and isinstance(case.feature, str)
-        right = right and isinstance(case.data["description"], str)
+        known = case.level in LEVELS and case.section in FOLDERS
+        texts = isinstance(case.feature, str) and isinstance(case.data["description"], str)
+        valid = bool(case.steps) and known and texts
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ArgumentError(f"{case.data!r:.80} is not a case: {error!r}") from error
-    if not right:
-        raise ArgumentError(f"{case.id} is not a case that can be run")
+    if not valid:
+        raise ArgumentError(
+            f"{case.id} is not a case: it must have steps, a level ({', '.join(LEVELS)}), a feature, "
+            f"a description, and an id that starts with {', '.join(FOLDERS)}"
+        )
 
 
 def _parse_filter(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
+    """Split a filter into the name and the pattern of its value."""
+    name, equals, pattern = text.partition("=")
     if not equals:
         return "id", text
-    if name not in ("feature", "level", "since", "kind", "extension"):
-        raise ArgumentError(f"{text!r} filters by {name!r}; there are feature, level, since, kind and extension")
-    return name, value
+    if name not in FILTERS:
+        raise ArgumentError(f"{text!r} must not filter by {name!r}; use one of {', '.join(FILTERS)}")
+    return name, pattern
 
 
-def _holds(case: Case, name: str, value: str) -> bool:
+def _matches(case: Case, name: str, pattern: str) -> bool:
     if name == "id":
-        return fnmatch.fnmatchcase(case.id, value) or case.id.startswith(value)
+        return fnmatch.fnmatchcase(case.id, pattern) or case.id.startswith(pattern)
     values: Iterable[str] = case.extensions if name == "extension" else [case.tags.get(name, case.kind)]
-    return any(fnmatch.fnmatchcase(found, value) for found in values)
+    return any(fnmatch.fnmatchcase(value, pattern) for value in values)

@@ -1,10 +1,10 @@
-"""Which extensions a document needs, and which of them an implementation does not claim.
+"""Which extensions a document requires, and which of them an implementation does not claim.
 
 Rules
-- An extension is a pair of the member of zarr.json that it stands in and its name; nested ones count as their own.
-- One that a document allows to ignore (`must_understand: false`) is not needed.
-- A member of the document that the core specification does not define is an extension too: (member, its name).
-- Documents here may be wrong in every way: what has no name is no extension.
+- An extension is a pair: the member of zarr.json that names it, and its name. Nested extensions count separately.
+- An extension with `must_understand: false` is not required.
+- A member of the document that the core specification does not define is an extension too: ("member", its name).
+- Documents may be invalid in any way; a value without a name is not an extension.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ from zarrlite.errors import MetadataError
 from zarrlite.extensions import registry
 
 Extension = tuple[str, str]
-POINTS = ("data_type", "chunk_grid", "chunk_key_encoding", "codecs", "storage_transformers")
-IGNORABLE = ("codecs", "storage_transformers")
-MEMBERS = {
-    *POINTS,
+EXTENSION_POINTS = ("data_type", "chunk_grid", "chunk_key_encoding", "codecs", "storage_transformers")
+IGNORABLE_POINTS = ("codecs", "storage_transformers")
+CORE_MEMBERS = {
+    *EXTENSION_POINTS,
     *("zarr_format", "node_type", "shape", "fill_value", "attributes", "dimension_names", "consolidated_metadata"),
 }
-_NESTED = {"codecs": "codecs", "index_codecs": "codecs", "base_encoding": "chunk_key_encoding"}
-_NESTED |= {"base-encoding": "chunk_key_encoding"}
+# members of a configuration that hold extensions, and the extension point of these
+_NESTED = {
+    "codecs": "codecs",
+    "index_codecs": "codecs",
+    "base_encoding": "chunk_key_encoding",
+    "base-encoding": "chunk_key_encoding",
+}
 _REGISTRIES: dict[str, registry.Registry[Any]] = {
     "data_type": registry.data_types,
     "chunk_grid": registry.chunk_grids,
@@ -34,85 +39,94 @@ _REGISTRIES: dict[str, registry.Registry[Any]] = {
 }
 
 
-def extensions_of(document: Any) -> set[Extension]:
-    """The extensions that a document needs."""
+def required_extensions(document: Any) -> set[Extension]:
+    """Return the extensions that a reader of the document must understand."""
     if not isinstance(document, dict) or document.get("node_type") not in ("array", "group"):
         return set()
-    found = {("member", name) for name, value in document.items() if name not in MEMBERS and not _ignored(value)}
+    required = {
+        ("member", name) for name, value in document.items() if name not in CORE_MEMBERS and not _is_ignorable(value)
+    }
     if document["node_type"] == "array":
-        found |= {extension for point in POINTS for extension in _walk(point, document.get(point))}
-    return found
+        required |= {extension for point in EXTENSION_POINTS for extension in _walk(point, document.get(point))}
+    return required
 
 
-def ignorable_of(document: Any) -> set[Extension]:
-    """Those that it allows to ignore although they matter: who has them still applies them."""
+def ignorable_extensions(document: Any) -> set[Extension]:
+    """Return the codecs and storage transformers that a reader may ignore but that change the data.
+
+    An implementation that has such an extension still applies it.
+    """
     if not isinstance(document, dict) or document.get("node_type") != "array":
         return set()
-    lists = ((point, document.get(point)) for point in IGNORABLE)
-    items = ((point, item) for point, value in lists if isinstance(value, list) for item in value if _ignored(item))
-    return {extension for point, item in items for extension in _one(point, item) if known(extension)}
+    lists = ((point, document.get(point)) for point in IGNORABLE_POINTS)
+    items = [(point, item) for point, value in lists if isinstance(value, list) for item in value]
+    ignorable = {extension for point, item in items if _is_ignorable(item) for extension in _extensions_in(point, item)}
+    return {extension for extension in ignorable if is_known(extension)}
 
 
-def missing(needed: set[Extension], capabilities: Mapping[str, Any]) -> set[Extension]:
-    """Those that an implementation does not claim."""
-    return {(point, name) for point, name in needed if not _claimed(point, name, capabilities.get(point, ()))}
+def unclaimed(extensions: set[Extension], capabilities: Mapping[str, Any]) -> set[Extension]:
+    """Return the extensions that an implementation does not claim."""
+    return {(point, name) for point, name in extensions if not _is_claimed(point, name, capabilities.get(point, ()))}
 
 
-def known(extension: Extension) -> bool:
-    """Whether anybody has it: whether zarrlite does."""
+def is_known(extension: Extension) -> bool:
+    """Whether zarrlite, and so at least one implementation, has the extension."""
     point, name = extension
     return point in _REGISTRIES and _REGISTRIES[point].find(name) is not None
 
 
-def _claimed(point: str, name: str, claims: Any) -> bool:
+def _is_claimed(point: str, name: str, claims: Any) -> bool:
     if name in claims or (point == "data_type" and "r*" in claims and re.fullmatch("r[0-9]+", name)):
         return True
-    if point in _REGISTRIES and "://" in name:  # the draft's name for what has a short one now
+    if point in _REGISTRIES and "://" in name:  # the URI that the 2022 draft used; implementations claim the short name
         cls = _REGISTRIES[point].find(name)
         return cls is not None and cls.name in claims
     return False
 
 
-def _ignored(value: Any) -> bool:
+def _is_ignorable(value: Any) -> bool:
+    # core spec, must_understand: "if implementations can ignore its presence"
     return isinstance(value, dict) and value.get("must_understand") is False
 
 
 def _walk(point: str, value: Any) -> Iterator[Extension]:
-    if point in IGNORABLE and isinstance(value, list):
+    """Yield the required extensions of a member: a list for codecs and storage transformers, else one object."""
+    if point in IGNORABLE_POINTS and isinstance(value, list):
         for item in value:
-            if not _ignored(item):
-                yield from _one(point, item)
-    elif point not in IGNORABLE:
-        yield from _one(point, value)
+            if not _is_ignorable(item):
+                yield from _extensions_in(point, item)
+    elif point not in IGNORABLE_POINTS:
+        yield from _extensions_in(point, value)
 
 
-def _one(point: str, value: Any) -> Iterator[Extension]:
+def _extensions_in(point: str, value: Any) -> Iterator[Extension]:
+    """Yield the extension that a value names, then those nested in its configuration."""
     if isinstance(value, str):
         value = {"name": value}
     if isinstance(value, dict) and "name" not in value:
-        value = _translated(point, value)
+        value = _translate_old_form(point, value)
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return
     yield point, value["name"]
     configuration = value.get("configuration")
     if not isinstance(configuration, dict):
         return
-    for member, inner in _NESTED.items():
-        if member in configuration and inner == point:
-            yield from _walk(inner, configuration[member])
+    for member, nested_point in _NESTED.items():
+        if member in configuration and nested_point == point:
+            yield from _walk(nested_point, configuration[member])
     fields = configuration.get("fields") if point == "data_type" else None
     for field in fields if isinstance(fields, list) else ():
         if isinstance(field, dict):
-            yield from _one(point, field.get("data_type"))
+            yield from _extensions_in(point, field.get("data_type"))
 
 
-def _translated(point: str, value: dict[str, Any]) -> Any:
-    """An object of an older form, as it would be written today."""
+def _translate_old_form(point: str, value: dict[str, Any]) -> Any:
+    """Return an object of an older form in its current form; any other object unchanged."""
     for cls in _REGISTRIES[point].classes():
         try:
-            today = cls.foreign(value)
+            current = cls.foreign(value)
         except MetadataError:
-            today = None
-        if today is not None:
-            return today
+            current = None
+        if current is not None:
+            return current
     return value

@@ -1,7 +1,7 @@
-"""The harnesses that come with zarrlite, and how a harness that somebody names is started.
+"""The harnesses that ship with zarrlite, and the command that starts a harness.
 
 Rules
-- A harness is a shipped name, a file (`.py` is run by this Python, `.js` and `.mjs` by node), or a command in one text.
+- A harness is a shipped name, a file (`.py` runs in this Python, `.js` and `.mjs` in node), or a command in one string.
 """
 
 from __future__ import annotations
@@ -25,25 +25,28 @@ SHIPPED = {
 
 
 def commands_of(names: list[str]) -> list[list[str]]:
-    """The commands of the harnesses that are named; `all` stands for every one that is shipped."""
-    return [command_of(name) for given in names for name in (SHIPPED if given == "all" else [given])]
+    """Return the commands that start the named harnesses; `all` means every shipped one."""
+    expanded: list[str] = []
+    for name in names:
+        expanded += SHIPPED if name == "all" else [name]
+    return [command_of(name) for name in expanded]
 
 
 def command_of(name: str) -> list[str]:
-    """The command that starts a harness."""
+    """Return the command that starts a harness."""
     path = _FOLDER / SHIPPED[name] if name in SHIPPED else Path(name)
     if not path.is_file():
         words = shlex.split(name)
         if not words or shutil.which(words[0]) is None:
-            raise ArgumentError(f"{name!r} is neither a file nor a command nor one of: {', '.join(SHIPPED)}, all")
+            raise ArgumentError(f"{name!r} must be a file, a command or one of: {', '.join(SHIPPED)}, all")
         return words
     if path.suffix == ".py":
         return [sys.executable, str(path)]
     if path.suffix in (".js", ".mjs"):
         node = shutil.which("node")
         if node is None:
-            raise DependencyError(f"{path.name} is run by node, which is not installed")
+            raise DependencyError(f"{path.name} needs node, which is not installed")
         return [node, str(path)]
     if not os.access(path, os.X_OK):
-        raise ArgumentError(f"{name} is not executable, and zarrlite runs only .py, .js and .mjs by itself")
+        raise ArgumentError(f"{name} must be executable, or a .py, .js or .mjs file")
     return [str(path.resolve())]

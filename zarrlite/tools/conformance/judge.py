@@ -1,13 +1,13 @@
-"""What an answer is worth.
+"""The verdict on an answer.
 
 Rules
-- `pass`: the answer is the right one.
-- `wrong-data`: there is an answer and it differs: other elements, other stored bytes, another document.
-- `accepted-invalid`, `refused-valid`: the other way round than it must be.
-- `ignored-extension`: the document needs an extension that the implementation does not claim, and was not refused.
-- `unsupported`: such a document was refused, or the harness says that there is no way to do it. A refusal that is right
-  for another reason is this too: who refuses every `pad` has not looked at this one. Where nobody knows the extension,
-  to refuse it is what the case asks for.
+- `pass`: the answer is right.
+- `wrong-data`: the answer differs from the right one: other elements, other stored bytes, another document.
+- `accepted-invalid`: the answer is data although the request must be refused; `refused-valid` is the opposite.
+- `ignored-extension`: the document requires an extension that the implementation does not claim, and was not refused.
+- `unsupported`: such a document was refused, or the harness has no way to carry out the request. That holds even if
+  the case expects a refusal for another reason: an implementation that refuses every `pad` has not checked this one.
+  If no implementation knows the extension, refusing it is what the case expects, and a `pass`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zarrlite.errors import ZarrliteError
 from zarrlite.metadata.documents import parse_node
 from zarrlite.nodes.opening import open_array
 from zarrlite.stores import MemoryStore
-from zarrlite.tools.conformance.extensions import Extension, extensions_of, known
+from zarrlite.tools.conformance.extensions import Extension, is_known, required_extensions
 from zarrlite.tools.conformance.protocol import Json, decode
 from zarrlite.tools.conformance.steps import Step
 
@@ -39,205 +39,225 @@ Result = Literal[
     "crash",
 ]
 RESULTS: tuple[Result, ...] = get_args(Result)  # from best to worst
-ABSENT = 2**64 - 1
+ABSENT = 2**64 - 1  # offset and length of a missing chunk in the index of a shard
+SINGLE_BYTE_TYPES = ("bool", "int8", "uint8", "r8", "raw_bytes", "null_terminated_bytes")
 Verdict = tuple[Result, str]
 PASS: Verdict = ("pass", "")
 
 
-def worst(results: Iterable[Result]) -> Result:
-    """The result of a case: the worst of its requests, those aside that are not supported."""
-    found = list(results)
-    return max([r for r in found if r != "unsupported"] or found, key=RESULTS.index)
+def worst_result(results: Iterable[Result]) -> Result:
+    """Return the result of a case: the worst of its requests, without the unsupported ones if there are others."""
+    all_results = list(results)
+    supported = [result for result in all_results if result != "unsupported"]
+    return max(supported or all_results, key=RESULTS.index)
 
 
-def judge(step: Step, answer: Json, lacking: Set[Extension], ignored: Set[Extension] = frozenset()) -> Verdict:
-    """The result of one request, and what is to say about it; `lacking` is needed and not claimed.
+def judge(step: Step, answer: Json, unclaimed: Set[Extension], ignorable: Set[Extension] = frozenset()) -> Verdict:
+    """Return the result of one request and a sentence about it.
 
-    Nor are the `ignored` ones, which need not be understood: without them data is other data, and proves nothing.
+    `unclaimed` are extensions that the document requires and the implementation does not claim. `ignorable` are
+    unclaimed extensions that a reader may ignore; the data read without them differs, which proves nothing.
     """
-    verdict = _judge(step, answer, lacking)
-    if ignored and verdict[0] in ("refused-valid", "wrong-data"):
-        names = ", ".join(name for _, name in sorted(ignored))
-        return "unsupported", f"left out {names}, as it may"
+    verdict = _judge(step, answer, unclaimed)
+    if ignorable and verdict[0] in ("refused-valid", "wrong-data"):
+        names = ", ".join(name for _, name in sorted(ignorable))
+        return "unsupported", f"ignored {names}, which is allowed"
     return verdict
 
 
-def _judge(step: Step, answer: Json, lacking: Set[Extension]) -> Verdict:
+def _judge(step: Step, answer: Json, unclaimed: Set[Extension]) -> Verdict:
     if "unsupported" in answer:
         return "unsupported", answer["unsupported"]
-    if lacking:
-        names = ", ".join(f"{name} ({point})" for point, name in sorted(lacking))
+    if unclaimed:
+        names = ", ".join(f"{name} ({point})" for point, name in sorted(unclaimed))
         if "refused" not in answer:
-            return "ignored-extension", f"needs {names}, which is not among the capabilities"
-        if "refuse" in step.expected and not any(map(known, lacking)):
+            return "ignored-extension", f"accepted a document that requires {names}, which is not claimed"
+        if "refuse" in step.expected and not any(map(is_known, unclaimed)):
             return PASS
         return "unsupported", answer["refused"]
     if "refuse" in step.expected:
         if "refused" not in answer:
             return "accepted-invalid", "was not refused"
-        return _same_reason(step.expected["refuse"], answer)
+        return _compare_reason(step.expected["refuse"], answer)
     if "refused" in answer:
         return "refused-valid", answer["refused"]
     return _COMPARE[step.op](step, answer)
 
 
-def _same_reason(expected: Json, answer: Json) -> Verdict:
-    """A harness may say where the fault is; what it says is compared."""
-    for name, wanted in expected.items():
-        if answer.get(name, wanted) != wanted:
-            return "wrong-data", f"refused with {name} {answer[name]!r}, not {wanted!r}"
+def _pass_if(same: bool, difference: str) -> Verdict:
+    return PASS if same else ("wrong-data", difference)
+
+
+def _compare_reason(expected: Json, answer: Json) -> Verdict:
+    """Compare the place and kind of the fault, as far as the harness reports them."""
+    for name, value in expected.items():
+        if answer.get(name, value) != value:
+            return "wrong-data", f"refused with {name} {answer[name]!r}, not {value!r}"
     return PASS
 
 
-def _opened(step: Step, answer: Json) -> Verdict:
-    wanted, found = step.expected["document"], answer["document"]
-    if wanted is None or found is None or found == wanted:
+def _compare_open(step: Step, answer: Json) -> Verdict:
+    expected, document = step.expected["document"], answer["document"]
+    if expected is None or document is None or document == expected:
         return PASS
     try:
-        same = _meaning(found) == _meaning(wanted)
+        same = _canonical(document) == _canonical(expected)
     except (ZarrliteError, RecursionError) as error:
-        return "wrong-data", f"is written back as what is not valid: {error}"
-    return PASS if same else ("wrong-data", "is written back as another document")
+        return "wrong-data", f"writes back an invalid document: {error}"
+    return _pass_if(same, "writes back another document")
 
 
-def _meaning(document: Json) -> Json:
-    """A document in canonical spelling, without what says nothing."""
-    found: Json = parse_node(json.dumps(document).encode()).to_json()
-    if set(found.get("dimension_names") or [None]) == {None}:
-        found.pop("dimension_names", None)
-    inner = found.pop("consolidated_metadata", {}).get("metadata")
-    if inner:
-        found["consolidated_metadata"] = {path: _meaning(one) for path, one in inner.items()}
-    if "codecs" in found:
-        found["codecs"] = [_codec_meaning(codec, found["data_type"]) for codec in found["codecs"]]
-    empty: dict[str, Any] = {"attributes": {}, "storage_transformers": []}
-    return {name: value for name, value in found.items() if name not in empty or value != empty[name]}
+def _canonical(document: Json) -> Json:
+    """Return a document in canonical spelling, without members that have their default value."""
+    canonical: Json = parse_node(json.dumps(document).encode()).to_json()
+    if set(canonical.get("dimension_names") or [None]) == {None}:
+        canonical.pop("dimension_names", None)
+    consolidated = canonical.pop("consolidated_metadata", {}).get("metadata")
+    if consolidated:
+        canonical["consolidated_metadata"] = {path: _canonical(node) for path, node in consolidated.items()}
+    if "codecs" in canonical:
+        canonical["codecs"] = [_canonical_codec(codec, canonical["data_type"]) for codec in canonical["codecs"]]
+    defaults: dict[str, Any] = {"attributes": {}, "storage_transformers": []}
+    return {name: value for name, value in canonical.items() if name not in defaults or value != defaults[name]}
 
 
-def _codec_meaning(codec: Json, data_type: Any) -> Json:
-    """Single bytes have no byte order, and blosc needs no typesize where it does not shuffle."""
+def _canonical_codec(codec: Json, data_type: Any) -> Json:
+    """Drop members without effect: the byte order of single bytes, the typesize of blosc without shuffling."""
     name, configuration = codec["name"], dict(codec.get("configuration", {}))
-    kind = data_type["name"] if isinstance(data_type, dict) else data_type
-    if name == "bytes" and kind in ("bool", "int8", "uint8", "r8", "raw_bytes", "null_terminated_bytes"):
+    type_name = data_type["name"] if isinstance(data_type, dict) else data_type
+    if name == "bytes" and type_name in SINGLE_BYTE_TYPES:
         configuration.pop("endian", None)
     if name == "blosc" and configuration.get("shuffle") == "noshuffle":
         configuration.pop("typesize", None)
     return {**codec, "configuration": configuration}
 
 
-def _read(step: Step, answer: Json) -> Verdict:
+def _compare_read(step: Step, answer: Json) -> Verdict:
     expected = step.expected
     if answer["shape"] != expected["shape"]:
         return "wrong-data", f"has shape {answer['shape']}, not {expected['shape']}"
     if "values" in expected or "values" in answer:
-        return PASS if answer.get("values") == expected.get("values") else ("wrong-data", "other elements were read")
-    return PASS if decode(answer["data"]) == decode(expected["data"]) else ("wrong-data", "other elements were read")
+        same = answer.get("values") == expected.get("values")
+    else:
+        same = decode(answer["data"]) == decode(expected["data"])
+    return _pass_if(same, "read other elements")
 
 
-def _written(step: Step, answer: Json) -> Verdict:
-    """Where encoders are free (shards too), or a chunk is not stored because it is empty, zarrlite reads it."""
+def _compare_write(step: Step, answer: Json) -> Verdict:
+    """Compare the stored bytes; zarrlite reads them if encoders are free (also in shards) or no chunk is stored."""
     expected, stored = step.expected, answer["store"].get(step.expected["chunk"])
-    free = "value" not in expected or ("codecs", "sharding_indexed") in extensions_of(step.document)
+    free = "value" not in expected or ("codecs", "sharding_indexed") in required_extensions(step.document)
     if stored is not None and not free:
-        same = decode(stored) == decode(expected["value"])
-        return PASS if same else ("wrong-data", "other bytes were stored")
-    store = {name: decode(value) for name, value in {**answer["store"], **step.request["store"]}.items()}
+        return _pass_if(decode(stored) == decode(expected["value"]), "stored other bytes")
+    store = {key: decode(value) for key, value in {**answer["store"], **step.request["store"]}.items()}
     try:
         array = open_array(MemoryStore(store), mode="r")
-        found = np.asarray(array[...], array.dtype)
+        elements = np.asarray(array[...], array.dtype)
     except ZarrliteError as error:
-        return "wrong-data", f"what was stored cannot be read: {error}"
+        return "wrong-data", f"stored bytes that cannot be read: {error}"
     if "data" in expected:
-        same = found.astype(array.dtype.newbyteorder("<")).tobytes() == decode(expected["data"])
+        same = elements.astype(array.dtype.newbyteorder("<")).tobytes() == decode(expected["data"])
     else:
         values = expected["values"] if step.document["data_type"] == "string" else map(decode, expected["values"])
-        same = found.ravel().tolist() == list(values)
-    return PASS if same else ("wrong-data", "what was stored reads as other elements")
+        same = elements.ravel().tolist() == list(values)
+    return _pass_if(same, "stored bytes that decode to other elements")
 
 
-def _rounds(step: Step, answer: Json) -> Verdict:
-    same = merged(answer["rounds"]) == merged(step.expected["rounds"])
-    return PASS if same else ("wrong-data", "other bytes were read than needed")
+def _compare_rounds(step: Step, answer: Json) -> Verdict:
+    same = merge_ranges(answer["rounds"]) == merge_ranges(step.expected["rounds"])
+    return _pass_if(same, "read other bytes than needed")
 
 
-def merged(rounds: list[list[list[Any]]]) -> list[list[list[Any]]]:
-    """Ranges in order; those that touch or overlap are one."""
-    result = []
+def merge_ranges(rounds: list[list[list[Any]]]) -> list[list[list[Any]]]:
+    """Sort the ranges of each round, and join those that touch or overlap."""
+    merged_rounds = []
     for requests in rounds:
-        ranges: list[list[Any]] = []
+        merged: list[list[Any]] = []
         for key, start, stop in sorted(requests):
-            if ranges and ranges[-1][0] == key and start <= ranges[-1][2]:
-                ranges[-1][2] = max(stop, ranges[-1][2])
+            if merged and merged[-1][0] == key and start <= merged[-1][2]:
+                merged[-1][2] = max(stop, merged[-1][2])
             else:
-                ranges.append([key, start, stop])
-        result.append(ranges)
-    return result
+                merged.append([key, start, stop])
+        merged_rounds.append(merged)
+    return merged_rounds
 
 
-def _keys(step: Step, answer: Json) -> Verdict:
-    names, wanted, found = step.request["keys"], step.expected["coords"], answer["coords"]
-    if len(found) != len(wanted):
-        return "wrong-data", f"{len(found)} answers to {len(wanted)} keys"
-    for name, right, got in zip(names, wanted, found, strict=True):
-        if got != right:
-            return "wrong-data", f"{name!r} is {got}, not {right}"
+def _compare_keys(step: Step, answer: Json) -> Verdict:
+    keys, expected, coords = step.request["keys"], step.expected["coords"], answer["coords"]
+    if len(coords) != len(expected):
+        return "wrong-data", f"has {len(coords)} answers for {len(expected)} keys"
+    for key, right, actual in zip(keys, expected, coords, strict=True):
+        if actual != right:
+            return "wrong-data", f"{key!r} is {actual}, not {right}"
     return PASS
 
 
-def _store(step: Step, answer: Json) -> Verdict:
-    operations, wanted, found = step.request["operations"], step.expected["results"], answer["results"]
-    if len(found) != len(wanted):
-        return "wrong-data", f"{len(found)} results of {len(wanted)} operations"
-    for i, (op, right, got) in enumerate(zip(operations, wanted, found, strict=True)):
-        where = f"operation {i} ({op['op']})"
-        if "error" in right:
-            if "refused" not in got:
-                return "accepted-invalid", f"{where} was not refused"
-            if got.get("error", right["error"]) != right["error"]:
-                return "wrong-data", f"{where} refused with {got['error']}, not {right['error']}"
-        elif "refused" in got:
-            return "refused-valid", f"{where}: {got['refused']}"
-        elif any(got.get(name) != right[name] for name in right if name != "rounds"):
-            return "wrong-data", f"{where} gave something else"
-        elif "rounds" in got and "rounds" in right and merged(got["rounds"]) != merged(right["rounds"]):
-            return "wrong-data", f"{where} read other bytes than needed"
-    return _below(step.expected["store"], answer["store"])
+def _compare_store(step: Step, answer: Json) -> Verdict:
+    operations, expected, results = step.request["operations"], step.expected["results"], answer["results"]
+    if len(results) != len(expected):
+        return "wrong-data", f"has {len(results)} results for {len(expected)} operations"
+    for i, (op, right, actual) in enumerate(zip(operations, expected, results, strict=True)):
+        verdict = _compare_operation(f"operation {i} ({op['op']})", right, actual)
+        if verdict != PASS:
+            return verdict
+    return _compare_stored(step.expected["store"], answer["store"])
 
 
-def _below(wanted: Json, found: Json) -> Verdict:
-    if sorted(found) != sorted(wanted):
-        return "wrong-data", f"below lie {sorted(found)}, not {sorted(wanted)}"
-    for key, value in wanted.items():
-        stored = decode(found[key])
+def _compare_operation(label: str, expected: Json, actual: Json) -> Verdict:
+    if "error" in expected:
+        if "refused" not in actual:
+            return "accepted-invalid", f"{label} was not refused"
+        error = actual.get("error", expected["error"])
+        return _pass_if(error == expected["error"], f"{label} refused with {error}, not {expected['error']}")
+    if "refused" in actual:
+        return "refused-valid", f"{label}: {actual['refused']}"
+    if any(actual.get(name) != value for name, value in expected.items() if name != "rounds"):
+        return "wrong-data", f"{label} returned something else"
+    if "rounds" in actual and "rounds" in expected:
+        same = merge_ranges(actual["rounds"]) == merge_ranges(expected["rounds"])
+        return _pass_if(same, f"{label} read other bytes than needed")
+    return PASS
+
+
+def _compare_stored(expected: Json, actual: Json) -> Verdict:
+    """Compare the contents of the store below the transformers."""
+    if sorted(actual) != sorted(expected):
+        return "wrong-data", f"stored the keys {sorted(actual)}, not {sorted(expected)}"
+    for key, value in expected.items():
+        stored = decode(actual[key])
         if isinstance(value, str):
             same = stored == decode(value)
         else:
-            same = _chunks(stored, value["entries"]) == {i: decode(chunk) for i, chunk in value["chunks"].items()}
+            chunks = {number: decode(chunk) for number, chunk in value["chunks"].items()}
+            same = _chunks_in_shard(stored, value["entries"]) == chunks
         if not same:
-            return "wrong-data", f"{key} holds something else"
+            return "wrong-data", f"stored another value under {key}"
     return PASS
 
 
-def _chunks(shard: bytes, entries: int) -> dict[str, bytes] | None:
-    """The chunks of a shard with a bare index at its end, by their number; None: it is no shard."""
-    data_end = len(shard) - 16 * entries
-    if data_end < 0:
+def _chunks_in_shard(shard: bytes, entries: int) -> dict[str, bytes] | None:
+    """Return the chunks of a shard by their number; its index is at the end, uncompressed and without checksum.
+
+    Returns None if the bytes are not a valid shard.
+    """
+    index_start = len(shard) - 16 * entries
+    if index_start < 0:
         return None
-    found = {}
+    chunks = {}
     for i in range(entries):
-        offset, length = struct.unpack_from("<QQ", shard, data_end + 16 * i)
+        offset, length = struct.unpack_from("<QQ", shard, index_start + 16 * i)
         if (offset, length) != (ABSENT, ABSENT):
-            if offset + length > data_end:
+            if offset + length > index_start:
                 return None
-            found[str(i)] = shard[offset : offset + length]
-    return found
+            chunks[str(i)] = shard[offset : offset + length]
+    return chunks
 
 
 _COMPARE: dict[str, Callable[[Step, Json], Verdict]] = {
-    "open": _opened,
-    "read": _read,
-    "write": _written,
-    "rounds": _rounds,
-    "keys": _keys,
-    "store": _store,
+    "open": _compare_open,
+    "read": _compare_read,
+    "write": _compare_write,
+    "rounds": _compare_rounds,
+    "keys": _compare_keys,
+    "store": _compare_store,
 }

@@ -1,9 +1,10 @@
-"""Cases as real directories, for tools that want files.
+"""Cases as real directories, for tools that need files.
 
 Rules
-- Each case is a folder named by its id. `case.json` is the case as it stands in the corpus, `store/` what is stored
-  before anything is asked, one file for each key.
-- Keys are written by the store on disk, which keeps them inside; what cannot be a file there is left out and counted.
+- Each case is a folder named by its id. `case.json` is the case as in the corpus; `store/` holds the stored values
+  before the first request, one file for each key.
+- Keys are written by LocalStore, which keeps them inside the folder. A case with a key that cannot be a file is
+  incomplete and reported.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from zarrlite.tools.conformance.cases import Case
 
 
 def materialize(cases: Sequence[Case], folder: str | Path) -> tuple[int, list[str]]:
-    """Write cases into a folder that is new or empty: how many, and the ids of those with keys that are no files."""
+    """Write cases into a folder that is new or empty.
+
+    Returns their number, and the ids of the incomplete ones, whose keys cannot all be files.
+    """
     root = Path(folder)
     if root.exists() and any(root.iterdir()):
-        raise ArgumentError(f"{root} is not empty; give a new folder")
+        raise ArgumentError(f"{root} must be empty or not exist; pass another folder")
     root.mkdir(parents=True, exist_ok=True)
     store = LocalStore(root)
-    left_out = []
+    incomplete = []
     for case in cases:
         text = json.dumps(case.data, indent=2, ensure_ascii=False) + "\n"
         store.set(f"{case.id}/case.json", text.encode("utf-8", "surrogatepass"))
@@ -33,5 +37,5 @@ def materialize(cases: Sequence[Case], folder: str | Path) -> tuple[int, list[st
             for key, value in case.steps[0].request["store"].items():
                 store.set(f"{case.id}/store/{key}", base64.b64decode(value))
         except StoreError:
-            left_out.append(case.id)
-    return len(cases), left_out
+            incomplete.append(case.id)
+    return len(cases), incomplete

@@ -1,9 +1,10 @@
-"""A harness as a process: started, asked, stopped, and ended when it does not behave.
+"""A harness as a process: starting it, asking it, stopping it, and killing it if it misbehaves.
 
 Rules
-- Every wait has a limit, every line a largest length; nothing a harness does can hold or fill the runner.
-- A fault (crash, timeout, garbage) ends the process, so that no late line is taken for another answer.
-- A process is the leader of its own group: what it started ends with it.
+- Every wait has a time limit and every line a maximum length; a harness can neither block the runner nor fill its
+  memory.
+- A fault (crash, timeout, garbage) ends the process, so that a late line is never taken for the next answer.
+- Each process leads its own process group; its children are killed with it.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, Any, Literal
 
 from zarrlite.tools.conformance import protocol
 from zarrlite.tools.conformance.protocol import Json, ProtocolError
 from zarrlite.tools.conformance.steps import Step
 
-LONGEST_LINE = 64 * 1024 * 1024
-START_LIMIT = 60.0  # seconds; imports on a busy machine take a while
-STOP_LIMIT = 2.0
-_TELLING = re.compile(r"(?!\s+(at|File)\b).*(Error|Exception|panicked|memory allocation)")
+MAX_LINE = 64 * 1024 * 1024  # bytes; a longer line of output is cut, and the answer is garbage
+MAX_ERROR_LINE = 1000  # bytes; a longer line on stderr is split
+ERROR_LINES = 20  # lines of stderr that are kept
+START_LIMIT = 60.0  # seconds until `start` must be answered; imports are slow on a busy machine
+STOP_LIMIT = 2.0  # seconds to exit after `stop`; then the process is killed
+_ERROR_LINE = re.compile(r"(?!\s+(at|File)\b).*(Error|Exception|panicked|memory allocation)")
 FaultKind = Literal["crash", "timeout", "garbage"]
 
 
 class HarnessFault(Exception):
-    """A harness that did not answer as it must; `kind` is the result of what it was asked."""
+    """A harness broke the protocol; `kind` becomes the result of the request."""
 
     def __init__(self, kind: FaultKind, message: str) -> None:
         super().__init__(message)
@@ -46,7 +49,7 @@ class Harness:
         self.limit = limit
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._errors: deque[bytes] = deque(maxlen=20)
+        self._errors: deque[bytes] = deque(maxlen=ERROR_LINES)
         self._number = 0
 
     @property
@@ -54,7 +57,7 @@ class Harness:
         return self._process is not None
 
     def start(self) -> Json:
-        """Start the process; what it says about itself."""
+        """Start the process, and return its answer to `start`."""
         try:
             process = subprocess.Popen(
                 self.command,
@@ -65,21 +68,21 @@ class Harness:
             )
         except OSError as error:
             raise HarnessFault("crash", f"cannot be started: {error}") from error
-        self._process, self._lines, self._errors = process, queue.SimpleQueue(), deque(maxlen=20)
-        threading.Thread(target=_pump, args=(process.stdout, self._lines), daemon=True).start()
-        self._listener = threading.Thread(target=_tail, args=(process.stderr, self._errors), daemon=True)
-        self._listener.start()
+        self._process, self._lines, self._errors = process, queue.SimpleQueue(), deque(maxlen=ERROR_LINES)
+        threading.Thread(target=_read_lines, args=(process.stdout, self._lines), daemon=True).start()
+        self._error_reader = threading.Thread(target=_keep_last_lines, args=(process.stderr, self._errors), daemon=True)
+        self._error_reader.start()
         return self._exchange(protocol.start_message(), START_LIMIT, protocol.parse_start)
 
     def ask(self, case: str, step: Step) -> Json:
-        """The answer to one request."""
+        """Send one request, and return the answer."""
         self._number += 1
         number = self._number
         message = protocol.run_message(number, case, step)
         return self._exchange(message, self.limit, lambda line: protocol.parse_answer(line, number, step.op))
 
     def stop(self) -> None:
-        """Ask it to end, and end it if it does not."""
+        """Ask the process to exit, and kill it if it does not."""
         if self._process is None:
             return
         with contextlib.suppress(OSError):
@@ -87,28 +90,28 @@ class Harness:
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_LIMIT)
-        self._end()
+        self._kill()
 
-    def _exchange(self, message: Json, limit: float, parse: Any) -> Json:
+    def _exchange(self, message: Json, limit: float, parse: Callable[[bytes], Json]) -> Json:
+        """Send a message and return the parsed answer; kill the process on any fault."""
         try:
             try:
                 self._send(message)
             except OSError:
-                raise HarnessFault("crash", self._last_words()) from None
+                raise HarnessFault("crash", self._describe_exit()) from None
             try:
                 line = self._lines.get(timeout=limit)
             except queue.Empty:
                 raise HarnessFault("timeout", f"no answer within {limit:g} s") from None
             if line is None:
-                raise HarnessFault("crash", self._last_words())
+                raise HarnessFault("crash", self._describe_exit())
             try:
-                answer: Json = parse(line)
+                return parse(line)
             except ProtocolError as error:
                 text = line[:200].decode("utf-8", "replace").strip()
                 raise HarnessFault("garbage", f"{error}: {text}") from None
-            return answer
         except BaseException:
-            self._end()
+            self._kill()
             raise
 
     def _send(self, message: Json) -> None:
@@ -116,25 +119,25 @@ class Harness:
         stdin.write(protocol.to_line(message))
         stdin.flush()
 
-    def _last_words(self) -> str:
-        """How it ended, and the last line on stderr that tells of an error."""
+    def _describe_exit(self) -> str:
+        """Return how the process ended, with the last line on stderr that reports an error."""
         process: Any = self._process
         try:
             code = process.wait(STOP_LIMIT)
         except subprocess.TimeoutExpired:
             return "closed its output"
-        self._listener.join(STOP_LIMIT)  # what was written last may not have been read yet
-        if code < 0:
-            how = (
-                f"ended by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"ended by signal {-code}"
-            )
+        self._error_reader.join(STOP_LIMIT)  # the last lines may not have been read yet
+        if code >= 0:
+            exit_text = f"exited with code {code}"
+        elif -code in set(signal.Signals):
+            exit_text = f"killed by {signal.Signals(-code).name}"
         else:
-            how = f"ended with code {code}"
-        said = [line for line in b"".join(self._errors).decode("utf-8", "replace").splitlines() if line.strip()]
-        telling = [line for line in said if _TELLING.match(line)] or said
-        return f"{how}: {telling[-1].strip()[:300]}" if telling else how
+            exit_text = f"killed by signal {-code}"
+        lines = [line for line in b"".join(self._errors).decode("utf-8", "replace").splitlines() if line.strip()]
+        error_lines = [line for line in lines if _ERROR_LINE.match(line)] or lines
+        return f"{exit_text}: {error_lines[-1].strip()[:300]}" if error_lines else exit_text
 
-    def _end(self) -> None:
+    def _kill(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return
@@ -148,17 +151,17 @@ class Harness:
             process.stdin.close()  # type: ignore[union-attr]
 
 
-def _pump(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
-    """Lines of stdout, then None; a line that is too long is cut and so is no answer."""
+def _read_lines(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+    """Queue the lines of a stream, then None. A line that is too long is cut, so that it cannot be an answer."""
     with stream:
-        while line := stream.readline(LONGEST_LINE):
+        while line := stream.readline(MAX_LINE):
             lines.put(line)
             if not line.endswith(b"\n"):
                 break
     lines.put(None)
 
 
-def _tail(stream: IO[bytes], kept: deque[bytes]) -> None:
+def _keep_last_lines(stream: IO[bytes], lines: deque[bytes]) -> None:
     with stream:
-        while line := stream.readline(1000):
-            kept.append(line)
+        while line := stream.readline(MAX_ERROR_LINE):
+            lines.append(line)

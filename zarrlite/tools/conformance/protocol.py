@@ -1,9 +1,10 @@
-"""The protocol between the runner and a harness: JSON lines, one answer for every message that wants one.
+"""The protocol between the runner and a harness: JSON lines, one answer for each message except `stop`.
 
 Rules
-- `start` is answered with name, version and capabilities; `run` with what came out; after `stop` the harness ends.
-- Answers are checked here in the way that protocol.schema.json says; what does not fit is garbage.
-- The version is one number; it changes when a harness that was right would no longer be.
+- The answer to `start` has name, version and capabilities; the answer to `run` has the outcome of the request; after
+  `stop` the harness exits.
+- Answers are checked here by the rules of protocol.schema.json; a line that breaks them is garbage.
+- The version is one number; it is raised when a harness that followed the old protocol would break the new one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from zarrlite.tools.conformance.extensions import POINTS
+from zarrlite.tools.conformance.extensions import EXTENSION_POINTS
 from zarrlite.tools.conformance.steps import OPERATIONS, Step
 
 PROTOCOL = 1
@@ -23,7 +24,7 @@ _BASE64 = re.compile(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)
 
 
 class ProtocolError(Exception):
-    """A line that is not an answer; says why."""
+    """A line is not a valid answer; the message says why."""
 
 
 def start_message() -> Json:
@@ -31,7 +32,7 @@ def start_message() -> Json:
 
 
 def run_message(number: int, case: str, step: Step) -> Json:
-    """One request; the number comes back with the answer."""
+    """Return the message of one request; the answer must repeat the number."""
     return {"type": "run", "id": number, "case": case, "op": step.op, **step.request}
 
 
@@ -44,99 +45,106 @@ def to_line(message: Json) -> bytes:
 
 
 def parse_start(line: bytes) -> Json:
-    """The answer to `start`."""
-    answer = _object(line)
-    _members(answer, {"protocol", "name", "version", "capabilities"}, set())
-    if answer["protocol"] != PROTOCOL:
-        raise ProtocolError(f"speaks protocol {answer['protocol']!r}; this is {PROTOCOL}")
-    _check(isinstance(answer["name"], str) and answer["name"] != "", "name must be a text")
-    _check(isinstance(answer["version"], str), "version must be a text")
+    """Parse the answer to `start`; raise ProtocolError if it is not valid."""
+    answer = _parse_object(line)
+    _check_members(answer, {"protocol", "name", "version", "capabilities"}, set())
+    _check(answer["protocol"] == PROTOCOL, f"protocol must be {PROTOCOL}, not {answer['protocol']!r}")
+    _check(isinstance(answer["name"], str) and answer["name"] != "", "name must be a non-empty string")
+    _check(isinstance(answer["version"], str), "version must be a string")
     capabilities = answer["capabilities"]
     _check(isinstance(capabilities, dict), "capabilities must be an object")
-    _members(capabilities, {"operations"}, set(POINTS))
-    for name, words in capabilities.items():
-        _check(_list_of(words, str), f"capabilities.{name} must be a list of texts")
-    for word in capabilities["operations"]:
-        _check(word in OPERATIONS, f"{word!r} is no operation; there are {', '.join(OPERATIONS)}")
+    _check_members(capabilities, {"operations"}, set(EXTENSION_POINTS))
+    for name, claims in capabilities.items():
+        _check(_is_list_of(claims, str), f"capabilities.{name} must be a list of strings")
+    for operation in capabilities["operations"]:
+        _check(operation in OPERATIONS, f"operation {operation!r} must be one of {', '.join(OPERATIONS)}")
     return answer
 
 
 def parse_answer(line: bytes, number: int, op: str) -> Json:
-    """The answer to a request; raises ProtocolError if it is none."""
-    answer = _object(line)
-    _check(type(answer.get("id")) is int and answer["id"] == number, f"is not the answer to id {number}")
+    """Parse the answer to a request, and return it without its id; raise ProtocolError if it is not valid."""
+    answer = _parse_object(line)
+    _check(type(answer.get("id")) is int and answer["id"] == number, f"id must be {number}")
     answer.pop("id")
     if "refused" in answer or "unsupported" in answer:
-        _refusal(answer)
+        _check_refusal(answer)
     else:
-        _ANSWERS[op](answer)
+        _CHECK_ANSWER[op](answer)
     return answer
 
 
-def _refusal(answer: Json) -> None:
+def _check_refusal(answer: Json) -> None:
     if "unsupported" in answer:
-        _members(answer, {"unsupported"}, set())
+        _check_members(answer, {"unsupported"}, set())
     else:
-        _members(answer, {"refused"}, {"pointer", "fault", "error"})
-    _check(all(isinstance(value, str) for value in answer.values()), "a refusal is made of texts")
+        _check_members(answer, {"refused"}, {"pointer", "fault", "error"})
+    _check(all(isinstance(value, str) for value in answer.values()), "the members of a refusal must be strings")
 
 
-def _open(answer: Json) -> None:
-    _members(answer, {"document"}, set())
+def _check_open(answer: Json) -> None:
+    _check_members(answer, {"document"}, set())
     _check(answer["document"] is None or isinstance(answer["document"], dict), "document must be an object or null")
 
 
-def _read(answer: Json) -> None:
-    _members(answer, {"shape", "values" if "values" in answer else "data"}, set())
-    _check(_list_of(answer["shape"], int), "shape must be a list of integers")
+def _check_read(answer: Json) -> None:
+    _check_members(answer, {"shape", "values" if "values" in answer else "data"}, set())
+    _check(_is_list_of(answer["shape"], int), "shape must be a list of integers")
     if "values" in answer:
-        _check(_list_of(answer["values"], str), "values must be a list of texts")
+        _check(_is_list_of(answer["values"], str), "values must be a list of strings")
     else:
         _check(_is_base64(answer["data"]), "data must be base64")
 
 
-def _write(answer: Json) -> None:
-    _members(answer, {"store"}, set())
-    _check(_is_store(answer["store"]), "store must be an object of base64 texts")
+def _check_write(answer: Json) -> None:
+    _check_members(answer, {"store"}, set())
+    _check(_is_store(answer["store"]), "store must be an object of base64 strings")
 
 
-def _rounds(answer: Json) -> None:
-    _members(answer, {"rounds"}, set())
+def _check_rounds(answer: Json) -> None:
+    _check_members(answer, {"rounds"}, set())
     _check(_is_rounds(answer["rounds"]), "rounds must be lists of [key, start, stop]")
 
 
-def _keys(answer: Json) -> None:
-    _members(answer, {"coords"}, set())
+def _check_keys(answer: Json) -> None:
+    _check_members(answer, {"coords"}, set())
     coords = answer["coords"]
-    right = isinstance(coords, list) and all(c is None or _list_of(c, int) for c in coords)
-    _check(right, "coords must be a list of lists of integers or nulls")
+    valid = isinstance(coords, list) and all(c is None or _is_list_of(c, int) for c in coords)
+    _check(valid, "coords must be a list whose items are null or lists of integers")
 
 
-def _store(answer: Json) -> None:
-    _members(answer, {"results", "store"}, set())
-    _check(_list_of(answer["results"], dict), "results must be a list of objects")
-    _check(all(_is_rounds(result.get("rounds", [])) for result in answer["results"]), "rounds must be lists")
-    _check(_is_store(answer["store"]), "store must be an object of base64 texts")
+def _check_store(answer: Json) -> None:
+    _check_members(answer, {"results", "store"}, set())
+    _check(_is_list_of(answer["results"], dict), "results must be a list of objects")
+    rounds_valid = all(_is_rounds(result.get("rounds", [])) for result in answer["results"])
+    _check(rounds_valid, "rounds must be lists of [key, start, stop]")
+    _check(_is_store(answer["store"]), "store must be an object of base64 strings")
 
 
-_ANSWERS: dict[str, Callable[[Json], None]] = {
-    "open": _open,
-    "read": _read,
-    "write": _write,
-    "rounds": _rounds,
-    "keys": _keys,
-    "store": _store,
+_CHECK_ANSWER: dict[str, Callable[[Json], None]] = {
+    "open": _check_open,
+    "read": _check_read,
+    "write": _check_write,
+    "rounds": _check_rounds,
+    "keys": _check_keys,
+    "store": _check_store,
 }
 
 
-def _check(right: bool, message: str) -> None:
-    if not right:
+def _check(valid: bool, message: str) -> None:
+    if not valid:
         raise ProtocolError(message)
 
 
-def _object(line: bytes) -> Json:
+def _check_members(answer: Json, required: set[str], optional: set[str]) -> None:
+    for name in sorted(required - answer.keys()):
+        raise ProtocolError(f"{name} is missing")
+    for name in sorted(answer.keys() - required - optional):
+        raise ProtocolError(f"{name} must not be present")
+
+
+def _parse_object(line: bytes) -> Json:
     try:
-        answer = json.loads(line, parse_constant=_no_number)
+        answer = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise ProtocolError("is not JSON") from None
     if not isinstance(answer, dict):
@@ -144,18 +152,11 @@ def _object(line: bytes) -> Json:
     return answer
 
 
-def _no_number(text: str) -> None:
-    raise ValueError(text)  # NaN and Infinity, which Python would read
+def _refuse_constant(text: str) -> None:
+    raise ValueError(text)  # NaN and Infinity: Python's parser accepts them, JSON does not
 
 
-def _members(answer: Json, required: set[str], optional: set[str]) -> None:
-    for name in sorted(required - answer.keys()):
-        raise ProtocolError(f"{name} is missing")
-    for name in sorted(answer.keys() - required - optional):
-        raise ProtocolError(f"{name} has no place here")
-
-
-def _list_of(value: Any, cls: type) -> bool:
+def _is_list_of(value: Any, cls: type) -> bool:
     return isinstance(value, list) and all(isinstance(v, cls) and not isinstance(v, bool) for v in value)
 
 
@@ -168,11 +169,11 @@ def _is_store(value: Any) -> bool:
 
 
 def _is_rounds(value: Any) -> bool:
-    return _list_of(value, list) and all(_is_range(item) for ranges in value for item in ranges)
+    return _is_list_of(value, list) and all(_is_range(item) for ranges in value for item in ranges)
 
 
 def _is_range(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and _list_of(value[1:], int)
+    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and _is_list_of(value[1:], int)
 
 
 def decode(text: str) -> bytes:

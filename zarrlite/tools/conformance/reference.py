@@ -1,7 +1,7 @@
-"""What only a reference implementation is asked for: the store above transformers, and which bytes are read.
+"""Operations for reference implementations: the ranges that a read takes, and stores above transformers.
 
 Rules
-- A round is what is asked of a store at once; what gives no bytes is not a read, nor is asking for a size.
+- A round is one batch of requests to a store. A request that returns no bytes is not a read, nor is one for a size.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from zarrlite.stores.base import Buffers, Request
 Json = dict[str, Any]
 
 
-class CountingStore(MemoryStore):
-    """Notes what is read, round by round, in absolute offsets."""
+class RecordingStore(MemoryStore):
+    """A store in memory that records the rounds of reads; ranges have absolute offsets."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -31,15 +31,15 @@ class CountingStore(MemoryStore):
         return self.get_partial_values([(key, byte_range)])[0]
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        there = [(key, *r.resolve(size)) for key, r, *_ in requests if (size := self.size(key)) is not None]
-        read = [[key, start, stop] for key, start, stop in there if stop > start]
-        if read:
-            self.rounds.append(read)
+        ranges = [(key, *r.resolve(size)) for key, r, *_ in requests if (size := self.size(key)) is not None]
+        reads = [[key, start, stop] for key, start, stop in ranges if stop > start]
+        if reads:
+            self.rounds.append(reads)
         return super().get_partial_values(requests, memory)
 
 
 def details(error: Exception) -> Json:
-    """What an error of zarrlite says beside its message; it is compared too."""
+    """Return the members of a refusal, besides its message, that are compared: place and kind, or class."""
     if isinstance(error, MetadataError):
         return {"pointer": error.pointer, "fault": error.kind}
     return {"error": type(error).__name__}
@@ -48,22 +48,25 @@ def details(error: Exception) -> Json:
 def run_operations(
     document: Json, values: dict[str, bytes], operations: list[Json]
 ) -> tuple[list[Json], dict[str, bytes]]:
-    """Do operations above the transformers of an array: their results, and what lies below then."""
-    below = CountingStore(values)
+    """Carry out operations above the storage transformers of an array.
+
+    Returns their results, and the values in the store below afterwards.
+    """
+    below = RecordingStore(values)
     metadata: Any = parse_node(document)
     store = Chunks(below, "", metadata, ArrayOptions()).store
     results = []
     for op in operations:
         below.rounds.clear()
         try:
-            found = _DO[op["op"]](store, op)
+            result = _OPERATIONS[op["op"]](store, op)
         except ZarrliteError as error:
-            found = {"refused": str(error), **details(error)}
-        results.append({**found, "rounds": list(below.rounds)})
+            result = {"refused": str(error), **details(error)}
+        results.append({**result, "rounds": list(below.rounds)})
     return results, {key: bytes(MemoryStore.get(below, key) or b"") for key in below.list()}
 
 
-def _text(value: Buffer | None) -> str | None:
+def _encode(value: Buffer | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode()
 
 
@@ -73,7 +76,7 @@ def _list_dir(store: Store, op: Json) -> Json:
 
 
 def _get_partial_values(store: Store, op: Json) -> Json:
-    return {"values": [_text(v) for v in store.get_partial_values([(k, ByteRange(*r)) for k, *r in op["ranges"]])]}
+    return {"values": [_encode(v) for v in store.get_partial_values([(k, ByteRange(*r)) for k, *r in op["ranges"]])]}
 
 
 def _set_partial_values(store: Store, op: Json) -> Json:
@@ -82,11 +85,11 @@ def _set_partial_values(store: Store, op: Json) -> Json:
 
 
 def _without_result(name: str, argument: str) -> Callable[[Store, Json], Json]:
-    def do(store: Store, op: Json) -> Json:
+    def perform(store: Store, op: Json) -> Json:
         getattr(store, name)(op[argument])
         return {}
 
-    return do
+    return perform
 
 
 def _set(store: Store, op: Json) -> Json:
@@ -94,8 +97,8 @@ def _set(store: Store, op: Json) -> Json:
     return {}
 
 
-_DO: dict[str, Callable[[Store, Json], Json]] = {
-    "get": lambda store, op: {"value": _text(store.get(op["key"], ByteRange(*op.get("range", ALL))))},
+_OPERATIONS: dict[str, Callable[[Store, Json], Json]] = {
+    "get": lambda store, op: {"value": _encode(store.get(op["key"], ByteRange(*op.get("range", ALL))))},
     "get_partial_values": _get_partial_values,
     "size": lambda store, op: {"size": store.size(op["key"])},
     "list": lambda store, op: {"keys": sorted(store.list())},

@@ -1,8 +1,8 @@
-"""What a run has found: the model, its JSON form, and the difference of two runs.
+"""The results of a run: the model, its JSON form, and the difference of two runs.
 
 Rules
-- A case has the worst result of its requests; what was got is kept where it is not right.
-- The JSON form holds nothing that a reader of it must guess: suite, versions, capabilities, every result.
+- A case has the worst result of its requests; answers that are not right are kept.
+- The JSON form is complete: suite, versions, capabilities, every result.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 
 from zarrlite.errors import ArgumentError
 from zarrlite.tools.conformance.cases import Corpus
-from zarrlite.tools.conformance.judge import RESULTS, Result, worst
+from zarrlite.tools.conformance.judge import RESULTS, Result, worst_result
 
 Json = dict[str, Any]
 FORMAT = "zarrlite conformance results"
 VERSION = 1
-FINE = ("pass", "unsupported")
+FINE = ("pass", "unsupported")  # results that are not failures
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """One request."""
+    """The result of one request; `got` is the answer if it is not right."""
 
     op: str
     result: Result
@@ -34,20 +34,20 @@ class StepResult:
     got: Json | None = None
 
     def to_json(self) -> Json:
-        found = {"op": self.op, "result": self.result, "detail": self.detail, "got": self.got}
-        return {name: value for name, value in found.items() if value not in ("", None)}
+        members = {"op": self.op, "result": self.result, "detail": self.detail, "got": self.got}
+        return {name: value for name, value in members.items() if value not in ("", None)}
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case of one implementation."""
+    """The results of one case with one implementation, and the milliseconds that its requests took."""
 
     steps: tuple[StepResult, ...]
     ms: float = 0.0
 
     @property
     def result(self) -> Result:
-        return worst(step.result for step in self.steps)
+        return worst_result(step.result for step in self.steps)
 
     @property
     def detail(self) -> str:
@@ -68,14 +68,23 @@ class Implementation:
     seconds: float = 0.0
 
     def count(self, ids: Sequence[str] | None = None) -> Counter[str]:
-        """How often each result is there."""
+        """Count each result, of all cases or of those with these ids."""
         chosen = self.results if ids is None else ids
-        return Counter(self.results[name].result for name in chosen if name in self.results)
+        return Counter(self.results[case_id].result for case_id in chosen if case_id in self.results)
+
+    def to_json(self) -> Json:
+        return {
+            "name": self.name,
+            "version": self.version,
+            "capabilities": self.capabilities,
+            "seconds": round(self.seconds, 3),
+            "results": {case_id: result.to_json() for case_id, result in self.results.items()},
+        }
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of some cases of a suite over some implementations."""
+    """Cases of a suite, run with one or more implementations."""
 
     suite: str
     suite_version: str
@@ -86,42 +95,33 @@ class Run:
             "format": FORMAT,
             "version": VERSION,
             "suite": {"name": self.suite, "version": self.suite_version},
-            "implementations": [
-                {
-                    "name": one.name,
-                    "version": one.version,
-                    "capabilities": one.capabilities,
-                    "seconds": round(one.seconds, 3),
-                    "results": {name: result.to_json() for name, result in one.results.items()},
-                }
-                for one in self.implementations
-            ],
+            "implementations": [implementation.to_json() for implementation in self.implementations],
         }
 
     @classmethod
     def from_json(cls, data: Any) -> Run:
-        """The run in a JSON report."""
+        """Return the run in a JSON report; raise ArgumentError if it is not one."""
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
-            raise ArgumentError(f"is not a JSON report of version {VERSION}")
+            raise ArgumentError(f"must be a JSON report of version {VERSION}, written by `run --json FILE`")
         try:
-            ones = [_implementation(one) for one in data["implementations"]]
-            return cls(data["suite"]["name"], data["suite"]["version"], ones)
+            implementations = [_parse_implementation(members) for members in data["implementations"]]
+            return cls(data["suite"]["name"], data["suite"]["version"], implementations)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ArgumentError(f"is a damaged JSON report: {error!r}") from None
 
 
-def _implementation(one: Json) -> Implementation:
+def _parse_implementation(data: Json) -> Implementation:
     results = {}
-    for name, case in one["results"].items():
+    for case_id, case in data["results"].items():
         steps = tuple(StepResult(**step) for step in case["steps"])
         if not steps or any(step.result not in RESULTS for step in steps):
-            raise ValueError(name)
-        results[name] = CaseResult(steps, case["ms"])
-    return Implementation(one["name"], one["version"], one["capabilities"], results, one["seconds"])
+            raise ValueError(case_id)
+        results[case_id] = CaseResult(steps, case["ms"])
+    return Implementation(data["name"], data["version"], data["capabilities"], results, data["seconds"])
 
 
 def load_run(path: str | Path) -> Run:
-    """A run from the file that `--json` wrote."""
+    """Load a run from a file written by `run --json FILE`."""
     try:
         return Run.from_json(json.loads(Path(path).read_text("utf-8")))
     except (OSError, ValueError) as error:
@@ -130,7 +130,7 @@ def load_run(path: str | Path) -> Run:
 
 @dataclass(frozen=True)
 class Change:
-    """A case with another result than before; None: it was not run."""
+    """A case whose result changed; None if it was not run."""
 
     implementation: str
     case: str
@@ -139,29 +139,28 @@ class Change:
 
     @property
     def worse(self) -> bool:
-        """It passed, and does not any more."""
+        """Whether the case passed before and does not pass now."""
         return self.before == "pass" and self.after != "pass"
 
 
 def diff(before: Run, after: Run) -> list[Change]:
-    """What differs between two runs; implementations are the same if their names are."""
-    old = {one.name: one for one in before.implementations}
-    new = {one.name: one for one in after.implementations}
+    """Return the cases whose results differ between two runs; implementations are matched by name."""
+    old = {implementation.name: implementation.results for implementation in before.implementations}
+    new = {implementation.name: implementation.results for implementation in after.implementations}
     changes = []
     for name in dict.fromkeys([*old, *new]):
-        left = old[name].results if name in old else {}
-        right = new[name].results if name in new else {}
-        for case in dict.fromkeys([*left, *right]):
-            was = left[case].result if case in left else None
-            now = right[case].result if case in right else None
+        old_results, new_results = old.get(name, {}), new.get(name, {})
+        for case_id in dict.fromkeys([*old_results, *new_results]):
+            was = old_results[case_id].result if case_id in old_results else None
+            now = new_results[case_id].result if case_id in new_results else None
             if was != now:
-                changes.append(Change(name, case, was, now))
+                changes.append(Change(name, case_id, was, now))
     return changes
 
 
 @dataclass(frozen=True)
 class Row:
-    """A feature: the ids of its cases."""
+    """A row of the matrix: a feature and the ids of its cases."""
 
     section: str
     feature: str
@@ -169,11 +168,10 @@ class Row:
 
 
 def matrix(run: Run, corpus: Corpus) -> list[Row]:
-    """The features of the cases that were run, section by section, in the order of the corpus."""
-    ran = {name for one in run.implementations for name in one.results}
-    rows: dict[tuple[str, str], list[str]] = {}
+    """Return a row for each feature with cases that were run, sorted by section and feature."""
+    ran = {case_id for implementation in run.implementations for case_id in implementation.results}
+    ids: dict[tuple[str, str], list[str]] = {}
     for case in corpus.cases:
         if case.id in ran:
-            rows.setdefault((case.section, case.feature), []).append(case.id)
-    order = sorted(rows, key=lambda key: (key[0], key[1]))  # core, optional, proposals
-    return [Row(section, feature, rows[section, feature]) for section, feature in order]
+            ids.setdefault((case.section, case.feature), []).append(case.id)
+    return [Row(section, feature, ids[section, feature]) for section, feature in sorted(ids)]

@@ -1,9 +1,9 @@
-"""Running cases over implementations: several processes for each, one thread for each process.
+"""Running cases with an implementation, in several processes with one thread each.
 
 Rules
-- A case is run by one process, its requests in order; after a fault the rest of that case is not asked.
-- A process that ended is started again for the next case, unless it failed to start several times in a row.
-- Operations that an implementation does not have are not asked for.
+- A case runs in one process, its requests in order; after a fault the rest of that case is skipped.
+- A process that ended is restarted for the next case, unless it failed to start several times in a row.
+- Operations that an implementation does not claim are not requested.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 from zarrlite.errors import ZarrliteError
 from zarrlite.tools.conformance.cases import Case
-from zarrlite.tools.conformance.extensions import extensions_of, ignorable_of, missing
+from zarrlite.tools.conformance.extensions import ignorable_extensions, required_extensions, unclaimed
 from zarrlite.tools.conformance.judge import judge
 from zarrlite.tools.conformance.process import Harness, HarnessFault
 from zarrlite.tools.conformance.protocol import Json
 from zarrlite.tools.conformance.results import FINE, CaseResult, Implementation, StepResult
 
-LIMIT = 10.0  # seconds for one request
-CASES_PER_PROCESS = 200  # fewer are not worth another process
-STARTS = 3  # failures in a row until it is left alone
-LONGEST_DETAIL, LONGEST_KEPT = 1000, 100_000  # characters of an answer that go into reports
+LIMIT = 10.0  # seconds; a request that takes longer is a timeout
+CASES_PER_PROCESS = 200  # cases; another process is started only for at least as many more
+MAX_STARTS = 3  # failed starts in a row; then the harness is not started again
+MAX_DETAIL = 1000  # characters; longer details are cut in reports
+MAX_KEPT_ANSWER = 100_000  # characters; longer answers are not kept for reports
 
 Progress = Callable[[int], object]
 
 
 class HarnessError(ZarrliteError):
-    """A harness does not start; see to its command, or to what it needs."""
+    """A harness does not start; check its command and its dependencies."""
 
 
 def run(
@@ -42,7 +43,11 @@ def run(
     jobs: int | None = None,
     progress: Progress = lambda count: None,
 ) -> Implementation:
-    """Run cases over one harness."""
+    """Run cases with one harness.
+
+    `limit` is the time for one request in seconds, `jobs` the maximum number of processes (by default one for each
+    processor). `progress` is called with 1 after every case.
+    """
     begin = time.perf_counter()
     first = Harness(command, limit)
     try:
@@ -50,24 +55,25 @@ def run(
     except HarnessFault as fault:
         raise HarnessError(f"{' '.join(command)}: {fault}") from None
     count = max(1, min(jobs or os.cpu_count() or 1, -(-len(cases) // CASES_PER_PROCESS)))
-    workers = [_Worker(first if i == 0 else Harness(command, limit), about, progress) for i in range(count)]
-    queue = _Shared(cases)
+    harnesses = [first, *(Harness(command, limit) for _ in range(count - 1))]
+    workers = [_Worker(harness, about, progress) for harness in harnesses]
+    queue = _CaseQueue(cases)
     try:
         with ThreadPoolExecutor(count) as pool:
             try:
-                found = dict(pair for pairs in pool.map(lambda worker: worker.run(queue), workers) for pair in pairs)
+                by_id = dict(pair for pairs in pool.map(lambda worker: worker.run(queue), workers) for pair in pairs)
             finally:
                 queue.close()
     finally:
         for worker in workers:
             worker.harness.stop()
-    results = {case.id: found[case.id] for case in cases}
+    results = {case.id: by_id[case.id] for case in cases}
     seconds = time.perf_counter() - begin
     return Implementation(about["name"], about["version"], about["capabilities"], results, seconds)
 
 
-class _Shared:
-    """Cases that several threads take from, one by one."""
+class _CaseQueue:
+    """An iterator over cases that several threads share."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = iter(cases)
@@ -81,13 +87,13 @@ class _Shared:
             return next(self._cases)
 
     def close(self) -> None:
-        """No more cases: who is interrupted does not wait for all of them."""
+        """Drop the remaining cases, so that an interrupted run does not wait for them."""
         with self._lock:
             self._cases = iter(())
 
 
 class _Worker:
-    """One process and its thread."""
+    """A thread with its harness process."""
 
     def __init__(self, harness: Harness, about: Json, progress: Progress) -> None:
         self.harness = harness
@@ -95,12 +101,13 @@ class _Worker:
         self.progress = progress
         self.failed_starts = 0
 
-    def run(self, cases: _Shared) -> list[tuple[str, CaseResult]]:
-        found = []
+    def run(self, cases: _CaseQueue) -> list[tuple[str, CaseResult]]:
+        """Run cases until the queue is empty; return their ids and results."""
+        results = []
         for case in cases:
-            found.append((case.id, self.run_case(case)))
+            results.append((case.id, self.run_case(case)))
             self.progress(1)
-        return found
+        return results
 
     def run_case(self, case: Case) -> CaseResult:
         steps = []
@@ -109,8 +116,8 @@ class _Worker:
             if step.op not in self.capabilities["operations"]:
                 steps.append(StepResult(step.op, "unsupported", "is not among the operations"))
                 continue
-            lacking = missing(extensions_of(step.document), self.capabilities)
-            ignored = missing(ignorable_of(step.document), self.capabilities)
+            required = unclaimed(required_extensions(step.document), self.capabilities)
+            ignorable = unclaimed(ignorable_extensions(step.document), self.capabilities)
             try:
                 self._ensure_started()
                 begin = time.perf_counter()
@@ -119,16 +126,16 @@ class _Worker:
             except HarnessFault as fault:
                 steps.append(StepResult(step.op, fault.kind, str(fault)))
                 break
-            result, detail = judge(step, answer, lacking, ignored)
-            kept = answer if result not in FINE and len(str(answer)) <= LONGEST_KEPT else None
-            steps.append(StepResult(step.op, result, detail[:LONGEST_DETAIL], kept))
+            result, detail = judge(step, answer, required, ignorable)
+            keep = result not in FINE and len(str(answer)) <= MAX_KEPT_ANSWER
+            steps.append(StepResult(step.op, result, detail[:MAX_DETAIL], answer if keep else None))
         return CaseResult(tuple(steps), 1000 * seconds)
 
     def _ensure_started(self) -> None:
         if self.harness.running:
             return
-        if self.failed_starts >= STARTS:
-            raise HarnessFault("crash", f"failed to start {STARTS} times in a row and was not started again")
+        if self.failed_starts >= MAX_STARTS:
+            raise HarnessFault("crash", f"failed to start {MAX_STARTS} times in a row and was not started again")
         self.failed_starts += 1
         self.harness.start()
         self.failed_starts = 0

@@ -1,4 +1,4 @@
-"""One case as text: what it says and where that is written, what is stored, what is asked and what must come back."""
+"""One case as text: its statement and source, the stored values, the requests and the expected answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from zarrlite.tools.conformance.cases import Case
 from zarrlite.tools.conformance.steps import Step
 
 Style = Callable[[object, str], str]
-_LONGEST = 4096
+MAX_DUMP = 4096  # bytes; a hexdump of a longer value is cut
 
 
 def describe_case(case: Case, style: Style) -> str:
-    """The case; `style` paints a text in one of the console's colours."""
+    """Return the text; `style` adds one of the console's styles to a part of it."""
     lines = [style(case.id, "bold"), style(case.data["description"], "name")]
-    lines.append(
-        style(" · ".join(f"{name} {value}" for name, value in {"kind": case.kind, **case.tags}.items()), "dim")
-    )
+    tags = {"kind": case.kind, **case.tags}
+    lines.append(style(" · ".join(f"{name} {value}" for name, value in tags.items()), "dim"))
     spec = case.data.get("spec")
     if spec:
         lines.append(style(f"{spec['document']}, {spec['section']}", "dim"))
@@ -32,18 +31,19 @@ def describe_case(case: Case, style: Style) -> str:
         for key, value in step.request["store"].items():
             if shown.get(key) != value:
                 shown[key] = value
-                lines += ["", style(key, "bold"), *_value(key, value)]
+                lines += ["", style(key, "bold"), *_describe_value(key, value)]
     for step in case.steps:
-        lines += ["", f"{style(step.op, 'bold')} {_json(_asked(step))}", f"expected {_json(step.expected)}"]
+        lines += ["", f"{style(step.op, 'bold')} {json.dumps(_request_without_store(step))}"]
+        lines.append(f"expected {json.dumps(step.expected)}")
     return "\n".join(lines)
 
 
-def _asked(step: Step) -> dict[str, Any]:
+def _request_without_store(step: Step) -> dict[str, Any]:
     return {name: value for name, value in step.request.items() if name != "store"}
 
 
-def _value(key: str, text: str) -> Iterator[str]:
-    """A document as JSON where it is an object, else a hexdump."""
+def _describe_value(key: str, text: str) -> Iterator[str]:
+    """Yield a document as indented JSON, any other value as a hexdump."""
     data = base64.b64decode(text)
     if key.rpartition("/")[2] == "zarr.json":
         try:
@@ -55,14 +55,10 @@ def _value(key: str, text: str) -> Iterator[str]:
 
 
 def hexdump(data: bytes) -> Iterator[str]:
-    """Sixteen bytes a line; what is too long is cut."""
-    for at in range(0, min(len(data), _LONGEST), 16):
-        row = data[at : at + 16]
+    """Yield lines of sixteen bytes; cut values that are too long."""
+    for offset in range(0, min(len(data), MAX_DUMP), 16):
+        row = data[offset : offset + 16]
         text = "".join(chr(b) if 31 < b < 127 else "." for b in row)
-        yield f"{at:06x}  {row.hex(' '):<47}  {text}"
-    if len(data) > _LONGEST:
-        yield f"… {len(data)} bytes in all"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value)
+        yield f"{offset:06x}  {row.hex(' '):<47}  {text}"
+    if len(data) > MAX_DUMP:
+        yield f"… {len(data)} bytes in total"

@@ -1,9 +1,9 @@
-"""What a case asks of an implementation: a few requests, each with all that it needs, and what must come back.
+"""The steps of a case: requests to an implementation, each with its expected answer.
 
 Rules
-- A request is self-contained: every stored value is there, documents as the bytes that they are.
+- A request is self-contained: it has all stored values, documents included, as exact bytes.
 - Seven kinds of cases become six operations: `open`, `read`, `write`, `rounds`, `keys`, `store`.
-- Selections have start, stop and step for every dimension; "everything" is spelled out.
+- Selections have start, stop and step for every dimension, also if they cover the whole array.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from typing import Any
 
 Json = dict[str, Any]
 OPERATIONS = ("open", "read", "write", "rounds", "keys", "store")
+# members of a store operation that are sent; the others are its expected result
+_ARGUMENTS = {"op", "key", "range", "ranges", "prefix", "pieces"}
+_MORE_ARGUMENTS = {"set": {"value"}, "erase_values": {"keys"}}
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One request and what must come back: `{"refuse": ...}`, or the members of the right answer."""
+    """One request and its expected answer: `{"refuse": ...}`, or the members of the right answer."""
 
     op: str
     request: Json
@@ -28,7 +31,7 @@ class Step:
 
     @cached_property
     def document(self) -> Any:
-        """The document of the node that it is about; None where that is not JSON."""
+        """The document of the node that the request is about, or None if it is not JSON."""
         if "document" in self.request:
             return self.request["document"]
         path = self.request["path"]
@@ -40,51 +43,54 @@ class Step:
 
 
 def steps_of(case: Json) -> list[Step]:
-    """The requests that make up a case."""
-    return _MAKERS[case["kind"]](case)
+    """Return the steps of a case."""
+    return _STEPS_OF_KIND[case["kind"]](case)
 
 
 def encode(value: bytes) -> str:
-    """Base64 as it stands in requests."""
+    """Return bytes as base64, the form that requests have."""
     return base64.b64encode(value).decode("ascii")
 
 
-def _metadata(case: Json) -> list[Step]:
-    text = case["text_base64"] if "text_base64" in case else _text(case["document"])
+def _steps_of_metadata(case: Json) -> list[Step]:
+    content = case["text_base64"] if "text_base64" in case else _encode_document(case["document"])
     if "refuse" in case:
         expected = {"refuse": case["refuse"]}
     else:
         canonical = case.get("canonical")
         expected = {"document": case["document"] if canonical == "unchanged" else canonical}
-    return [Step("open", {"store": {"zarr.json": text}, "path": ""}, expected)]
+    return [Step("open", {"store": {"zarr.json": content}, "path": ""}, expected)]
 
 
-def _keys(case: Json) -> list[Step]:
-    """Chunks of one element; what is stored under a key is read at its coordinates."""
+def _steps_of_keys(case: Json) -> list[Step]:
+    """Ask for chunks by coordinates and by key.
+
+    The array has chunks of one element, each with another value: reading an element shows which key was used.
+    """
     coords = [pair["coords"] for pair in case["pairs"]]
     keys = [pair["key"] for pair in case["pairs"]]
     shape = [max(c[i] for c in coords) + 1 for i in range(case["ndim"])]
-    document = _array(shape, [1] * len(shape), chunk_key_encoding=_spelled_out(case["encoding"]))
-    store = {"zarr.json": _text(document)} | {key: encode(bytes([i + 1])) for i, key in enumerate(keys)}
+    document = _array_document(shape, [1] * len(shape), chunk_key_encoding=_expand_name(case["encoding"]))
+    store = {"zarr.json": _encode_document(document)} | {key: encode(bytes([i + 1])) for i, key in enumerate(keys)}
     steps = []
-    for i, place in enumerate(coords):
-        selection = [[n, n + 1, 1] for n in place]
-        expected = {"shape": [1] * len(place), "data": encode(bytes([i + 1]))}
+    for i, chunk_coords in enumerate(coords):
+        selection = [[n, n + 1, 1] for n in chunk_coords]
+        expected = {"shape": [1] * len(chunk_coords), "data": encode(bytes([i + 1]))}
         steps.append(Step("read", {"store": store, "path": "", "selection": selection}, expected))
     request = {"store": {"zarr.json": store["zarr.json"]}, "path": "", "keys": keys + case["refused"]}
     return [*steps, Step("keys", request, {"coords": coords + [None] * len(case["refused"])})]
 
 
-def _codecs(case: Json) -> list[Step]:
-    """An array of one chunk, read and written."""
-    document = _array(
+def _steps_of_codecs(case: Json) -> list[Step]:
+    """Read and write an array of one chunk."""
+    document = _array_document(
         case["shape"],
         case["shape"],
         data_type=case["data_type"],
         fill_value=case["fill_value"],
-        codecs=[_spelled_out(codec) for codec in case["codecs"]],
+        codecs=[_expand_name(codec) for codec in case["codecs"]],
     )
-    text, key = _text(document), "/".join(["c", *("0" for _ in case["shape"])])
+    text, key = _encode_document(document), "/".join(["c", *("0" for _ in case["shape"])])
     elements = {"data": case["decoded"]} if "decoded" in case else {"values": case["values"]}
     everything = [[0, n, 1] for n in case["shape"]]
     read = {"store": {"zarr.json": text, key: case["encoded"]}, "path": "", "selection": everything}
@@ -95,7 +101,7 @@ def _codecs(case: Json) -> list[Step]:
     ]
 
 
-def _reads(case: Json) -> list[Step]:
+def _steps_of_reads(case: Json) -> list[Step]:
     steps = []
     for read in case["reads"]:
         request = _read_request(case, read["selection"])
@@ -105,35 +111,34 @@ def _reads(case: Json) -> list[Step]:
     return steps
 
 
-def _damage(case: Json) -> list[Step]:
+def _steps_of_damage(case: Json) -> list[Step]:
     return [Step("read", _read_request(case, case["selection"]), {"refuse": {"error": case["error"]}})]
 
 
 def _read_request(case: Json, selection: list[list[int]] | None) -> Json:
-    store = {key: _text(document) for key, document in case["documents"].items()} | case["values"]
+    store = {key: _encode_document(document) for key, document in case["documents"].items()} | case["values"]
     document = case["documents"][f"{case['path']}/zarr.json" if case["path"] else "zarr.json"]
     bounds = [[0, n] for n in document["shape"]] if selection is None else selection
     return {"store": store, "path": case["path"], "selection": [[*b, 1][:3] for b in bounds]}
 
 
-def _store(case: Json) -> list[Step]:
-    """What is done above a stack of transformers, and what lies below it."""
+def _steps_of_store(case: Json) -> list[Step]:
+    """Carry out operations above the storage transformers, and compare the store below."""
     members = {
-        "chunk_key_encoding": _spelled_out(case["chunk_key_encoding"]),
+        "chunk_key_encoding": _expand_name(case["chunk_key_encoding"]),
         "storage_transformers": case["storage_transformers"],
     }
-    document = _array(case["shape"], [1] * len(case["shape"]), **members)
-    given = ("op", "key", "range", "ranges", "prefix", "pieces")
+    document = _array_document(case["shape"], [1] * len(case["shape"]), **members)
     operations, results = [], []
     for op in case["operations"]:
-        names = set(given) | ({"value"} if op["op"] == "set" else {"keys"} if op["op"] == "erase_values" else set())
-        operations.append({name: value for name, value in op.items() if name in names})
-        results.append({name: value for name, value in op.items() if name not in names})
+        arguments = _ARGUMENTS | _MORE_ARGUMENTS.get(op["op"], set())
+        operations.append({name: value for name, value in op.items() if name in arguments})
+        results.append({name: value for name, value in op.items() if name not in arguments})
     request = {"document": document, "store": case["before"], "operations": operations}
     return [Step("store", request, {"results": results, "store": case["after"]})]
 
 
-def _array(shape: list[int], chunk_shape: list[int], **members: Any) -> Json:
+def _array_document(shape: list[int], chunk_shape: list[int], **members: Any) -> Json:
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -146,21 +151,21 @@ def _array(shape: list[int], chunk_shape: list[int], **members: Any) -> Json:
     } | members
 
 
-def _spelled_out(extension: Any) -> Any:
-    """Short-hand names are a feature of their own; here they are only a shorter way to write a case."""
+def _expand_name(extension: Any) -> Any:
+    """Expand a short-hand name: in these cases it only keeps the file short, short-hand names have their own cases."""
     return {"name": extension} if isinstance(extension, str) else extension
 
 
-def _text(document: Any) -> str:
+def _encode_document(document: Any) -> str:
     return encode(json.dumps(document).encode())
 
 
-_MAKERS = {
-    "metadata": _metadata,
-    "keys": _keys,
-    "codecs": _codecs,
-    "array": _reads,
-    "reads": _reads,
-    "damage": _damage,
-    "store": _store,
+_STEPS_OF_KIND = {
+    "metadata": _steps_of_metadata,
+    "keys": _steps_of_keys,
+    "codecs": _steps_of_codecs,
+    "array": _steps_of_reads,
+    "reads": _steps_of_reads,
+    "damage": _steps_of_damage,
+    "store": _steps_of_store,
 }

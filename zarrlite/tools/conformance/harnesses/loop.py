@@ -1,4 +1,4 @@
-"""The loop of a harness in Python, and elements as they stand in messages. Needs numpy and nothing of zarrlite."""
+"""The loop of a harness in Python, and the encoding of elements in messages. Needs numpy, but not zarrlite."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CORE_TYPES += [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 3
 
 
 class Unsupported(Exception):
-    """There is no way to ask the implementation for this."""
+    """The implementation has no way to carry out the request."""
 
 
 def serve(
@@ -27,10 +27,14 @@ def serve(
     details: Callable[[Exception], Json] = lambda error: {},
     unsupported: tuple[type[Exception], ...] = (Unsupported,),
 ) -> None:
-    """Answer until `stop`. Every exception of an operation is a refusal; `details` may tell more about it."""
+    """Answer messages until `stop`.
+
+    Every exception that an operation raises is a refusal, except those in `unsupported`. `details` returns further
+    members of the refusal.
+    """
     about = {"protocol": 1, "name": name, "version": version}
     about["capabilities"] = {"operations": list(operations), **capabilities}
-    out, sys.stdout = sys.stdout, sys.stderr  # what an implementation prints is no answer
+    out, sys.stdout = sys.stdout, sys.stderr  # text that an implementation prints must not be taken for an answer
     for line in sys.stdin:
         message = json.loads(line)
         if message["type"] == "stop":
@@ -50,22 +54,23 @@ def serve(
 
 
 def values(message: Json) -> dict[str, bytes]:
-    """All that is in the store."""
+    """Return all values of the store in a message."""
     return {key: base64.b64decode(value) for key, value in message["store"].items()}
 
 
 def stored(values: dict[str, bytes]) -> Json:
-    """The same the other way round, as an answer."""
+    """Return an answer with all values of a store."""
     return {"store": {key: base64.b64encode(value).decode() for key, value in values.items()}}
 
 
 def index(message: Json) -> tuple[slice, ...]:
+    """Return the selection of a message as slices."""
     return tuple(slice(*bounds) for bounds in message["selection"])
 
 
-def elements(found: Any, dtype: np.dtype[Any]) -> Json:
-    """What was read: bytes, little endian and row-major; texts where elements have no size of their own."""
-    array = np.asarray(found, dtype)
+def elements(result: Any, dtype: np.dtype[Any]) -> Json:
+    """Return the answer to a read: little-endian, row-major bytes, or strings if elements vary in length."""
+    array = np.asarray(result, dtype)
     if dtype.hasobject or dtype.kind == "T":
         texts = [v if isinstance(v, str) else base64.b64encode(v).decode() for v in array.ravel().tolist()]
         return {"shape": list(array.shape), "values": texts}
@@ -74,7 +79,7 @@ def elements(found: Any, dtype: np.dtype[Any]) -> Json:
 
 
 def to_write(message: Json, dtype: np.dtype[Any], shape: tuple[int, ...], *, text: bool) -> Any:
-    """The elements that are to be written."""
+    """Return the elements of a write request as an array; `text` if they are strings, not bytes."""
     if "data" in message:
         data = base64.b64decode(message["data"])
         return np.frombuffer(data, dtype.newbyteorder("<")).reshape(shape).astype(dtype)

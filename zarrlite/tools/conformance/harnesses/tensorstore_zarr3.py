@@ -1,4 +1,4 @@
-"""tensorstore's driver zarr3, over a store in memory. A struct is opened field by field, so not as a whole."""
+"""tensorstore's zarr3 driver with a store in memory. It opens a struct field by field, so `struct` is not claimed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from loop import Json, Unsupported, elements, index, serve, stored, to_write, va
 
 
 def kvstore(message: Json) -> tuple[Any, Any]:
+    """Return a store with the values of a message, and its context."""
     context = ts.Context()
     store = ts.KvStore.open({"driver": "memory"}, context=context).result()
     for key, value in values(message).items():
@@ -19,6 +20,7 @@ def kvstore(message: Json) -> tuple[Any, Any]:
 
 
 def array(message: Json) -> tuple[Any, Any]:
+    """Return the store and the array of a message."""
     store, context = kvstore(message)
     path = f"{message['path']}/" if message["path"] else ""
     try:
@@ -46,9 +48,9 @@ def write(message: Json) -> Json:
     return stored({key.decode(): store[key] for key in store.list().result()})
 
 
-numbers = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+integers = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 claims = {
-    "data_type": ["bool", *numbers, "float16", "float32", "float64", "complex64", "complex128", "r*", "raw_bytes"],
+    "data_type": ["bool", *integers, "float16", "float32", "float64", "complex64", "complex128", "r*", "raw_bytes"],
     "chunk_grid": ["regular"],
     "chunk_key_encoding": ["default", "v2"],
     "codecs": ["blosc", "bytes", "crc32c", "gzip", "sharding_indexed", "transpose", "zstd"],

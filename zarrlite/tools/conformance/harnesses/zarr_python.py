@@ -1,4 +1,4 @@
-"""zarr-python, with its own codecs and a store in memory."""
+"""zarr-python with its own codec pipeline and a store in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zarr.core.buffer.cpu import Buffer
 from zarr.core.dtype import data_type_registry
 from zarr.storage import MemoryStore
 
-Opened = tuple[Any, Callable[[], dict[str, bytes]]]  # a store, and what is in it
+Opened = tuple[Any, Callable[[], dict[str, bytes]]]  # a store, and a function that returns all its values
 
 
 @contextmanager
@@ -25,12 +25,12 @@ def in_memory(message: Json) -> Iterator[Opened]:
 
 def answer_with(
     name: str, version: str, open_store: Callable[[Json], AbstractContextManager[Opened]], **options: Any
-) -> None:
+) -> None:  # `open_store` opens the store of a message; `options` are passed to `serve`
     def open_node(message: Json) -> Json:
         with open_store(message) as (store, _):
             node = zarr.open(store, mode="r", path=message["path"], zarr_format=3)
-            written = node.metadata.to_buffer_dict(default_buffer_prototype())
-            return {"document": json.loads(written["zarr.json"].to_bytes(), parse_constant=str)}
+            buffers = node.metadata.to_buffer_dict(default_buffer_prototype())
+            return {"document": json.loads(buffers["zarr.json"].to_bytes(), parse_constant=str)}
 
     def read(message: Json) -> Json:
         with open_store(message) as (store, _):

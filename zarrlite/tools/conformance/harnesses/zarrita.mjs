@@ -1,4 +1,4 @@
-// zarrita.js, over a store in memory. ZARRITA names the folder in which `npm install zarrita` was done.
+// zarrita.js with a store in memory. ZARRITA is the folder in which `npm install zarrita` was run.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -15,28 +15,28 @@ const capabilities = {
   chunk_grid: ["regular"], chunk_key_encoding: ["default", "v2"], storage_transformers: [],
   codecs: ["sharding_indexed", ...zarr.registry.keys()],
 };
-class Store extends Map { // other: what every other key holds
-  get(key) { return super.get(key) ?? this.other; }
-  getRange(key, { suffixLength: n, offset: at, length }) { return this.get(key)?.slice(...(n ? [-n] : [at, at + length])); }
+class Store extends Map { // fallback: the value of every missing key
+  get(key) { return super.get(key) ?? this.fallback; }
+  getRange(key, { suffixLength: n, offset, length }) { return this.get(key)?.slice(...(n ? [-n] : [offset, offset + length])); }
 }
-const whole = (data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+const bufferOf = (data) => Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 const bytes = (text) => new Uint8Array(Buffer.from(text, "base64"));
 const storeOf = ({ store }) => new Store(Object.entries(store).map(([key, value]) => [`/${key}`, bytes(value)]));
 const openIn = (store, { path }) => zarr.open.v3(zarr.root(store).resolve(`/${path}`));
 const operations = {
-  async open(message) { // codecs are first looked at when a chunk is decoded: here one that is a single byte
-    const node = await openIn(Object.assign(storeOf(message), { other: new Uint8Array(1) }), message);
-    const ofByte = (error) => { if (!(error instanceof zarr.CodecPipelineError)) throw error; };
-    await node.getChunk?.(node.shape.map(() => 0)).catch(ofByte);
+  async open(message) { // codecs are checked when a chunk is first decoded: decode one that is a single byte
+    const node = await openIn(Object.assign(storeOf(message), { fallback: new Uint8Array(1) }), message);
+    const ignoreDamage = (error) => { if (!(error instanceof zarr.CodecPipelineError)) throw error; };
+    await node.getChunk?.(node.shape.map(() => 0)).catch(ignoreDamage);
     return { document: null };
   },
   async read(message) {
     const array = await openIn(storeOf(message), message), slices = message.selection.map((s) => zarr.slice(...s));
     const { data, shape, stride } = await (slices.length ? zarr.get(array, slices) : array.getChunk([]));
-    const along = (places, n, i) => places.flatMap((p) => Array.from({ length: n }, (_, k) => p + k * stride[i]));
-    const places = shape.reduce(along, [0]); // row-major, whatever the order that the elements came in
-    if (Array.isArray(data)) return { shape, values: places.map((p) => String(data[p])) };
-    const parts = places.map((p) => whole(data).subarray(p * data.BYTES_PER_ELEMENT, (p + 1) * data.BYTES_PER_ELEMENT));
+    const extend = (offsets, n, i) => offsets.flatMap((p) => Array.from({ length: n }, (_, k) => p + k * stride[i]));
+    const offsets = shape.reduce(extend, [0]); // element offsets in row-major order, for any strides
+    if (Array.isArray(data)) return { shape, values: offsets.map((p) => String(data[p])) };
+    const parts = offsets.map((p) => bufferOf(data).subarray(p * data.BYTES_PER_ELEMENT, (p + 1) * data.BYTES_PER_ELEMENT));
     return { shape, data: Buffer.concat(parts).toString("base64") };
   },
   async write(message) {
@@ -44,16 +44,16 @@ const operations = {
     const data = message.values ?? new (await array.getChunk(shape.map(() => 0))).data.constructor(bytes(message.data).buffer);
     const stride = shape.map((_, i) => shape.slice(i + 1).reduce((a, b) => a * b, 1));
     await zarr.set(array, null, shape.length ? { data, shape, stride } : data.get?.(0) ?? data[0]);
-    return { store: Object.fromEntries([...store].map(([key, value]) => [key.slice(1), whole(value).toString("base64")])) };
+    return { store: Object.fromEntries([...store].map(([key, value]) => [key.slice(1), bufferOf(value).toString("base64")])) };
   },
 };
-const refusal = (error) => ({ // it says so where it has no way to do a thing
+const refusal = (error) => ({ // zarrita has an error class for unsupported requests
   [[error, error?.cause].some((e) => e instanceof zarr.UnsupportedError) ? "unsupported" : "refused"]: `${error?.cause ?? error}`,
 });
 for await (const line of createInterface({ input: process.stdin })) {
   const { type, id, op, ...message } = JSON.parse(line);
   if (type === "stop") break;
   const result = type === "run" && { id, ...(await operations[op](message).catch(refusal)) };
-  await setImmediate(); // a promise that nobody awaited ends the process here, not in the next case
+  await setImmediate(); // a rejected promise that was never awaited ends the process now, not in the next case
   console.log(JSON.stringify(result || { protocol: 1, name: "zarrita", version, capabilities }));
 }

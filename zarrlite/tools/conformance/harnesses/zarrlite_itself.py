@@ -1,4 +1,4 @@
-"""zarrlite itself, which is the only one that is asked for everything."""
+"""zarrlite itself, the only shipped harness that has all operations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from loop import CORE_TYPES, Json, elements, index, serve, stored, to_write, values
 
-sys.path.insert(0, str(Path(__file__).parents[4]))  # the one that this file belongs to
+sys.path.insert(0, str(Path(__file__).parents[4]))  # the zarrlite that this file belongs to
 import zarrlite
 from zarrlite.extensions import registry
-from zarrlite.tools.conformance.reference import CountingStore, details, run_operations
+from zarrlite.tools.conformance.reference import RecordingStore, details, run_operations
 
 
 def array(message: Json, mode: Any = "r") -> zarrlite.Array:
-    return zarrlite.open_array(CountingStore(values(message)), mode=mode, path=message["path"])
+    return zarrlite.open_array(RecordingStore(values(message)), mode=mode, path=message["path"])
 
 
 def open_node(message: Json) -> Json:
@@ -50,8 +50,8 @@ def store(message: Json) -> Json:
     return {"results": results, **stored(below)}
 
 
-members = {"codec": "codecs", "storage_transformer": "storage_transformers"}
-claims = {members.get(kind, kind): known.names() for kind, known in registry.REGISTRIES.items()}
+points = {"codec": "codecs", "storage_transformer": "storage_transformers"}
+claims = {points.get(kind, kind): extensions.names() for kind, extensions in registry.REGISTRIES.items()}
 claims["data_type"] += [*CORE_TYPES, "r*"]
 operations = {"open": open_node, "read": read, "write": write, "rounds": rounds, "keys": keys, "store": store}
 serve("zarrlite", zarrlite.__version__, claims, operations, details, unsupported=(zarrlite.DependencyError,))

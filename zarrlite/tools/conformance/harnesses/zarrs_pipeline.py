@@ -1,4 +1,7 @@
-"""zarr-python with the codec pipeline of zarrs, which reads and writes files; what it cannot do is an error."""
+"""zarr-python with the codec pipeline of zarrs, which needs a store on disk.
+
+In strict mode the pipeline raises an error where it would otherwise fall back to zarr-python's own.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ UNSUPPORTED = (DiscontiguousArrayError, UnsupportedDataTypeError, UnsupportedMet
 
 @contextmanager
 def on_disk(message: Json) -> Iterator[Opened]:
+    """Write the values of a message into a temporary folder, and open it as a store."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for key, value in values(message).items():

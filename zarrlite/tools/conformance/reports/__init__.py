@@ -1,1 +1,1 @@
-"""What a run looks like on paper: JUnit XML, Markdown and a page of HTML (JSON is `Run.to_json`)."""
+"""Reports of a run: JUnit XML, Markdown and an HTML page (JSON is `Run.to_json`)."""

@@ -1,8 +1,8 @@
-"""One page of HTML with everything in it: the matrix as a table, and the cases behind its cells.
+"""A self-contained HTML page: the matrix as a table whose cells open their cases.
 
 Rules
-- Nothing is loaded from anywhere. The matrix is plain HTML; what a click opens is compressed JSON in the page.
-- All text of cases and answers reaches the page as text: escaped here, and by textContent in page.js.
+- The page loads nothing. The matrix is static HTML; the cases that a click opens are compressed JSON in the page.
+- All text of cases and answers is inserted as text: escaped here, by textContent in page.js.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zarrlite.tools.conformance.reports.markdown import cell
 from zarrlite.tools.conformance.results import Implementation, Row, Run, matrix
 from zarrlite.tools.conformance.steps import Step
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _SECTIONS = {
     "core": "Core specification",
     "optional": "Registered extensions",
@@ -30,33 +30,33 @@ _SECTIONS = {
 
 
 def to_html(run: Run, corpus: Corpus) -> str:
-    """The report as a text."""
+    """Return the HTML of the report."""
     rows = matrix(run, corpus)
-    page = (_HERE / "page.html").read_text("utf-8")
+    case_count = sum(len(row.ids) for row in rows)
+    page = (_FOLDER / "page.html").read_text("utf-8")
     parts = {
-        "STYLE": (_HERE / "page.css").read_text("utf-8"),
-        "SCRIPT": (_HERE / "page.js").read_text("utf-8"),
-        "SUITE": html.escape(
-            f"{sum(len(row.ids) for row in rows)} cases of the {run.suite}, version {run.suite_version}"
-        ),
-        "CARDS": "\n".join(_card(one) for one in run.implementations),
+        "STYLE": (_FOLDER / "page.css").read_text("utf-8"),
+        "SCRIPT": (_FOLDER / "page.js").read_text("utf-8"),
+        "SUITE": html.escape(f"{case_count} cases of the {run.suite}, version {run.suite_version}"),
+        "CARDS": "\n".join(_card(implementation) for implementation in run.implementations),
         "LEGEND": "\n".join(f'<span class="chip {result}">{result}</span>' for result in RESULTS),
         "MATRIX": _matrix(run, rows),
-        "DATA": _pack(_data(run, corpus, rows)),
+        "DATA": _compress(_data(run, corpus, rows)),
     }
     for name, text in parts.items():
         page = page.replace(f"<!--{name}-->", text, 1)
     return page
 
 
-def _card(one: Implementation) -> str:
-    count = one.count()
-    ran = sum(count.values()) - count["unsupported"]
-    share = f"{100 * count['pass'] / ran:.1f} %" if ran else "none"
+def _card(implementation: Implementation) -> str:
+    count = implementation.count()
+    supported = sum(count.values()) - count["unsupported"]
+    share = f"{100 * count['pass'] / supported:.1f} %" if supported else "none"
+    name, version = html.escape(implementation.name), html.escape(implementation.version)
     return (
-        f'<div class="card"><h2>{html.escape(one.name)} <small>{html.escape(one.version)}</small></h2>'
-        f"<p><b>{share}</b> of {ran}</p>{_bar(count)}"
-        f"<p class=dim>{count['unsupported']} unsupported · {one.seconds:.1f} s</p></div>"
+        f'<div class="card"><h2>{name} <small>{version}</small></h2>'
+        f"<p><b>{share}</b> of {supported}</p>{_bar(count)}"
+        f"<p class=dim>{count['unsupported']} unsupported · {implementation.seconds:.1f} s</p></div>"
     )
 
 
@@ -66,45 +66,49 @@ def _bar(count: Counter[str]) -> str:
 
 
 def _matrix(run: Run, rows: list[Row]) -> str:
-    names = "".join(f"<th scope=col>{html.escape(one.name)}</th>" for one in run.implementations)
+    implementations = run.implementations
+    names = "".join(f"<th scope=col>{html.escape(one.name)}</th>" for one in implementations)
     lines = [f"<thead><tr><th scope=col>feature</th>{names}</tr></thead>"]
     section = ""
     for i, row in enumerate(rows):
         if row.section != section:
             section = row.section
-            span = len(run.implementations) + 1
+            span = len(implementations) + 1
             lines.append(f"<tbody><tr class=section><th colspan={span}>{_SECTIONS[section]}</th></tr>")
-        cells = "".join(_cell(i, j, row, one) for j, one in enumerate(run.implementations))
+        cells = "".join(_cell(i, j, row, one) for j, one in enumerate(implementations))
         lines.append(f"<tr><th scope=row>{html.escape(row.feature)}</th>{cells}</tr>")
     return "\n".join(lines)
 
 
-def _cell(i: int, j: int, row: Row, one: Implementation) -> str:
-    count = one.count(row.ids)
-    label = html.escape(f"{row.feature}, {one.name}: " + ", ".join(f"{n} {r}" for r, n in count.items()))
-    nothing = " none" if count.keys() <= {"unsupported"} else ""
-    button = f'<button class="cell{nothing}" data-row={i} data-column={j} aria-label="{label}" title="{label}">'
+def _cell(i: int, j: int, row: Row, implementation: Implementation) -> str:
+    count = implementation.count(row.ids)
+    counts = ", ".join(f"{n} {result}" for result, n in count.items())
+    label = html.escape(f"{row.feature}, {implementation.name}: {counts}")
+    css_class = "cell none" if count.keys() <= {"unsupported"} else "cell"
+    button = f'<button class="{css_class}" data-row={i} data-column={j} aria-label="{label}" title="{label}">'
     return f"<td>{button}<span>{cell(count)}</span>{_bar(count)}</button></td>"
 
 
 def _data(run: Run, corpus: Corpus, rows: list[Row]) -> dict[str, Any]:
-    ran = {name for row in rows for name in row.ids}
+    """Return the data that page.js shows."""
+    ran = {case_id for row in rows for case_id in row.ids}
     return {
         "rows": [[row.section, row.feature, row.ids] for row in rows],
-        "cases": {case.id: _view(case) for case in corpus.cases if case.id in ran},
-        "implementations": [
-            {
-                "name": one.name,
-                "version": one.version,
-                "results": {name: [c.result, [s.to_json() for s in c.steps]] for name, c in one.results.items()},
-            }
-            for one in run.implementations
-        ],
+        "cases": {case.id: _case_data(case) for case in corpus.cases if case.id in ran},
+        "implementations": [_implementation_data(implementation) for implementation in run.implementations],
     }
 
 
-def _view(case: Case) -> dict[str, Any]:
-    """A case as the page shows it: documents as JSON, everything else as base64."""
+def _implementation_data(implementation: Implementation) -> dict[str, Any]:
+    results = {
+        case_id: [case.result, [step.to_json() for step in case.steps]]
+        for case_id, case in implementation.results.items()
+    }
+    return {"name": implementation.name, "version": implementation.version, "results": results}
+
+
+def _case_data(case: Case) -> dict[str, Any]:
+    """Return a case with its documents as JSON and all other values as base64."""
     documents, values = {}, {}
     for step in case.steps:
         for key, value in step.request["store"].items():
@@ -116,17 +120,18 @@ def _view(case: Case) -> dict[str, Any]:
                 documents[key] = content
             else:
                 values[key] = value
-        documents |= {"zarr.json": step.request["document"]} if "document" in step.request else {}
+        if "document" in step.request:
+            documents["zarr.json"] = step.request["document"]
     names = ("description", "kind", "tags", "spec", "ruling")
-    view = {name: case.data[name] for name in names if name in case.data}
-    return {**view, "documents": documents, "values": values, "asks": [_ask(step) for step in case.steps]}
+    members = {name: case.data[name] for name in names if name in case.data}
+    return {**members, "documents": documents, "values": values, "steps": [_step_data(step) for step in case.steps]}
 
 
-def _ask(step: Step) -> dict[str, Any]:
+def _step_data(step: Step) -> dict[str, Any]:
     request = {k: v for k, v in step.request.items() if k not in ("store", "document") and v != ""}
     return {"op": step.op, "request": request, "expected": step.expected}
 
 
-def _pack(data: dict[str, Any]) -> str:
+def _compress(data: dict[str, Any]) -> str:
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")

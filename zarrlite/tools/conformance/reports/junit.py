@@ -1,7 +1,7 @@
 """JUnit XML: a suite for each implementation, a test for each case.
 
 Rules
-- Not supported is skipped; a crash, a timeout and garbage are errors; everything else that did not pass is a failure.
+- `unsupported` is a skipped test; crash, timeout and garbage are errors; every other result but `pass` is a failure.
 """
 
 from __future__ import annotations
@@ -16,31 +16,32 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def to_junit(run: Run) -> str:
-    """The report as a text."""
+    """Return the XML of the report."""
     root = ElementTree.Element("testsuites", name=_clean(f"{run.suite} {run.suite_version}"))
-    for one in run.implementations:
-        found = [_TAGS.get(case.result, "failure") for case in one.results.values() if case.result != "pass"]
+    for implementation in run.implementations:
+        cases = implementation.results.values()
+        tags = [_TAGS.get(case.result, "failure") for case in cases if case.result != "pass"]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
-            name=_clean(f"{one.name} {one.version}"),
-            tests=str(len(one.results)),
-            failures=str(found.count("failure")),
-            errors=str(found.count("error")),
-            skipped=str(found.count("skipped")),
-            time=f"{one.seconds:.3f}",
+            name=_clean(f"{implementation.name} {implementation.version}"),
+            tests=str(len(cases)),
+            failures=str(tags.count("failure")),
+            errors=str(tags.count("error")),
+            skipped=str(tags.count("skipped")),
+            time=f"{implementation.seconds:.3f}",
         )
-        for name, case in one.results.items():
-            _add_case(suite, one.name, name, case)
+        for case_id, case in implementation.results.items():
+            _add_case(suite, implementation.name, case_id, case)
     ElementTree.indent(root)
     return ElementTree.tostring(root, "unicode", xml_declaration=True) + "\n"
 
 
-def _add_case(suite: ElementTree.Element, implementation: str, name: str, case: CaseResult) -> None:
-    folder, _, last = name.rpartition("/")
+def _add_case(suite: ElementTree.Element, implementation: str, case_id: str, case: CaseResult) -> None:
+    folder, _, name = case_id.rpartition("/")
     classname = _clean(f"{implementation}.{folder.replace('/', '.')}")
     test = ElementTree.SubElement(
-        suite, "testcase", classname=classname, name=_clean(last), time=f"{case.ms / 1000:.6f}"
+        suite, "testcase", classname=classname, name=_clean(name), time=f"{case.ms / 1000:.6f}"
     )
     if case.result != "pass":
         message = _clean(f"{case.result}: {case.detail}")
@@ -48,4 +49,5 @@ def _add_case(suite: ElementTree.Element, implementation: str, name: str, case: 
 
 
 def _clean(text: str) -> str:
+    """Replace the characters that XML does not allow."""
     return _NOT_XML.sub("?", text)

@@ -1,7 +1,7 @@
-"""Markdown: a table of all results, the matrix, and every case that did not pass.
+"""Markdown: a table of all results, the matrix, and every case that failed.
 
 Rules
-- A cell of the matrix is what passed of what was run; what is not supported stands apart, in brackets.
+- A cell of the matrix has the cases passed of those supported, then the unsupported ones in brackets.
 """
 
 from __future__ import annotations
@@ -14,44 +14,47 @@ from zarrlite.tools.conformance.results import FINE, Implementation, Run, matrix
 
 
 def to_markdown(run: Run, corpus: Corpus, *, cases: bool = True) -> str:
-    """The report as a text; with `cases` it lists every one that did not pass."""
-    ones = run.implementations
-    ran = max((len(one.results) for one in ones), default=0)
+    """Return the Markdown of the report; with `cases`, it lists every case that failed."""
+    implementations = run.implementations
+    ran = max((len(one.results) for one in implementations), default=0)
     lines = [f"{ran} cases of the {run.suite}, version {run.suite_version}.", ""]
     lines += _table(
-        ["", *(f"{one.name} {one.version}" for one in ones)],
-        [[result, *(one.count()[result] or "" for one in ones)] for result in RESULTS],
+        ["", *(f"{one.name} {one.version}" for one in implementations)],
+        [[result, *(one.count()[result] or "" for one in implementations)] for result in RESULTS],
     )
     section = ""
     for row in matrix(run, corpus):
         if row.section != section:
             section = row.section
-            lines += ["", f"**{section}**", "", *_table(["feature", *(one.name for one in ones)], [])]
-        cells = [cell(one.count(row.ids)) for one in ones]
+            lines += ["", f"**{section}**", "", *_table(["feature", *(one.name for one in implementations)], [])]
+        cells = [cell(one.count(row.ids)) for one in implementations]
         lines.append(_row([row.feature, *cells]))
     if cases:
-        for one in ones:
+        for one in implementations:
             lines += _failures(one)
     return "\n".join(lines) + "\n"
 
 
 def cell(count: Counter[str]) -> str:
-    """Passed of all that is supported: `12/14`; `(3)` are not supported."""
-    total, apart = sum(count.values()), count["unsupported"]
-    if not total:
-        return ""
-    parts = [f"{count['pass']}/{total - apart}"] if total > apart else []
-    return " ".join([*parts, *([f"({apart})"] if apart else [])])
+    """Return the text of a cell: `12/14 (3)` means 12 passed of 14 supported, 3 more are unsupported."""
+    unsupported = count["unsupported"]
+    supported = sum(count.values()) - unsupported
+    parts = []
+    if supported:
+        parts.append(f"{count['pass']}/{supported}")
+    if unsupported:
+        parts.append(f"({unsupported})")
+    return " ".join(parts)
 
 
-def _failures(one: Implementation) -> list[str]:
-    failed = [(name, case) for name, case in one.results.items() if case.result not in FINE]
+def _failures(implementation: Implementation) -> list[str]:
+    """Return a table of the cases that failed; no lines if all are fine."""
+    failed = [(case_id, case) for case_id, case in implementation.results.items() if case.result not in FINE]
     if not failed:
         return []
-    lines = ["", f"**{one.name} {one.version}**", ""]
-    return lines + _table(
-        ["case", "result", ""], [[f"`{name}`", case.result, case.detail[:160]] for name, case in failed]
-    )
+    rows: list[list[object]] = [[f"`{case_id}`", case.result, case.detail[:160]] for case_id, case in failed]
+    heading = f"**{implementation.name} {implementation.version}**"
+    return ["", heading, "", *_table(["case", "result", ""], rows)]
 
 
 def _table(headers: list[str], rows: list[list[object]]) -> list[str]:

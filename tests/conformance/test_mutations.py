@@ -1,4 +1,4 @@
-"""The planted bugs of tests/mutations: the list stays true, and the machinery tells caught from not caught.
+"""The planted bugs of tests/mutations: the list matches the code, and running them detects caught bugs.
 
 `python -m tests.mutations` plants them all.
 """
@@ -11,17 +11,18 @@ import pytest
 
 from tests.mutations.run import PLANTED, ROOT, Planted, copied, plant
 
-HARMLESS = Planted("codecs/crc32c.py", "A checksum that is verified", "A checksum which is verified", [])
-FEW = PLANTED[:: len(PLANTED) // 3][:3]
+FUTURE = "from __future__ import annotations"
+HARMLESS = Planted("codecs/crc32c.py", FUTURE, f"{FUTURE}  # harmless", [])
+SAMPLE = PLANTED[:: len(PLANTED) // 3][:3]
 
 
-@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: f"{bug.file}: {bug.old}")
+@pytest.mark.parametrize("bug", [*PLANTED, HARMLESS], ids=lambda bug: f"{bug.file}: {bug.old}")
 def test_every_bug_can_be_planted(bug: Planted) -> None:
     assert (ROOT / "zarrlite" / bug.file).read_text("utf-8").count(bug.old) == 1
     assert bug.new != bug.old
 
 
-def test_there_are_bugs_in_every_module_that_implements_the_format() -> None:
+def test_every_module_that_implements_the_format_has_bugs() -> None:
     assert len(PLANTED) >= 60
     planted = collections.Counter(bug.file.split("/")[0].removesuffix(".py") for bug in PLANTED)
     assert set(planted) >= {
@@ -33,17 +34,17 @@ def test_there_are_bugs_in_every_module_that_implements_the_format() -> None:
     assert files >= {"shards/format.py", "shards/writing.py", "selections/selection.py", "buffers/source.py"}
     assert "buffers/ranges.py" in files
     codecs = {bug.file for bug in PLANTED if bug.file.startswith("codecs/")}
-    there = {f"codecs/{path.name}" for path in (ROOT / "zarrlite/codecs").glob("*.py")}
-    assert there - codecs == {"codecs/__init__.py", "codecs/n5_default.py"}
+    modules = {f"codecs/{path.name}" for path in (ROOT / "zarrlite/codecs").glob("*.py")}
+    assert modules - codecs == {"codecs/__init__.py", "codecs/n5_default.py"}
 
 
-def test_the_readme_of_the_fixtures_has_their_number() -> None:
+def test_readme_of_the_fixtures_states_the_number_of_bugs() -> None:
     readme = (ROOT / "spec_fixtures/README.md").read_text("utf-8")
     assert f"{len(PLANTED)} small bugs are listed in `tests/mutations/planted.json`" in readme
 
 
-def test_the_corpus_catches_bugs_and_nothing_else() -> None:
+def test_corpus_catches_bugs_but_not_harmless_changes() -> None:
     with copied() as directory:
         assert plant(HARMLESS, directory) == ""
-        for bug in FEW:
+        for bug in SAMPLE:
             assert plant(bug, directory).startswith(("core/", "optional/", "proposals/")), bug

@@ -1,4 +1,4 @@
-"""The published schemas of the proposals: their verdict on every object in the fixtures is that of the parser."""
+"""The published schemas of the proposals agree with the parser about every object in the fixtures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALIDATORS = {
 URIS = VALIDATORS["sharding"].schema["oneOf"][1]["properties"]["extension"]["enum"]
 NAMES = {**{name: name for name in PROPOSALS}, **dict.fromkeys(URIS, "sharding")}
 
-# JSON Schema takes 4.0 for an integer
+# cases that only the parser refuses: JSON Schema takes 4.0 for an integer
 FLOATS = {
     "proposals/concat-parts/configuration/size-float",
     "proposals/offset/configuration/offset-float",
@@ -27,36 +27,36 @@ FLOATS = {
     "proposals/sharding/configuration/item-float",
 }
 
-Found = tuple[str, str, Any]  # the proposal, the pointer of the object, the object
+Located = tuple[str, str, Any]  # the proposal, the JSON pointer of the object, the object
 
 
-def extensions(document: dict[str, Any]) -> Iterator[Found]:
-    """The objects of the proposals in a document, each at its own extension point."""
+def extensions(document: dict[str, Any]) -> Iterator[Located]:
+    """Yield the objects of the proposals in a document, each at its own extension point."""
     yield from find(document.get("chunk_key_encoding"), "/chunk_key_encoding", ("suffix",))
     yield from find_all(document.get("codecs"), "/codecs", ("pad", "offset"))
     yield from find_all(document.get("storage_transformers"), "/storage_transformers", ("concat-parts", "sharding"))
 
 
-def find_all(values: Any, pointer: str, wanted: tuple[str, ...]) -> Iterator[Found]:
+def find_all(values: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[Located]:
     for i, value in enumerate(values if isinstance(values, list) else ()):
-        yield from find(value, f"{pointer}/{i}", wanted)
+        yield from find(value, f"{pointer}/{i}", proposals)
 
 
-def find(value: Any, pointer: str, wanted: tuple[str, ...]) -> Iterator[Found]:
-    """One object, or what is inside of it if it is a shard."""
+def find(value: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[Located]:
+    """Yield the object of a proposal, and those in the codecs of `sharding_indexed`."""
     members = value if isinstance(value, dict) else {"name": value}
     name = members.get("name", members.get("extension"))
     proposal = NAMES.get(name) if isinstance(name, str) else None
-    if proposal in wanted:
+    if proposal in proposals:
         yield proposal, pointer, value
-    inner = members.get("configuration")
-    if name == "sharding_indexed" and isinstance(inner, dict):
+    configuration = members.get("configuration")
+    if name == "sharding_indexed" and isinstance(configuration, dict):
         for chain in ("codecs", "index_codecs"):
-            yield from find_all(inner.get(chain), f"{pointer}/configuration/{chain}", wanted)
+            yield from find_all(configuration.get(chain), f"{pointer}/configuration/{chain}", proposals)
 
 
 def documents(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every document that a case holds."""
+    """Yield every document of a case."""
     if case["kind"] == "metadata":
         try:
             document = json.loads(content(case))
@@ -67,49 +67,48 @@ def documents(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from case.get("documents", {}).values()
 
 
-SEEN = [
-    pytest.param(case["id"], document, found, id=f"{case['id']}{found[1]}")
+OBJECTS = [
+    pytest.param(case["id"], document, located, id=f"{case['id']}{located[1]}")
     for case in CASES
     for document in documents(case)
-    for found in extensions(document)
+    for located in extensions(document)
 ]
 
 
 @pytest.mark.parametrize("name", PROPOSALS)
-def test_the_schemas_are_schemas(name: str) -> None:
+def test_published_schemas_are_valid_schemas(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(VALIDATORS[name].schema)
 
 
 @pytest.mark.parametrize("name", PROPOSALS)
-def test_every_schema_accepts_and_refuses(name: str) -> None:
-    verdicts = [
-        VALIDATORS[name].is_valid(value) for _, _, (found, _, value) in (p.values for p in SEEN) if found == name
-    ]
+def test_fixtures_have_many_valid_and_invalid_objects(name: str) -> None:
+    located = [parameters.values[2] for parameters in OBJECTS]
+    verdicts = [VALIDATORS[name].is_valid(value) for proposal, _, value in located if proposal == name]
     assert verdicts.count(True) >= 20
     assert verdicts.count(False) >= 20
 
 
-@pytest.mark.parametrize(("case_id", "document", "found"), SEEN)
-def test_schema_and_parser_agree(case_id: str, document: dict[str, Any], found: Found) -> None:
-    name, pointer, value = found
-    inside = [
+@pytest.mark.parametrize(("case_id", "document", "located"), OBJECTS)
+def test_schema_and_parser_agree(case_id: str, document: dict[str, Any], located: Located) -> None:
+    name, pointer, value = located
+    faults = [
         fault.kind
         for fault in zarrlite.validate(json.dumps(document).encode())
         if fault.pointer == pointer or fault.pointer.startswith(f"{pointer}/")
     ]
     if not VALIDATORS[name].is_valid(value):
-        assert inside, "the schema refuses, the parser does not"
+        assert faults, "the schema refuses the object, the parser does not"
     elif case_id not in FLOATS:
-        # what two members say of each other, or of the array, is beyond JSON Schema
-        assert set(inside) <= {"conflict"}, "the parser refuses, the schema does not"
+        # JSON Schema cannot compare two members with each other or with the array
+        assert set(faults) <= {"conflict"}, "the parser refuses the object, the schema does not"
 
 
 @pytest.mark.parametrize("kind", ["keys", "codecs", "store"])
-def test_what_other_cases_hold_fits(kind: str) -> None:
+def test_objects_in_cases_without_documents_match_the_schema(kind: str) -> None:
     for case in (case for case in CASES if case["kind"] == kind):
         for name, pointer, value in extensions({"chunk_key_encoding": case.get("encoding"), **case}):
             assert VALIDATORS[name].is_valid(value), case["id"] + pointer
 
 
-def test_the_exceptions_are_cases() -> None:
+def test_exceptions_are_existing_cases() -> None:
     assert {case["id"] for case in CASES} >= FLOATS

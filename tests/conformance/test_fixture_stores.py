@@ -1,4 +1,4 @@
-"""The fixtures that look at the store: which bytes are read, and what a stack of transformers does."""
+"""The fixtures about stores: which bytes are read, and operations above storage transformers."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ZarrliteError
 from zarrlite.metadata.documents import parse_node
 from zarrlite.stores import MemoryStore
-from zarrlite.tools.conformance.judge import merged
-from zarrlite.tools.conformance.reference import CountingStore
+from zarrlite.tools.conformance.judge import merge_ranges
+from zarrlite.tools.conformance.reference import RecordingStore
 
-ABSENT = 2**64 - 1
+ABSENT = 2**64 - 1  # offset and length of a missing chunk in the index of a shard
 
 
-class Counting(CountingStore):
-    """Notes what is read, round by round."""
+class Recorder(RecordingStore):
+    """A store in memory that records the rounds of reads."""
 
     def values(self) -> dict[str, bytes]:
         return {key: bytes(MemoryStore.get(self, key) or b"") for key in self.list()}
 
 
 @cases("reads")
-def test_exactly_these_bytes_are_read(case: dict[str, Any]) -> None:
-    store = Counting(stored(case))
+def test_reads_request_exactly_the_expected_ranges(case: dict[str, Any]) -> None:
+    store = Recorder(stored(case))
     array = zarrlite.open_array(store, mode="r", path=case["path"])
     for read in case["reads"]:
         store.rounds.clear()
         assert_read(array[index(read["selection"])], read, array.dtype)
-        assert merged(store.rounds) == merged(read["rounds"])
+        assert merge_ranges(store.rounds) == merge_ranges(read["rounds"])
 
 
-# a stack of transformers
+# operations above storage transformers
 
 
-def stack(case: dict[str, Any], below: Counting) -> Any:
-    """The store above the transformers of an array whose chunks have one element."""
+def store_above_transformers(case: dict[str, Any], below: Recorder) -> Any:
+    """Return the store above the transformers of an array whose chunks have one element."""
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -63,13 +63,13 @@ def encode(value: Buffer | None) -> str | None:
 
 
 def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
-    """Do one operation; what it returns, under the names that the case gives to it."""
+    """Carry out one operation; return its result under the member names of the case."""
     match op["op"]:
         case "get":
             return {"value": encode(store.get(op["key"], ByteRange(*op.get("range", ALL))))}
         case "get_partial_values":
-            found = store.get_partial_values([(key, ByteRange(*r)) for key, *r in op["ranges"]])
-            return {"values": list(map(encode, found))}
+            values = store.get_partial_values([(key, ByteRange(*r)) for key, *r in op["ranges"]])
+            return {"values": list(map(encode, values))}
         case "size":
             return {"size": store.size(op["key"])}
         case "list":
@@ -93,21 +93,21 @@ def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
 
 
 def chunks_of(shard: bytes, entries: int) -> dict[str, bytes]:
-    """The chunks of a shard with a bare index at its end, by their number."""
-    data_end = len(shard) - 16 * entries
-    found = {}
+    """Return the chunks of a shard by their number; its index is at the end, uncompressed and without checksum."""
+    index_start = len(shard) - 16 * entries
+    chunks = {}
     for i in range(entries):
-        offset, length = struct.unpack_from("<QQ", shard, data_end + 16 * i)
+        offset, length = struct.unpack_from("<QQ", shard, index_start + 16 * i)
         if (offset, length) != (ABSENT, ABSENT):
-            assert offset + length <= data_end
-            found[str(i)] = shard[offset : offset + length]
-    return found
+            assert offset + length <= index_start
+            chunks[str(i)] = shard[offset : offset + length]
+    return chunks
 
 
 @cases("store")
-def test_transformers_do_what_they_say(case: dict[str, Any]) -> None:
-    below = Counting({key: decode(value) for key, value in case["before"].items()})
-    store = stack(case, below)
+def test_store_operations_above_transformers(case: dict[str, Any]) -> None:
+    below = Recorder({key: decode(value) for key, value in case["before"].items()})
+    store = store_above_transformers(case, below)
     for op in case["operations"]:
         below.rounds.clear()
         if "error" in op:
@@ -115,15 +115,15 @@ def test_transformers_do_what_they_say(case: dict[str, Any]) -> None:
                 perform(store, op)
             assert type(caught.value).__name__ == op["error"]
         else:
-            found = perform(store, op)
-            assert found == {name: op[name] for name in found}
+            result = perform(store, op)
+            assert result == {name: op[name] for name in result}
         if "rounds" in op:
-            assert merged(below.rounds) == merged(op["rounds"])
+            assert merge_ranges(below.rounds) == merge_ranges(op["rounds"])
     values = below.values()
     assert sorted(values) == sorted(case["after"])
-    for key, wanted in case["after"].items():
-        if isinstance(wanted, str):
-            assert values[key] == decode(wanted), key
+    for key, expected in case["after"].items():
+        if isinstance(expected, str):
+            assert values[key] == decode(expected), key
         else:
-            chunks = chunks_of(values[key], wanted["entries"])
-            assert chunks == {i: decode(chunk) for i, chunk in wanted["chunks"].items()}, key
+            chunks = chunks_of(values[key], expected["entries"])
+            assert chunks == {i: decode(chunk) for i, chunk in expected["chunks"].items()}, key

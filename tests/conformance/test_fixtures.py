@@ -1,4 +1,4 @@
-"""The fixtures of spec_fixtures/, run one by one; and the fixtures themselves, policed."""
+"""Each case of spec_fixtures/ against the library, and the rules that the cases follow."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ KINDS = {"metadata", "keys", "codecs", "array", "damage", "reads", "store"}
 
 
 def check_verdict(case: dict[str, Any], verdict: dict[str, Any], *, strict: bool) -> None:
+    """Assert that the parser refuses or accepts a document as the verdict says, with these warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if "refuse" in verdict:
@@ -51,32 +52,32 @@ def check_verdict(case: dict[str, Any], verdict: dict[str, Any], *, strict: bool
     assert [w.message.pointer for w in caught if isinstance(w.message, MetadataWarning)] == verdict.get("warnings", [])
     assert len(caught) == len(verdict.get("warnings", []))
     written = metadata.to_json()
-    wanted = verdict.get("canonical", written)
-    assert written == (case["document"] if wanted == "unchanged" else wanted)
+    expected = verdict.get("canonical", written)
+    assert written == (case["document"] if expected == "unchanged" else expected)
     assert parse_node(json.dumps(written).encode()).to_json() == written
 
 
 @cases("metadata")
-def test_documents_have_their_verdict(case: dict[str, Any]) -> None:
+def test_strict_parser_gives_the_verdict_of_the_case(case: dict[str, Any]) -> None:
     check_verdict(case, case, strict=True)
 
 
 @cases("metadata")
-def test_documents_have_their_verdict_in_lenient_mode(case: dict[str, Any]) -> None:
+def test_lenient_parser_gives_the_verdict_of_the_case(case: dict[str, Any]) -> None:
     check_verdict(case, case.get("lenient", case), strict=False)
 
 
 @cases("metadata")
-def test_validate_agrees_and_lists_the_first_fault_first(case: dict[str, Any]) -> None:
-    found = [{"pointer": fault.pointer, "fault": fault.kind} for fault in zarrlite.validate(content(case))]
-    assert found[:1] == ([case["refuse"]] if "refuse" in case else [])
+def test_validate_lists_the_fault_of_the_case_first(case: dict[str, Any]) -> None:
+    faults = [{"pointer": fault.pointer, "fault": fault.kind} for fault in zarrlite.validate(content(case))]
+    assert faults[:1] == ([case["refuse"]] if "refuse" in case else [])
 
 
 # keys
 
 
 @cases("keys")
-def test_chunk_keys_go_both_ways(case: dict[str, Any]) -> None:
+def test_chunk_keys_are_encoded_and_decoded(case: dict[str, Any]) -> None:
     encoding = registry.chunk_key_encodings.coerce(case["encoding"])
     for pair in case["pairs"]:
         assert encoding.encode(tuple(pair["coords"])) == pair["key"]
@@ -89,7 +90,7 @@ def test_chunk_keys_go_both_ways(case: dict[str, Any]) -> None:
 
 
 def chunk_document(case: dict[str, Any]) -> dict[str, Any]:
-    """An array of one chunk."""
+    """Return the document of an array of one chunk."""
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -103,6 +104,7 @@ def chunk_document(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def elements(case: dict[str, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the decoded elements of a `codecs` case."""
     if "decoded" in case:
         return np.frombuffer(decode(case["decoded"]), dtype.newbyteorder("<")).reshape(case["shape"])
     values = case["values"] if case["data_type"] == "string" else [decode(value) for value in case["values"]]
@@ -116,11 +118,11 @@ def test_chunks_are_decoded_and_encoded(case: dict[str, Any]) -> None:
     key = "/".join(["c", *("0" for _ in case["shape"])])
     store = zarrlite.MemoryStore({"zarr.json": json.dumps(chunk_document(case)).encode(), key: decode(case["encoded"])})
     array = zarrlite.open_array(store, mode="r+", write_empty_chunks=True)
-    wanted = elements(case, array.dtype)
-    assert_same(array[...], wanted, array.dtype)
+    expected = elements(case, array.dtype)
+    assert_same(array[...], expected, array.dtype)
     store.erase(key)
-    array[...] = wanted.astype(array.dtype)
-    assert_same(array[...], wanted, array.dtype)
+    array[...] = expected.astype(array.dtype)
+    assert_same(array[...], expected, array.dtype)
     if not case.get("decode_only"):
         assert bytes(store.get(key) or b"") == decode(case["encoded"])
 
@@ -133,7 +135,7 @@ def open_case(case: dict[str, Any]) -> zarrlite.Array:
 
 
 @cases("array")
-def test_arrays_are_read(case: dict[str, Any]) -> None:
+def test_selections_are_read(case: dict[str, Any]) -> None:
     array = open_case(case)
     for read in case["reads"]:
         assert_read(array[index(read["selection"])], read, array.dtype)
@@ -153,7 +155,7 @@ def test_damage_is_refused(case: dict[str, Any]) -> None:
         assert key in case["values"]
 
 
-# the fixtures themselves
+# rules of the cases
 
 
 def test_ids_are_unique_and_name_their_file() -> None:
@@ -164,7 +166,7 @@ def test_ids_are_unique_and_name_their_file() -> None:
         assert all(case["id"].startswith(prefix) and len(case["id"]) > len(prefix) for case in document["cases"])
 
 
-def test_there_are_enough_of_each_kind() -> None:
+def test_suite_has_all_kinds_200_refused_and_60_accepted_documents() -> None:
     refused = sum("refuse" in case for case in CASES)
     accepted = sum(case.get("accept", False) for case in CASES)
     assert refused >= 200
@@ -177,10 +179,10 @@ def is_refusal(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", PROPOSALS)
-def test_every_proposal_has_many_cases_and_a_third_of_them_refuse(name: str) -> None:
-    found = [case for case in CASES if case["id"].startswith(f"proposals/{name}/")]
-    assert len(found) >= 60
-    assert 3 * sum(map(is_refusal, found)) >= len(found)
+def test_every_proposal_has_at_least_60_cases_and_a_third_are_refusals(name: str) -> None:
+    proposal_cases = [case for case in CASES if case["id"].startswith(f"proposals/{name}/")]
+    assert len(proposal_cases) >= 60
+    assert 3 * sum(map(is_refusal, proposal_cases)) >= len(proposal_cases)
 
 
 def test_descriptions_state_facts() -> None:
@@ -189,35 +191,35 @@ def test_descriptions_state_facts() -> None:
         assert not case["description"].endswith("."), case["id"]
 
 
-def test_quotes_have_at_most_a_dozen_words() -> None:
+def test_cases_have_a_ruling_or_a_quote_of_at_most_twelve_words() -> None:
     for case in CASES:
         assert len(case.get("spec", {}).get("quote", "").split()) <= 12, case["id"]
-        if case["id"].startswith("proposals/"):  # a ruling may stand against the text
+        if case["id"].startswith("proposals/"):  # may have both: a ruling can contradict the text
             assert "spec" in case or "ruling" in case, case["id"]
         else:
             assert ("spec" in case) != ("ruling" in case), case["id"]
 
 
-def test_fault_kinds_and_error_names_are_those_of_the_library() -> None:
+def test_schema_lists_the_fault_kinds_and_errors_of_the_library() -> None:
     faults = set(SCHEMA["$defs"]["fault"]["enum"])
     assert {case["refuse"]["fault"] for case in CASES if "refuse" in case} == faults
     for name in SCHEMA["$defs"]["error"]["enum"]:
         assert issubclass(getattr(zarrlite, name), zarrlite.DataError)
 
 
-def matches(case: dict[str, Any]) -> bool:
+def matches_schema(case: dict[str, Any]) -> bool:
     return VALIDATOR.is_valid({"topic": "one", "cases": [case]})
 
 
-def test_the_schema_is_one() -> None:
+def test_fixture_schema_is_a_valid_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_files_fit_the_schema(path: Path) -> None:
+def test_files_match_the_schema(path: Path) -> None:
     assert {"topic", "cases"} == set(DOCUMENTS[path])
     for case in DOCUMENTS[path]["cases"]:
-        assert matches(case), case["id"]
+        assert matches_schema(case), case["id"]
 
 
 @pytest.mark.parametrize(
@@ -234,10 +236,10 @@ def test_files_fit_the_schema(path: Path) -> None:
     ],
     ids=str,
 )
-def test_the_schema_refuses_what_is_wrong(change: dict[str, Any]) -> None:
+def test_schema_refuses_invalid_cases(change: dict[str, Any]) -> None:
     case = next(case for case in CASES if "refuse" in case)
-    assert matches(case)
-    assert not matches({**case, **change})
+    assert matches_schema(case)
+    assert not matches_schema({**case, **change})
 
 
 @pytest.mark.parametrize(
@@ -254,6 +256,6 @@ def test_the_schema_refuses_what_is_wrong(change: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_the_schema_refuses_wrong_operations(op: dict[str, Any]) -> None:
+def test_schema_refuses_invalid_operations(op: dict[str, Any]) -> None:
     case = next(case for case in CASES if case["kind"] == "store")
-    assert not matches({**case, "operations": [op]})
+    assert not matches_schema({**case, "operations": [op]})
