@@ -24,8 +24,8 @@ Tree = Callable[[Path], list[str]]
         ("a/b", errno.ENOTDIR, "one of its parents is a value"),
         ("a/b/c", errno.ENOTDIR, "one of its parents is a value"),
         ("d", errno.EISDIR, "it is a prefix of other keys"),
-        ("x" * 256, errno.ENAMETOOLONG, "the file system takes no names as long as that"),
-        (f"{'x' * 256}/k", errno.ENAMETOOLONG, "the file system takes no names as long as that"),
+        ("x" * 256, errno.ENAMETOOLONG, "its path, or a name in it, is too long for the file system"),
+        (f"{'x' * 256}/k", errno.ENAMETOOLONG, "its path, or a name in it, is too long for the file system"),
     ],
 )
 def test_keys_that_cannot_be_written(
@@ -51,7 +51,7 @@ def test_names_too_long_to_be_stored_are_not_there(store: LocalStore, key: str) 
     store.erase(key)
     with pytest.raises(StoreError) as caught:
         store.set(key, b"")
-    assert str(caught.value) == f"{key!r} cannot be written: the file system takes no names as long as that"
+    assert str(caught.value) == f"{key!r} cannot be written: its path, or a name in it, is too long for the file system"
     assert list(store.list()) == ["d/k"]
 
 

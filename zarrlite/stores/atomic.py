@@ -19,9 +19,9 @@ from zarrlite import threads
 from zarrlite.buffers.ranges import Pieces
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
-from zarrlite.stores.failures import failure
 from zarrlite.stores.filelock import hold, hold_directory, is_new, prune
 from zarrlite.stores.paths import Root
+from zarrlite.stores.store_errors import store_error
 
 _ATTEMPTS = 100  # to write into a directory that others keep removing
 
@@ -95,7 +95,7 @@ class _Temporaries:
         if error is not None:
             self.remove()
             if isinstance(error, OSError) and not isinstance(error, StoreError):
-                raise failure(error, "written", self.key) from error
+                raise store_error(error, "written", self.key) from error
         elif self.fsync:
             for directory in dict.fromkeys(item.directory for item in self.items):
                 files.sync_directory(directory)

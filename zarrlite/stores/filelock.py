@@ -20,9 +20,9 @@ from typing import cast
 
 from zarrlite.errors import StoreError
 from zarrlite.stores import inodes
-from zarrlite.stores.failures import failure
 from zarrlite.stores.files import DIRECTORY, MISSING, NO_FILE, READ, make_directories, size
 from zarrlite.stores.locks import Held, KeyLocks
+from zarrlite.stores.store_errors import store_error
 
 _ATTEMPTS = 100  # to make a directory that others keep removing
 _paths = KeyLocks()
@@ -175,7 +175,7 @@ class KeyLock(hold):
         try:
             return super().__enter__()
         except OSError as error:
-            raise error if isinstance(error, StoreError) else failure(error, "locked", self._key) from error
+            raise error if isinstance(error, StoreError) else store_error(error, "locked", self._key) from error
 
 
 def is_new(path: str) -> bool:

@@ -24,9 +24,9 @@ from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.stores import files
 from zarrlite.stores.base import Change, Fetched, Listing, Patch, Store, Update, check_prefix, flat
-from zarrlite.stores.failures import failure, failures
 from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_temporary
+from zarrlite.stores.store_errors import as_store_error, store_error
 
 
 class LocalStore(Store):
@@ -73,7 +73,7 @@ class LocalStore(Store):
         except IsADirectoryError:  # whose size some file systems tell
             return None
         except OSError as error:
-            raise error if isinstance(error, StoreError) else failure(error, "read", key) from error
+            raise error if isinstance(error, StoreError) else store_error(error, "read", key) from error
 
     def get_partial_values(self, key_ranges: Sequence[tuple[str, ByteRange]]) -> list[Buffer | None]:
         """Several parts of several values, in order; neighbours with one key are parts of one and the same value."""
@@ -86,7 +86,7 @@ class LocalStore(Store):
         return "file", os.path.join(os.path.realpath(os.path.join(self.root, prefix)), "")
 
     def size(self, key: str) -> int | None:
-        with failures("read", key):
+        with as_store_error("read", key):
             path = self._root.path(key)
             try:
                 info = os.lstat(path)
@@ -186,7 +186,7 @@ class LocalStore(Store):
                 pending += reversed(self._entries(entry))
 
     def _entries(self, prefix: str) -> Sequence[str]:
-        with failures("listed", prefix):
+        with as_store_error("listed", prefix):
             return self._root.entries(prefix)
 
     # Writing
@@ -224,7 +224,7 @@ class LocalStore(Store):
         for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
             pieces = [(start, flat(value)) for _, start, value in group]
             path = self._root.path(self._named(key))
-            with stores.filelock.KeyLock(key, path, self.root, self.fsync), failures("written", key):
+            with stores.filelock.KeyLock(key, path, self.root, self.fsync), as_store_error("written", key):
                 fd = files.open_single(path) if min(start for start, _ in pieces) >= 0 else None
                 if fd is None:  # missing, or a link: what else has that value keeps it, as with `set`
                     super().set_partial_values((key, start, value) for start, value in pieces)
@@ -237,9 +237,9 @@ class LocalStore(Store):
     def patch(self, key: str, fn: Patch) -> bool:
         if type(self).set_partial_values is not LocalStore.set_partial_values or type(self).get is not LocalStore.get:
             return super().patch(key, fn)  # a subclass may read and write otherwise
-        with failures("written", key):
+        with as_store_error("written", key):
             path = self._root.path(self._named(key))
-        with stores.filelock.KeyLock(key, path, self.root, self.fsync), failures("written", key):
+        with stores.filelock.KeyLock(key, path, self.root, self.fsync), as_store_error("written", key):
             fd = files.open_single(path)
             if fd is None:  # also of a link, which may lead out of the store
                 return super().patch(key, fn)
@@ -255,7 +255,7 @@ class LocalStore(Store):
 
     def erase(self, key: str) -> None:
         path = self._writable(key)
-        with failures("erased", key):
+        with as_store_error("erased", key):
             if os.path.lexists(path) and not os.path.isdir(path):
                 self._unlink(path)
                 if stores.filelock.prune(os.path.dirname(path), self.root):
@@ -265,7 +265,7 @@ class LocalStore(Store):
         """Remove every key under a prefix, and what killed writers have left; symlinks go, what they point at stays."""
         self._check_writable()
         check_prefix(prefix)
-        with failures("erased", prefix):
+        with as_store_error("erased", prefix):
             top = self._root.path(prefix[:-1]) if prefix else self.root
             if prefix and os.path.islink(top):
                 os.unlink(top)
@@ -302,7 +302,7 @@ class LocalStore(Store):
 
     def _writable(self, key: str) -> str:
         """The path of a key that may be written."""
-        with failures("written", key):
+        with as_store_error("written", key):
             path = self._root.path(self._named(key))
             if os.path.islink(path):
                 self._root.leads_somewhere(path, key)

@@ -17,7 +17,7 @@ from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import StoreError, TruncatedError
 from zarrlite.stores import files
-from zarrlite.stores.failures import failure
+from zarrlite.stores.store_errors import store_error
 
 if TYPE_CHECKING:
     from zarrlite.stores.local import LocalStore
@@ -58,7 +58,7 @@ class OpenFile(Stored):
         except IsADirectoryError:  # whose size some file systems tell
             return None
         except OSError as error:
-            raise failure(error, "read", self.key) from error
+            raise store_error(error, "read", self.key) from error
 
     def fill(self, memory: Any, start: int) -> bool:
         size = self._size if self._opened else self.known_size()
@@ -89,7 +89,7 @@ class OpenFile(Stored):
         except IsADirectoryError:
             return None
         except OSError as error:
-            raise failure(error, "read", self.key) from error
+            raise store_error(error, "read", self.key) from error
 
     def known_size(self) -> int | None:
         if not self._opened:
@@ -100,7 +100,7 @@ class OpenFile(Stored):
                     self._fd = fd
                     self._size = files.size(fd)
             except OSError as error:
-                raise error if isinstance(error, StoreError) else failure(error, "read", self.key) from error
+                raise error if isinstance(error, StoreError) else store_error(error, "read", self.key) from error
         return self._size
 
     def adopt(self, fd: int) -> None:
