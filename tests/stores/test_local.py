@@ -42,7 +42,7 @@ class TestLocalStoreWithoutLockableFiles(TestLocalStore):
 
     @pytest.fixture(autouse=True)
     def _unlockable(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("zarrlite.stores.inodes.LOCKABLE", False)
+        monkeypatch.setattr("zarrlite.stores.inode_locks.HAS_FLOCK", False)
 
 
 # What is on the disk

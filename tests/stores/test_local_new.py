@@ -11,7 +11,7 @@ import pytest
 
 from zarrlite.errors import StoreError
 from zarrlite.stores import LocalStore, PrefixStore
-from zarrlite.stores.filelock import hold
+from zarrlite.stores.filelock import lock_path
 
 ITEMS: list[tuple[str, Any]] = [("c/0", [b"one ", b"chunk"]), ("c/0.index", b"index")]
 
@@ -61,7 +61,7 @@ def test_the_first_key_is_locked_until_the_last_is_there(tmp_path: Path, monkeyp
     replace = os.replace
 
     def look() -> None:
-        with hold(str(tmp_path / "c/0"), str(tmp_path)):
+        with lock_path(str(tmp_path / "c/0"), str(tmp_path)):
             found.append(names(tmp_path / "c"))
 
     def slowly(old: str, new: str) -> None:

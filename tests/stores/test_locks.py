@@ -1,4 +1,4 @@
-"""KeyLocks, and the right to write a path."""
+"""LockTable, and the right to write a path."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from zarrlite import threads
 from zarrlite.errors import StoreError
-from zarrlite.stores import LocalStore, filelock, inodes
-from zarrlite.stores.locks import KeyLocks, _forked
+from zarrlite.stores import LocalStore, filelock, inode_locks
+from zarrlite.stores.locks import LockTable, _reset_tables
 from zarrlite.testing import in_threads
 
 
@@ -40,7 +40,7 @@ def is_locked(path: Path) -> bool:
 
 
 def test_a_lock_excludes_other_threads() -> None:
-    locks, inside = KeyLocks(), []
+    locks, inside = LockTable(), []
 
     def work() -> None:
         for _ in range(200):
@@ -54,7 +54,7 @@ def test_a_lock_excludes_other_threads() -> None:
 
 
 def test_keys_do_not_exclude_each_other() -> None:
-    locks = KeyLocks()
+    locks = LockTable()
     both = threading.Barrier(2, timeout=60)
 
     def work(key: str) -> None:
@@ -65,7 +65,7 @@ def test_keys_do_not_exclude_each_other() -> None:
 
 
 def test_a_thread_that_does_not_wait_gets_none() -> None:
-    locks, found = KeyLocks(), []
+    locks, found = LockTable(), []
     with locks("a"):
         in_threads(lambda: found.append(locks.acquire("a", wait=False)))
         assert locks.acquire("a", wait=False).depth == 2
@@ -73,7 +73,7 @@ def test_a_thread_that_does_not_wait_gets_none() -> None:
 
 
 def test_a_lock_is_let_go_whatever_happens() -> None:
-    locks = KeyLocks()
+    locks = LockTable()
     with pytest.raises(ZeroDivisionError), locks("a"):
         raise ZeroDivisionError
     assert len(locks) == 0
@@ -81,18 +81,18 @@ def test_a_lock_is_let_go_whatever_happens() -> None:
 
 def test_a_forked_child_knows_no_locks(store: LocalStore) -> None:
     before = os.listdir("/proc/self/fd")
-    locks = KeyLocks()
+    locks = LockTable()
     with locks("a"), store.lock("b/k"), store.lock("b/k2"):
-        _forked()  # what runs in a child
-        assert len(locks) == len(filelock._paths) == len(inodes._inodes) == 0
+        _reset_tables()  # what runs in a child
+        assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
         assert os.listdir("/proc/self/fd") == before
         with locks("a"), store.lock("b/k"):
             assert len(locks) == 1
-    assert len(locks) == len(filelock._paths) == len(inodes._inodes) == 0
+    assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
 
 
 def test_a_table_pickles_as_an_empty_one() -> None:
-    locks = KeyLocks()
+    locks = LockTable()
     with locks("a"):
         assert len(pickle.loads(pickle.dumps(locks))) == 0
 
@@ -140,7 +140,7 @@ def test_descriptors_are_closed(store: LocalStore) -> None:
             store.get("a/x")
     store.erase_prefix("")
     assert os.listdir("/proc/self/fd") == before
-    assert len(filelock._paths) == len(inodes._inodes) == 0
+    assert len(filelock._table) == len(inode_locks._table) == 0
 
 
 def test_a_large_file_that_was_replaced_is_closed_by_another_thread(
@@ -150,14 +150,14 @@ def test_a_large_file_that_was_replaced_is_closed_by_another_thread(
     original = os.close
 
     def noting(fd: int) -> None:
-        if os.fstat(fd).st_size == inodes.MUCH:
+        if os.fstat(fd).st_size == inode_locks.DEFERRED_SIZE:
             main = threading.current_thread() is threading.main_thread()
             closed.append((os.fstat(fd).st_nlink, main))
             assert not is_locked(tmp_path / "a/b")
         original(fd)
 
     monkeypatch.setattr(threads, "_left", [])
-    store.set("a/b", bytes(inodes.MUCH))
+    store.set("a/b", bytes(inode_locks.DEFERRED_SIZE))
     monkeypatch.setattr(os, "close", noting)
     store.set("a/b", b"small")
     ((left, _),) = threads._left
@@ -169,14 +169,14 @@ def test_a_large_file_that_was_replaced_is_closed_by_another_thread(
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let another process act between the moment a descriptor is opened and the one it is locked, once."""
-    acts, hold = [act], inodes.hold
+    acts, hold = [act], inode_locks.acquire
 
     def late(fd: int) -> object:
         if acts:
             acts.pop()()
         return hold(fd)
 
-    monkeypatch.setattr(inodes, "hold", late)
+    monkeypatch.setattr(inode_locks, "acquire", late)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_lock_of_what_has_changed_meanwhile_is_taken_anew(
     with store.lock("a/k"):
         assert store.get("a/k") == seen
         assert is_locked(path if seen else path.parent)
-        assert inodes.identity(str(path.parent)) in inodes._inodes._held or seen
+        assert inode_locks.identity(str(path.parent)) in inode_locks._table or seen
 
 
 def test_a_directory_that_keeps_vanishing_is_made_again(
@@ -244,14 +244,14 @@ def test_a_directory_that_others_have_made_anew_is_not_removed(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.set("a/k", b"")
-    try_hold = inodes.try_hold
+    try_hold = inode_locks.try_acquire
 
     def late(fd: int) -> object:
         (tmp_path / "a").rmdir()
         (tmp_path / "a").mkdir()
         return try_hold(fd)
 
-    monkeypatch.setattr(inodes, "try_hold", late)
+    monkeypatch.setattr(inode_locks, "try_acquire", late)
     store.erase("a/k")
     assert (tmp_path / "a").is_dir()
 
@@ -285,10 +285,10 @@ def test_a_lock_that_fails_is_an_error_and_leaves_nothing(store: LocalStore, mon
     with pytest.raises(StoreError, match=r"^'k' cannot be written: no luck$"):
         store.set("k", b"1")
     assert os.listdir("/proc/self/fd") == before
-    assert len(filelock._paths) == len(inodes._inodes) == 0
+    assert len(filelock._table) == len(inode_locks._table) == 0
     assert os.listdir(store.root) == []
 
 
 def test_an_inode_that_this_thread_holds_is_not_free(store: LocalStore, tmp_path: Path) -> None:
     with store.lock("a/k"):
-        assert inodes.try_hold(os.open(tmp_path / "a", os.O_RDONLY)) is None
+        assert inode_locks.try_acquire(os.open(tmp_path / "a", os.O_RDONLY)) is None

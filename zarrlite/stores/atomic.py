@@ -19,7 +19,7 @@ from zarrlite import threads
 from zarrlite.buffers.ranges import Pieces
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
-from zarrlite.stores.filelock import hold, hold_directory, is_new, prune
+from zarrlite.stores.filelock import is_free, lock_directory, lock_path, prune
 from zarrlite.stores.paths import Root
 from zarrlite.stores.store_errors import store_error
 
@@ -56,7 +56,7 @@ def put_new(values: Iterable[tuple[str, Pieces]], root: Root, *, fsync: bool) ->
     with _Temporaries(root, fsync) as new:
         for key, value in values:
             new.add(key, value)
-        with hold(new.items[0].path, root.directory, fsync=fsync):
+        with lock_path(new.items[0].path, root.directory, fsync=fsync):
             if any(os.path.lexists(item.path) for item in new.items):
                 new.remove()
                 return False
@@ -111,7 +111,7 @@ def _write(item: _New, value: Pieces, fsync: bool) -> None:
                 files.make_directories(item.directory, fsync=fsync)
         except OSError as error:
             files.discard(item.temporary)
-            # a file that was replaced may still be about to go (inodes.py)
+            # a file that was replaced may still be about to go (inode_locks.py)
             if error.errno not in files.FULL or not threads.settle():
                 raise
     return files.write(item.temporary, value, fsync=fsync)
@@ -120,10 +120,10 @@ def _write(item: _New, value: Pieces, fsync: bool) -> None:
 def _rename_together(new: list[_New], first: int) -> int:
     """Rename the first one, and those behind it, as far as they are new files of one directory; how many those are."""
     directory, done = new[first].directory, first
-    if not is_new(new[first].path):
+    if not is_free(new[first].path):
         return 0
-    with hold_directory(directory):
-        while done < len(new) and new[done].directory == directory and is_new(new[done].path):
+    with lock_directory(directory):
+        while done < len(new) and new[done].directory == directory and is_free(new[done].path):
             os.replace(new[done].temporary, new[done].path)
             done += 1
     return done - first
@@ -133,6 +133,6 @@ def _rename(item: _New, root: Root, fsync: bool) -> int:
     """Rename one."""
     if os.path.islink(item.path):
         root.leads_somewhere(item.path, item.key)  # or is refused
-    with hold(item.path, root.directory, fsync=fsync) as lock:
+    with lock_path(item.path, root.directory, fsync=fsync) as lock:
         lock.replace(item.temporary)
     return 1

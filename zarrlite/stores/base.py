@@ -20,10 +20,10 @@ from typing import Any
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces, joined
 from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.stores.locks import KeyLocks
+from zarrlite.stores.locks import LockTable
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
-_locks = KeyLocks()
+_locks = LockTable()
 _MOST = 2**40  # bytes of a value that is made in memory
 Update = Callable[[Buffer | None], Pieces | None]
 Patch = Callable[[ByteSource], Sequence[tuple[int, Buffer]] | None]

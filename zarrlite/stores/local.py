@@ -224,7 +224,7 @@ class LocalStore(Store):
         for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
             pieces = [(start, flat(value)) for _, start, value in group]
             path = self._root.path(self._named(key))
-            with stores.filelock.KeyLock(key, path, self.root, self.fsync), as_store_error("written", key):
+            with stores.filelock.lock_key(key, path, self.root, self.fsync), as_store_error("written", key):
                 fd = files.open_single(path) if min(start for start, _ in pieces) >= 0 else None
                 if fd is None:  # missing, or a link: what else has that value keeps it, as with `set`
                     super().set_partial_values((key, start, value) for start, value in pieces)
@@ -239,7 +239,7 @@ class LocalStore(Store):
             return super().patch(key, fn)  # a subclass may read and write otherwise
         with as_store_error("written", key):
             path = self._root.path(self._named(key))
-        with stores.filelock.KeyLock(key, path, self.root, self.fsync), as_store_error("written", key):
+        with stores.filelock.lock_key(key, path, self.root, self.fsync), as_store_error("written", key):
             fd = files.open_single(path)
             if fd is None:  # also of a link, which may lead out of the store
                 return super().patch(key, fn)
@@ -277,7 +277,7 @@ class LocalStore(Store):
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
         if self.read_only:
             return contextlib.nullcontext()
-        return stores.filelock.KeyLock(key, self._writable(key), self.root, self.fsync)
+        return stores.filelock.lock_key(key, self._writable(key), self.root, self.fsync)
 
     def update(self, key: str, fn: Update) -> None:
         with self.lock(self._named(key)):
@@ -309,7 +309,7 @@ class LocalStore(Store):
         return path
 
     def _unlink(self, path: str) -> None:
-        with stores.filelock.hold(path, self.root) as lock:
+        with stores.filelock.lock_path(path, self.root) as lock:
             lock.remove()
 
     def _erase_tree(self, top: str) -> None:

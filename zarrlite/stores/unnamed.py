@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from zarrlite.buffers.ranges import Pieces
 from zarrlite.stores import files
-from zarrlite.stores.filelock import hold_directory, is_held, is_new, prune
+from zarrlite.stores.filelock import is_free, is_locked, lock_directory, prune
 from zarrlite.stores.paths import Root
 
 FEW = 2  # values up to which nothing is gained
@@ -29,7 +29,7 @@ def put(values: Sequence[tuple[str, Pieces]], root: Root, *, fsync: bool) -> int
     places: list[tuple[str, str, int]] = []
     done = 0
     try:
-        if not is_new(root.path(values[0][0])):
+        if not is_free(root.path(values[0][0])):
             return 0
         for key, value in values:
             path = root.path(key)
@@ -38,9 +38,9 @@ def put(values: Sequence[tuple[str, Pieces]], root: Root, *, fsync: bool) -> int
             places.append((directory, path, fd))
             files.write_to(fd, value, fsync=fsync)
         for directory, group in itertools.groupby(places, key=lambda place: place[0]):
-            with hold_directory(directory):
+            with lock_directory(directory):
                 for _, path, fd in group:
-                    if is_held(path) or not files.give_name(fd, path):
+                    if is_locked(path) or not files.give_name(fd, path):
                         return done
                     done += 1
             if fsync:
