@@ -101,8 +101,8 @@ def test_a_disk_is_full_only_once_what_was_replaced_has_gone(
         return write(fd, value)  # type: ignore[arg-type]
 
     store.set("a/k", b"old")
-    monkeypatch.setattr(threads, "_left", [])
-    threads.later(gone.append, "what was replaced")
+    monkeypatch.setattr(threads, "_deferred", [])
+    threads.run_later(gone.append, "what was replaced")
     monkeypatch.setattr(os, "write", full)
     if enough:
         store.set("a/k", b"new")

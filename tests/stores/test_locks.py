@@ -156,12 +156,12 @@ def test_a_large_file_that_was_replaced_is_closed_by_another_thread(
             assert not is_locked(tmp_path / "a/b")
         original(fd)
 
-    monkeypatch.setattr(threads, "_left", [])
+    monkeypatch.setattr(threads, "_deferred", [])
     store.set("a/b", bytes(inode_locks.DEFERRED_SIZE))
     monkeypatch.setattr(os, "close", noting)
     store.set("a/b", b"small")
-    ((left, _),) = threads._left
-    left.result(60)
+    ((deferred, _),) = threads._deferred
+    deferred.result(60)
     assert closed == [(0, False)]
     store.set("a/b", b"smaller")
     assert len(closed) == 1

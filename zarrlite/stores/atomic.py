@@ -112,7 +112,7 @@ def _write(item: _New, value: Pieces, fsync: bool) -> None:
         except OSError as error:
             files.discard(item.temporary)
             # a file that was replaced may still be about to go (inode_locks.py)
-            if error.errno not in files.FULL or not threads.settle():
+            if error.errno not in files.FULL or not threads.finish_deferred():
                 raise
     return files.write(item.temporary, value, fsync=fsync)
 

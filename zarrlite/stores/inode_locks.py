@@ -6,7 +6,7 @@ Rules
 - A forked child shares the open file and with it the lock. So the child closes its copies of the descriptors, and the
   parent unlocks explicitly: closing alone would leave the lock with the child.
 - A large file that has been replaced is freed when its last descriptor is closed, which takes longer than writing it.
-  Another thread does that, after the lock has been released (`threads.later`).
+  Another thread does that, after the lock has been released (`threads.run_later`).
 - Where files cannot be locked (Windows, network file systems without flock), threads exclude each other but processes
   do not.
 
@@ -129,7 +129,7 @@ def _close_resource(entry: LockEntry, unlock: bool) -> None:
     except OSError:  # the file system does not support locks
         pass
     if is_large_and_unlinked:  # closing it frees all its pages
-        threads.later(_close, fd)
+        threads.run_later(_close, fd)
     else:
         _close(fd)
 
