@@ -274,7 +274,7 @@ def small_files(path: str) -> None:
         os.close(fd)
 
     ways: dict[str, Callable[[str], None]] = {"created, written, closed": write, "and renamed": renamed}
-    if files.UNNAMED:
+    if files.TMPFILE:
         ways["written without a name, then named, closed"] = unnamed
     store = LocalStore(f"{path}/store")
     for n in range(10):

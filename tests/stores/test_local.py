@@ -246,7 +246,7 @@ def test_short_writes_are_continued(store: LocalStore, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("most", range(12))
 def test_short_writes_of_pieces_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     write, writev = os.write, os.writev
-    monkeypatch.setattr(files, "_MOST_GATHERED", 3)
+    monkeypatch.setattr(files, "_MAX_GATHERED", 3)
     monkeypatch.setattr(os, "writev", lambda fd, views: writev(fd, [memoryview(b"".join(views))[:most]]))
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:2]))
     store.update("a", lambda old: [b"012", memoryview(b"345"), b"", bytearray(b"67"), b"89"])

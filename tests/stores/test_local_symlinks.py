@@ -52,7 +52,7 @@ def test_symlinks_out_of_the_root_are_refused(store: LocalStore, root: Path, out
         ):
             with pytest.raises(KeyRefusedError) as caught:
                 operation()
-            assert str(caught.value) == f"{key!r} leads out of {str(root)!r} by a symlink"
+            assert str(caught.value) == f"{key!r} must not leave {str(root)!r}, but a symlink leads out of it"
     assert tree(outside) == ["secret"]
     assert (outside / "secret").read_bytes() == b"secret"
 
@@ -171,7 +171,7 @@ def test_the_root_may_be_a_symlink(tmp_path: Path, tree: Tree) -> None:
 
 
 def test_few_directories_are_remembered(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "_CHECKED", 5)
+    monkeypatch.setattr(paths, "_MAX_CHECKED", 5)
     store.set_many((f"{n}/k", b"") for n in range(20))
     assert [store.get(key) for key in store.list()] == [b""] * 20
     assert len(store._root._checked) <= 5

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from zarrlite.errors import KeyRefusedError, StoreError
-from zarrlite.stores import LocalStore, files, unnamed
+from zarrlite.stores import LocalStore, files, tmpfile
 
 KEYS = [f"c/{i}/{j}" for i in range(2) for j in range(4)]
 ITEMS: list[tuple[str, Any]] = [(key, key.encode() * 9) for key in KEYS]
 Tree = Callable[[Path], list[str]]
-needed = pytest.mark.skipif(not files.UNNAMED, reason="this platform has no files without a name")
+needed = pytest.mark.skipif(not files.TMPFILE, reason="this platform has no files without a name")
 
 
 @pytest.fixture(params=["unnamed", "renamed"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to store them."""
     if request.param == "renamed":
-        monkeypatch.setattr(files, "UNNAMED", 0)
-    elif not files.UNNAMED:
+        monkeypatch.setattr(files, "TMPFILE", 0)
+    elif not files.TMPFILE:
         pytest.skip("this platform has no files without a name")
     name: str = request.param
     return name
@@ -124,7 +124,7 @@ def test_a_file_system_without_such_files_is_asked_once(
     store, real, asked = LocalStore(root), getattr(os, name), []
 
     def unable(path: Any, *arguments: Any, **options: Any) -> Any:
-        if name == "link" or arguments[0] == files.UNNAMED:
+        if name == "link" or arguments[0] == files.TMPFILE:
             asked.append(path)
             _fail(errno.EOPNOTSUPP)
         return real(path, *arguments, **options)
@@ -144,7 +144,7 @@ def test_an_interrupted_writer_leaves_nothing(root: Path, tree: Tree, monkeypatc
     def interrupted(fd: int, path: str) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(files, "give_name", interrupted)
+    monkeypatch.setattr(files, "link_tmpfile", interrupted)
     with pytest.raises(KeyboardInterrupt):
         LocalStore(root).set_many(list(ITEMS))
     assert tree(root) == []
@@ -158,7 +158,7 @@ def test_a_key_that_is_refused_leaves_nothing(way: str, root: Path, tree: Tree) 
 
 
 @needed
-@pytest.mark.parametrize("count", [unnamed.FEW, unnamed.MANY + 1])
+@pytest.mark.parametrize("count", [tmpfile.MIN_COUNT - 1, tmpfile.MAX_COUNT + 1])
 def test_few_and_many_are_renamed(root: Path, renamed: list[str], count: int) -> None:
     store = LocalStore(root)
     store.set_many([(f"c/{n}", b"value") for n in range(count)])

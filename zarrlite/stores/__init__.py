@@ -9,7 +9,7 @@ from zarrlite.stores.open import StoreLike, open_store
 from zarrlite.stores.views import PrefixStore, ReadOnlyStore
 
 if TYPE_CHECKING:
-    from zarrlite.stores import atomic, filelock, memory, unnamed
+    from zarrlite.stores import atomic, filelock, memory, tmpfile
     from zarrlite.stores.memory import MappingStore, MemoryStore
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
     "memory",
     "open_store",
     "overwrite",
-    "unnamed",
+    "tmpfile",
 ]
 
 
@@ -37,6 +37,6 @@ def __getattr__(name: str) -> Any:
     """A module that loads when it is first used, or what is in one."""
     if name in ("MappingStore", "MemoryStore"):
         return getattr(importlib.import_module("zarrlite.stores.memory"), name)
-    if name in ("atomic", "filelock", "memory", "unnamed"):
+    if name in ("atomic", "filelock", "memory", "tmpfile"):
         return importlib.import_module(f"zarrlite.stores.{name}")
     raise AttributeError(f"module 'zarrlite.stores' has no attribute {name!r}")

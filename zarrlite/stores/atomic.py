@@ -112,7 +112,7 @@ def _write(item: _New, value: Pieces, fsync: bool) -> None:
         except OSError as error:
             files.discard(item.temporary)
             # a file that was replaced may still be about to go (inode_locks.py)
-            if error.errno not in files.FULL or not threads.finish_deferred():
+            if error.errno not in files.DISK_FULL or not threads.finish_deferred():
                 raise
     return files.write(item.temporary, value, fsync=fsync)
 
@@ -132,7 +132,7 @@ def _rename_together(new: list[_New], first: int) -> int:
 def _rename(item: _New, root: Root, fsync: bool) -> int:
     """Rename one."""
     if os.path.islink(item.path):
-        root.leads_somewhere(item.path, item.key)  # or is refused
+        root.link_has_target(item.path, item.key)  # or is refused
     with lock_path(item.path, root.directory, fsync=fsync) as lock:
         lock.replace(item.temporary)
     return 1

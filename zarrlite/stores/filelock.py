@@ -24,7 +24,7 @@ from typing import cast
 
 from zarrlite.errors import StoreError
 from zarrlite.stores import inode_locks
-from zarrlite.stores.files import DIRECTORY, MISSING, NO_FILE, READ, make_directories, size
+from zarrlite.stores.files import DIRECTORY, MISSING, NOT_A_FILE, READ, make_directories, size
 from zarrlite.stores.locks import LockEntry, LockTable
 from zarrlite.stores.store_errors import store_error
 
@@ -106,7 +106,7 @@ class PathLock:
         try:
             fd = os.open(self.path, READ)
         except OSError as error:
-            if error.errno in MISSING or error.errno in NO_FILE:
+            if error.errno in MISSING or error.errno in NOT_A_FILE:
                 return False
             raise
         if size(fd) is None:  # not a regular file

@@ -2,7 +2,7 @@
 
 Rules
 - A value is written to a temporary file beside it and renamed (atomic.py), or to one that has no name until it is whole
-  (unnamed.py): readers see the old value or the new one. Only `set_partial_values` writes in place.
+  (tmpfile.py): readers see the old value or the new one. Only `set_partial_values` writes in place.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
 - No key leads out of the root, also not through symlinks (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
@@ -90,7 +90,7 @@ class LocalStore(Store):
             path = self._root.path(key)
             try:
                 info = os.lstat(path)
-                if stat.S_ISLNK(info.st_mode) and self._root.leads_somewhere(path, key):
+                if stat.S_ISLNK(info.st_mode) and self._root.link_has_target(path, key):
                     info = os.stat(path)
             except OSError as error:
                 if error.errno in files.MISSING:
@@ -114,7 +114,7 @@ class LocalStore(Store):
             try:
                 return os.open(path, files.READ_HERE)
             except OSError as error:
-                if error.errno not in files.SYMLINK or not self._root.leads_somewhere(path, key):
+                if error.errno not in files.SYMLINK or not self._root.link_has_target(path, key):
                     raise
                 return os.open(path, files.READ)
         except OSError as error:
@@ -199,7 +199,7 @@ class LocalStore(Store):
         values: Iterable[tuple[str, Buffer]] = ((self._named(key), value) for key, value in items)
         if isinstance(items, list):
             values = list(values)
-            values = values[stores.unnamed.put(values, self._root, fsync=self.fsync) :]
+            values = values[stores.tmpfile.put(values, self._root, fsync=self.fsync) :]
         stores.atomic.put(values, self._root, fsync=self.fsync)
 
     def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
@@ -305,7 +305,7 @@ class LocalStore(Store):
         with as_store_error("written", key):
             path = self._root.path(self._named(key))
             if os.path.islink(path):
-                self._root.leads_somewhere(path, key)
+                self._root.link_has_target(path, key)
         return path
 
     def _unlink(self, path: str) -> None:

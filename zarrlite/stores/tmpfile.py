@@ -1,9 +1,10 @@
-"""New files that have no name until they are whole (Linux): that takes fewer steps than to rename them.
+"""New files without a name (O_TMPFILE, Linux), linked once they are complete: fewer system calls than renaming.
 
 Rules
-- A writer that is killed leaves nothing of them.
-- All are written before the first gets its name; then they follow in order, under the locks of their directories.
-- Whatever is in the way ends it: what has no name by then is gone, and is to be stored by renaming (atomic.py).
+- A writer that is killed leaves no temporary files.
+- All files are written before the first is linked; then they are linked in order, under the locks of their directories.
+- On any obstacle, stop: files that are not linked yet are discarded, and the caller stores their values by renaming
+  (atomic.py), which reports the error if there is one.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from zarrlite.stores import files
 from zarrlite.stores.filelock import is_free, is_locked, lock_directory, prune
 from zarrlite.stores.paths import Root
 
-FEW = 2  # values up to which nothing is gained
-MANY = 64  # descriptors that may be open at once
-_TRANSIENT = files.MISSING | files.FULL  # what says nothing about files without a name
+MIN_COUNT = 3  # values; fewer are renamed, which costs no more
+MAX_COUNT = 64  # values; more are renamed, as each needs an open descriptor
+_TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not mean that the file system lacks O_TMPFILE
 
 
 def put(values: Sequence[tuple[str, Pieces]], root: Root, *, fsync: bool) -> int:
-    """Store values under their keys, in order, as far as nothing is there; how many of the first are stored."""
-    if not FEW < len(values) <= MANY or not root.unnamed:
+    """Store values under their keys, in order, up to the first that already exists.
+
+    Returns how many were stored, counted from the first; 0 if the values or the file system do not suit this module.
+    """
+    if not MIN_COUNT <= len(values) <= MAX_COUNT or not root.has_tmpfile:
         return 0
-    places: list[tuple[str, str, int]] = []
+    opened: list[tuple[str, str, int]] = []  # directory, path, descriptor
     done = 0
     try:
         if not is_free(root.path(values[0][0])):
@@ -35,31 +39,31 @@ def put(values: Sequence[tuple[str, Pieces]], root: Root, *, fsync: bool) -> int
             path = root.path(key)
             directory = path[: path.rindex("/")] or "/"
             fd = _open(directory, fsync)
-            places.append((directory, path, fd))
+            opened.append((directory, path, fd))
             files.write_to(fd, value, fsync=fsync)
-        for directory, group in itertools.groupby(places, key=lambda place: place[0]):
+        for directory, group in itertools.groupby(opened, key=lambda item: item[0]):
             with lock_directory(directory):
                 for _, path, fd in group:
-                    if is_locked(path) or not files.give_name(fd, path):
+                    if is_locked(path) or not files.link_tmpfile(fd, path):
                         return done
                     done += 1
             if fsync:
                 files.sync_directory(directory)
-    except Exception as error:  # renaming will meet it again, and leave nothing behind
-        root.unnamed = not isinstance(error, OSError) or error.errno in _TRANSIENT
+    except Exception as error:  # renaming will run into it again, report it and clean up
+        root.has_tmpfile = not isinstance(error, OSError) or error.errno in _TRANSIENT
     except BaseException:
-        for directory in {directory for directory, _, _ in places}:
+        for directory in {directory for directory, _, _ in opened}:
             prune(directory, root.directory)
         raise
     finally:
-        for _, _, fd in places:
+        for _, _, fd in opened:
             os.close(fd)
     return done
 
 
 def _open(directory: str, fsync: bool) -> int:
     try:
-        return os.open(directory, files.UNNAMED, 0o666)
+        return os.open(directory, files.TMPFILE, 0o666)
     except FileNotFoundError:
         files.make_directories(directory, fsync=fsync)
-    return os.open(directory, files.UNNAMED, 0o666)
+    return os.open(directory, files.TMPFILE, 0o666)
