@@ -18,11 +18,10 @@ import stat
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from zarrlite import stores  # whose modules for writing load when they are first used
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange, Pieces, joined
 from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.stores import files
+from zarrlite.stores import atomic, filelock, files, tmpfile
 from zarrlite.stores.base import Change, Fetched, Listing, Patch, Store, Update, check_prefix, flat
 from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_temporary
@@ -99,7 +98,7 @@ class LocalStore(Store):
             return info.st_size if stat.S_ISREG(info.st_mode) and not is_temporary(key) else None
 
     def _read(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer | None]:
-        source = OpenFile(self, key)
+        source = OpenFile(self, key, self.open_file)
         try:
             return source.read(ranges) or [None] * len(ranges)
         finally:
@@ -123,7 +122,7 @@ class LocalStore(Store):
             raise
 
     def source(self, key: str) -> ByteSource:
-        return OpenFile(self, key) if self._plain else Stored(self, key)
+        return OpenFile(self, key, self.open_file) if self._plain else Stored(self, key)
 
     def peek(self, key: str, start: int, length: int, size: int) -> Buffer | None:
         if files.TEMPORARY in key or not self._plain:
@@ -192,20 +191,20 @@ class LocalStore(Store):
     # Writing
 
     def set(self, key: str, value: Buffer) -> None:
-        stores.atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
+        atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
 
     def set_many(self, items: Iterable[tuple[str, Buffer]]) -> None:
         """Store several values, in order; a disk that is too small for all of them changes none."""
         values: Iterable[tuple[str, Buffer]] = ((self._named(key), value) for key, value in items)
         if isinstance(items, list):
             values = list(values)
-            values = values[stores.tmpfile.put(values, self._root, fsync=self.fsync) :]
-        stores.atomic.put(values, self._root, fsync=self.fsync)
+            values = values[tmpfile.put(values, self._root, fsync=self.fsync) :]
+        atomic.put(values, self._root, fsync=self.fsync)
 
     def set_new(self, items: Sequence[tuple[str, Pieces]]) -> bool:
         if not items or type(self).set_many is not LocalStore.set_many:  # a subclass may write otherwise
             return False
-        return stores.atomic.put_new([(self._named(key), value) for key, value in items], self._root, fsync=self.fsync)
+        return atomic.put_new([(self._named(key), value) for key, value in items], self._root, fsync=self.fsync)
 
     def update_many(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change several values; new ones that follow each other are stored together."""
@@ -224,7 +223,7 @@ class LocalStore(Store):
         for key, group in itertools.groupby(key_start_values, key=lambda item: item[0]):
             pieces = [(start, flat(value)) for _, start, value in group]
             path = self._root.path(self._named(key))
-            with stores.filelock.lock_key(key, path, self.root, self.fsync), as_store_error("written", key):
+            with filelock.lock_key(key, path, self.root, self.fsync), as_store_error("written", key):
                 fd = files.open_single(path) if min(start for start, _ in pieces) >= 0 else None
                 if fd is None:  # missing, or a link: what else has that value keeps it, as with `set`
                     super().set_partial_values((key, start, value) for start, value in pieces)
@@ -239,11 +238,11 @@ class LocalStore(Store):
             return super().patch(key, fn)  # a subclass may read and write otherwise
         with as_store_error("written", key):
             path = self._root.path(self._named(key))
-        with stores.filelock.lock_key(key, path, self.root, self.fsync), as_store_error("written", key):
+        with filelock.lock_key(key, path, self.root, self.fsync), as_store_error("written", key):
             fd = files.open_single(path)
             if fd is None:  # also of a link, which may lead out of the store
                 return super().patch(key, fn)
-            source = OpenFile(self, key)
+            source = OpenFile(self, key, self.open_file)
             source.adopt(fd)
             try:
                 pieces = fn(source)
@@ -258,7 +257,7 @@ class LocalStore(Store):
         with as_store_error("erased", key):
             if os.path.lexists(path) and not os.path.isdir(path):
                 self._unlink(path)
-                if stores.filelock.prune(os.path.dirname(path), self.root):
+                if filelock.prune(os.path.dirname(path), self.root):
                     self._root.forget()
 
     def erase_prefix(self, prefix: str) -> None:
@@ -271,13 +270,13 @@ class LocalStore(Store):
                 os.unlink(top)
             else:
                 self._erase_tree(top)
-            stores.filelock.prune(os.path.dirname(top), self.root)
+            filelock.prune(os.path.dirname(top), self.root)
             self._root.forget()
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
         if self.read_only:
             return contextlib.nullcontext()
-        return stores.filelock.lock_key(key, self._writable(key), self.root, self.fsync)
+        return filelock.lock_key(key, self._writable(key), self.root, self.fsync)
 
     def update(self, key: str, fn: Update) -> None:
         with self.lock(self._named(key)):
@@ -285,7 +284,7 @@ class LocalStore(Store):
             if new is None:
                 self.erase(key)
             elif type(self).set is LocalStore.set:
-                stores.atomic.put(((key, new),), self._root, fsync=self.fsync)
+                atomic.put(((key, new),), self._root, fsync=self.fsync)
             else:  # a subclass may write otherwise
                 self.set(key, joined(new))
 
@@ -309,7 +308,7 @@ class LocalStore(Store):
         return path
 
     def _unlink(self, path: str) -> None:
-        with stores.filelock.lock_path(path, self.root) as lock:
+        with filelock.lock_path(path, self.root) as lock:
             lock.remove()
 
     def _erase_tree(self, top: str) -> None:
@@ -325,7 +324,7 @@ class LocalStore(Store):
                     self._unlink(entry.path)
         for directory in reversed(directories):
             if directory != self.root:
-                stores.filelock.remove_directory(directory)
+                filelock.remove_directory(directory)
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:

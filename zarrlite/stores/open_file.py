@@ -9,32 +9,30 @@ Rules
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from zarrlite.buffers import scratch
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import ByteSource, Stored
 from zarrlite.errors import StoreError, TruncatedError
 from zarrlite.stores import files
+from zarrlite.stores.base import Store
 from zarrlite.stores.store_errors import store_error
-
-if TYPE_CHECKING:
-    from zarrlite.stores.local import LocalStore
 
 
 class OpenFile(Stored):
     """A value read in parts from one open file: all of them are of the same value, whatever replaces it meanwhile."""
 
-    store: LocalStore
     sized = True
     _opened = False
     _fd = -1  # there is none
     _size: int | None = None  # once it is open: what is appended later belongs to another state of the value
 
-    def __init__(self, store: LocalStore, key: str) -> None:
+    def __init__(self, store: Store, key: str, open_file: Callable[[str], int | None]) -> None:
         self.store = store
         self.key = key
+        self._open_file = open_file
 
     def read(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         found: list[Any] = [self.read_one(byte_range) for byte_range in ranges]
@@ -94,7 +92,7 @@ class OpenFile(Stored):
     def known_size(self) -> int | None:
         if not self._opened:
             try:
-                fd = self.store.open_file(self.key)
+                fd = self._open_file(self.key)
                 self._opened = True
                 if fd is not None:
                     self._fd = fd
