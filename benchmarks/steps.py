@@ -26,7 +26,7 @@ from zarrlite.nodes import node
 from zarrlite.selections import indexing
 from zarrlite.selections.selection import everything
 from zarrlite.stores import LocalStore, files
-from zarrlite.stores.filelock import hold
+from zarrlite.stores.filelock import lock_path
 
 Step = tuple[str, Callable[[], Any]]
 LOOPS, REPEATS = 100, 60  # calls in a loop, and loops; the fastest loop counts
@@ -195,7 +195,7 @@ def in_place(path: str) -> None:
     fd = os.open(shard, os.O_RDWR | os.O_CLOEXEC)
 
     def lock() -> None:
-        with hold(shard, path):
+        with lock_path(shard, path):
             pass
 
     def overwrite() -> None:

@@ -824,12 +824,12 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
         (
             lambda: zarrlite.open(3),
             ArgumentError,
-            "a store is a Store, a path, a URI, a mutable mapping or None, not int",
+            "store must be a Store, a path, a URI, a mutable mapping or None, not int",
         ),
         (
             lambda: zarrlite.open("s3://bucket/x"),
             ArgumentError,
-            "'s3://bucket/x': stores are opened by file:// and memory:// URIs and by paths, not by s3://",
+            "store must be a path, a file:// URI or a memory:// URI, not 's3://bucket/x'",
         ),
         (
             lambda: zarrlite.open("/no/such/place", mode="r"),

@@ -1,10 +1,11 @@
 """The one thread pool.
 
 Rules
-- Threads exist nowhere else (locks aside); nothing submits from inside the pool.
-- Workers, the calling thread among them, pull jobs from one shared iterator. The first error stops them all.
+- Threads are started nowhere else (locks aside); a thread of the pool never submits work to it.
+- The workers, the calling thread among them, pull jobs from one shared iterator. The first error stops them all.
 - The pool starts when it is first needed and is not inherited by a forked child.
-- At most one thing is left for later, and nobody waits for it but who needs what it sets free.
+- At most one deferred job exists (`run_later`); only a caller that needs the space it frees waits for it
+  (`finish_deferred`).
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 J = TypeVar("J")
 
 _pool: ThreadPoolExecutor | None = None
-_left: list[tuple[Future[object], Callable[[], object]]] = []  # for later
-_inside = local()
-WORTHWHILE = 2**19  # bytes of work below which waking threads costs more than it gains
+_deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future, and the call itself
+_state = local()  # `is_worker`: whether this thread is pulling jobs from a queue
+MIN_SHARED_BYTES = 2**19  # bytes; smaller work runs on one thread, as waking others costs more than it gains
 
 
 def workers() -> int:
-    """How many threads may be at work at once."""
+    """Return how many threads may work at once."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -46,15 +47,18 @@ def _get_pool() -> ThreadPoolExecutor:
 def _forget_pool() -> None:
     global _pool
     _pool = None
-    _left.clear()
+    _deferred.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
+# Jobs of one call
+
+
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
-    """Do every job; with several threads if `nbytes` of work make that worthwhile."""
+    """Do every job, on several threads if there are at least `MIN_SHARED_BYTES` of work."""
 
     def work(shared: Iterator[J]) -> None:
         for job in shared:
@@ -64,9 +68,9 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
 
 
 def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int) -> None:
-    """Let each thread do as many of the jobs as it gets hold of; several threads as by `run`."""
+    """Call `work` on each thread with an iterator of the jobs that this thread gets; threads as for `run`."""
     jobs = iter(jobs)
-    if nbytes < WORTHWHILE or getattr(_inside, "yes", False) or (count := workers()) == 1:
+    if nbytes < MIN_SHARED_BYTES or getattr(_state, "is_worker", False) or (count := workers()) == 1:
         work(jobs)
         return
     first = list(itertools.islice(jobs, 2))
@@ -75,7 +79,7 @@ def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int)
         return
     queue = _Queue(itertools.chain(first, jobs))
     others: list[Future[None]] = []
-    with contextlib.suppress(RuntimeError):  # while the interpreter shuts down there are no new threads
+    with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
         others += (_get_pool().submit(_work, work, queue) for _ in range(count - 1))
     try:
         _work(work, queue)
@@ -87,34 +91,12 @@ def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int)
 
 
 def batches(jobs: Iterator[J], count: int) -> Iterator[list[J]]:
-    """The same jobs, several at a time."""
+    """Return the same jobs in lists of at most `count`."""
     return iter(lambda: list(itertools.islice(jobs, count)), [])
 
 
-def later(do: Callable[[J], object], job: J) -> None:
-    """Do something whose end nobody waits for, while the caller goes on if there is a thread to spare."""
-    if not getattr(_inside, "yes", False) and (not _left or _left[-1][0].done()):
-        with contextlib.suppress(RuntimeError):  # while the interpreter shuts down there are no new threads
-            _left[:] = [(_get_pool().submit(do, job), functools.partial(do, job))]
-            return
-    do(job)
-
-
-def settle() -> bool:
-    """See to it that what was left for later is done; False: nothing was left since the last time."""
-    try:
-        future, do = _left.pop()
-    except IndexError:
-        return False
-    if future.cancel():  # nobody has begun with it, and all threads may be waiting for the caller
-        do()
-    else:
-        future.exception()
-    return True
-
-
 class _Queue(Iterator[J]):
-    """An iterator that several threads may pull from, and any of them may end."""
+    """An iterator that several threads may pull from, and that any of them may stop."""
 
     def __init__(self, jobs: Iterator[J]) -> None:
         self._jobs = jobs
@@ -132,11 +114,39 @@ class _Queue(Iterator[J]):
 
 
 def _work(work: Callable[[Iterator[J]], object], queue: _Queue[J]) -> None:
-    _inside.yes = True
+    _state.is_worker = True
     try:
         work(queue)
     except BaseException:
         queue.stop()
         raise
     finally:
-        _inside.yes = False
+        _state.is_worker = False
+
+
+# Deferred jobs, whose end no caller waits for: closing large files that were replaced (stores/inode_locks.py)
+
+
+def run_later(do: Callable[[J], object], job: J) -> None:
+    """Call `do(job)` on the pool while the caller goes on.
+
+    The caller does it itself if it is a worker, or if an earlier deferred job has not ended.
+    """
+    if not getattr(_state, "is_worker", False) and (not _deferred or _deferred[-1][0].done()):
+        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+            _deferred[:] = [(_get_pool().submit(do, job), functools.partial(do, job))]
+            return
+    do(job)
+
+
+def finish_deferred() -> bool:
+    """Wait for the deferred job, or do it here. Returns False if none was deferred since the last call."""
+    try:
+        future, do = _deferred.pop()
+    except IndexError:
+        return False
+    if future.cancel():  # it has not started, and all threads of the pool may be waiting for the caller
+        do()
+    else:
+        future.exception()
+    return True

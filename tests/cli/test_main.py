@@ -82,7 +82,7 @@ MISTAKES = {
     ("info", "a", "--nope"): "zarrlite info: unrecognized arguments: --nope (see zarrlite info --help)\n",
     ("info", ""): "zarrlite info: '' is not the path of a directory\n",
     ("info", "http://x/y"): (
-        "zarrlite info: 'http://x/y': stores are opened by file:// and memory:// URIs and by paths, not by http://\n"
+        "zarrlite info: store must be a path, a file:// URI or a memory:// URI, not 'http://x/y'\n"
     ),
 }
 

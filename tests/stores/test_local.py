@@ -1,4 +1,4 @@
-"""LocalStore: the laws, and files. Symlinks, errors, locks and processes have files of their own."""
+"""LocalStore: the laws of stores, and files. Symlinks, errors, locks and processes have test modules of their own."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ class TestLocalStoreWithFsync(TestLocalStore):
 
 
 class TestLocalStoreWithoutLockableFiles(TestLocalStore):
-    """As on Windows."""
+    """A store on a platform without flock, such as Windows."""
 
     @pytest.fixture(autouse=True)
     def _unlockable(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("zarrlite.stores.inodes.LOCKABLE", False)
+        monkeypatch.setattr("zarrlite.stores.inode_locks.HAS_FLOCK", False)
 
 
-# What is on the disk
+# Files and directories
 
 
-def test_a_key_is_a_path(store: LocalStore, root: Path, tree: Tree) -> None:
+def test_a_key_is_the_path_of_its_file(store: LocalStore, root: Path, tree: Tree) -> None:
     store.set("a/b", b"1")
     assert (root / "a" / "b").read_bytes() == b"1"
     assert tree(root) == ["a/", "a/b"]
 
 
-def test_reading_makes_no_directories(store: LocalStore, root: Path) -> None:
+def test_reading_and_erasing_create_no_directories(store: LocalStore, root: Path) -> None:
     assert store.get("a/b") is store.size("a/b") is None
     assert list(store.list()) == []
     assert store.list_dir("a/") == ([], [])
@@ -75,7 +75,7 @@ def test_an_update_that_writes_nothing_leaves_no_directories(tmp_path: Path, tre
     assert tree(tmp_path) == ["x/", "x/y/", "x/y/k"]
 
 
-def test_a_root_that_was_there_stays(store: LocalStore, root: Path) -> None:
+def test_an_existing_root_is_never_removed(store: LocalStore, root: Path) -> None:
     root.mkdir()
     store.update("k", lambda old: old)
     with store.lock("k"):
@@ -85,7 +85,7 @@ def test_a_root_that_was_there_stays(store: LocalStore, root: Path) -> None:
     assert root.is_dir()
 
 
-def test_a_lock_makes_directories_that_last_as_long_as_it_is_needed(store: LocalStore, root: Path, tree: Tree) -> None:
+def test_directories_created_for_a_lock_are_removed_with_it(store: LocalStore, root: Path, tree: Tree) -> None:
     with store.lock("a/b/c"):
         with store.lock("a/b/d"):
             pass
@@ -104,7 +104,7 @@ def test_erasing_prunes_empty_directories_below_the_root(store: LocalStore, root
     assert root.is_dir()
 
 
-def test_erase_prefix_removes_temporaries_and_empty_directories(store: LocalStore, root: Path, tree: Tree) -> None:
+def test_erase_prefix_removes_temporary_files_and_empty_directories(store: LocalStore, root: Path, tree: Tree) -> None:
     store.set_many([("a/b/c", b""), ("k", b"")])
     (root / "a" / "b" / TEMPORARY).write_bytes(b"left by a killed writer")
     (root / "a" / "empty" / "er").mkdir(parents=True)
@@ -113,7 +113,7 @@ def test_erase_prefix_removes_temporaries_and_empty_directories(store: LocalStor
     assert tree(root) == ["k"]
 
 
-def test_erasing_a_prefix_is_not_erasing_a_key(store: LocalStore) -> None:
+def test_erase_ignores_prefixes_and_erase_prefix_ignores_keys(store: LocalStore) -> None:
     store.set("a/b", b"1")
     store.erase("a")
     store.erase("a/b/c")
@@ -122,7 +122,7 @@ def test_erasing_a_prefix_is_not_erasing_a_key(store: LocalStore) -> None:
     assert store.get("a") is store.get("a/b/c") is store.size("a") is store.size("a/b/c") is None
 
 
-def test_temporaries_are_nobodys_keys(store: LocalStore, root: Path) -> None:
+def test_names_of_temporary_files_are_not_keys(store: LocalStore, root: Path) -> None:
     store.set("a/k", b"1")
     (root / "a" / TEMPORARY).write_bytes(b"x")
     (root / TEMPORARY).mkdir()
@@ -145,7 +145,7 @@ def test_temporaries_are_nobodys_keys(store: LocalStore, root: Path) -> None:
     ["é ñ 漢字 🎈", "with space", " ", ".hidden", "a:b", "con", "...x", "...", "-rf", "*?", "~", "%2e%2e", "a\nb",
      "x" * 255, "é" * 127],
 )  # fmt: skip
-def test_odd_names(store: LocalStore, root: Path, name: str) -> None:
+def test_unusual_names_can_be_keys(store: LocalStore, root: Path, name: str) -> None:
     for key in (name, f"d/{name}"):
         store.set(key, name.encode())
         assert store.get(key) == name.encode()
@@ -181,14 +181,14 @@ def test_deep_keys_need_no_recursion(store: LocalStore, root: Path, tree: Tree) 
     assert tree(root) == []
 
 
-def test_what_is_no_regular_file_is_no_value(store: LocalStore, root: Path) -> None:
+def test_only_regular_files_are_values(store: LocalStore, root: Path) -> None:
     store.set("k", b"")
     os.mkfifo(root / "fifo")
     assert store.get("fifo") is store.size("fifo") is None
     assert list(store.list()) == ["k"]
 
 
-def test_names_that_are_no_keys_are_not_listed(store: LocalStore, root: Path) -> None:
+def test_file_names_that_are_not_keys_are_not_listed(store: LocalStore, root: Path) -> None:
     store.set("k", b"")
     (root / "a\\b").write_bytes(b"")
     (root / os.fsdecode(b"\xff")).write_bytes(b"")
@@ -198,7 +198,7 @@ def test_names_that_are_no_keys_are_not_listed(store: LocalStore, root: Path) ->
 # Reading
 
 
-def test_a_huge_range_reads_no_more_than_there_is(store: LocalStore) -> None:
+def test_a_range_larger_than_the_value_allocates_no_more_than_the_value(store: LocalStore) -> None:
     store.set("a", bytes(1000))
     tracemalloc.start()
     try:
@@ -209,25 +209,30 @@ def test_a_huge_range_reads_no_more_than_there_is(store: LocalStore) -> None:
         tracemalloc.stop()
 
 
-def test_ranges_of_one_key_open_it_once(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consecutive_ranges_of_one_key_open_it_once(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set_many([("a", b"0123"), ("b", b"4567")])
     opened: list[str] = []
-    real = os.open
-    monkeypatch.setattr(os, "open", lambda path, *args: (opened.append(os.path.basename(path)), real(path, *args))[1])
-    asked = [("a", ByteRange(0, 1)), ("a", ByteRange(-1)), ("b", ALL), ("b", ByteRange(9)), ("a", ByteRange(1, 2))]
-    assert store.get_partial_values(asked) == [b"0", b"3", b"4567", b"", b"1"]
+    original = os.open
+
+    def recording(path: str, *args: int) -> int:
+        opened.append(os.path.basename(path))
+        return original(path, *args)
+
+    monkeypatch.setattr(os, "open", recording)
+    requests = [("a", ByteRange(0, 1)), ("a", ByteRange(-1)), ("b", ALL), ("b", ByteRange(9)), ("a", ByteRange(1, 2))]
+    assert store.get_partial_values(requests) == [b"0", b"3", b"4567", b"", b"1"]
     assert opened == ["a", "b", "a"]
 
 
 def test_short_reads_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set("a", b"0123456789")
-    real = os.pread
-    monkeypatch.setattr(os, "pread", lambda fd, count, offset: real(fd, min(count, 3), offset))
+    original = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, count, offset: original(fd, min(count, 3), offset))
     assert store.get("a") == b"0123456789"
     assert store.get("a", ByteRange(2, 9)) == b"2345678"
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_short(root: Path) -> None:
+def test_reading_past_the_end_of_a_truncated_file_returns_the_rest(root: Path) -> None:
     root.write_bytes(b"01234")
     fd = os.open(root, os.O_RDONLY)
     try:
@@ -237,17 +242,17 @@ def test_a_file_that_is_cut_while_it_is_read_is_short(root: Path) -> None:
 
 
 def test_short_writes_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:3]))
+    original = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: original(fd, data[:3]))
     store.set("a", b"0123456789")
     assert store.get("a") == b"0123456789"
 
 
-@pytest.mark.parametrize("most", range(12))
-def test_short_writes_of_pieces_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+@pytest.mark.parametrize("limit", range(12))
+def test_short_writes_of_pieces_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     write, writev = os.write, os.writev
-    monkeypatch.setattr(files, "_MOST_GATHERED", 3)
-    monkeypatch.setattr(os, "writev", lambda fd, views: writev(fd, [memoryview(b"".join(views))[:most]]))
+    monkeypatch.setattr(files, "_MAX_GATHERED", 3)
+    monkeypatch.setattr(os, "writev", lambda fd, views: writev(fd, [memoryview(b"".join(views))[:limit]]))
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:2]))
     store.update("a", lambda old: [b"012", memoryview(b"345"), b"", bytearray(b"67"), b"89"])
     assert store.get("a") == b"0123456789"
@@ -256,7 +261,9 @@ def test_short_writes_of_pieces_are_continued(store: LocalStore, monkeypatch: py
 # Options and identity
 
 
-def test_fsync_comes_before_and_after_the_rename(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fsync_syncs_the_file_before_the_rename_and_the_directory_after(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = LocalStore(root, fsync=True)
     store.set("a/k", b"0")
     calls: list[str] = []
@@ -271,7 +278,7 @@ def test_fsync_comes_before_and_after_the_rename(root: Path, monkeypatch: pytest
     store.set("a/k", b"1")
     assert calls == ["file", "rename", "directory"]
     calls.clear()
-    store.set("b/c/k", b"1")  # new directories are made durable in those that hold them
+    store.set("b/c/k", b"1")  # the parents of new directories are synced, too
     assert calls == ["directory", "directory", "file", "rename", "directory"]
     calls.clear()
     store.update("d/k", lambda old: b"1")
@@ -281,7 +288,7 @@ def test_fsync_comes_before_and_after_the_rename(root: Path, monkeypatch: pytest
     assert calls == ["rename"]
 
 
-def test_identity(root: Path) -> None:
+def test_stores_are_equal_if_their_roots_are_and_pickle_with_their_options(root: Path) -> None:
     store = LocalStore(str(root), fsync=True, read_only=True)
     copy = pickle.loads(pickle.dumps(store))
     assert (copy.root, copy.fsync, copy.read_only) == (str(root), True, True)
@@ -292,7 +299,7 @@ def test_identity(root: Path) -> None:
     assert repr(store) == f"LocalStore({str(root)!r})"
 
 
-def test_a_root_of_all(tmp_path: Path, tree: Tree) -> None:
+def test_the_root_may_be_the_root_of_the_file_system(tmp_path: Path, tree: Tree) -> None:
     store, key = LocalStore("/"), str(tmp_path / "a" / "k")[1:]
     store.set(key, b"1")
     assert store.get(key) == b"1"

@@ -1,4 +1,4 @@
-"""LocalStore when it fails: the old value stays, and the error says which key and why."""
+"""Failures of LocalStore: the old value stays, and the error names the key and the reason."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Tree = Callable[[Path], list[str]]
         ("a/b", errno.ENOTDIR, "one of its parents is a value"),
         ("a/b/c", errno.ENOTDIR, "one of its parents is a value"),
         ("d", errno.EISDIR, "it is a prefix of other keys"),
-        ("x" * 256, errno.ENAMETOOLONG, "the file system takes no names as long as that"),
-        (f"{'x' * 256}/k", errno.ENAMETOOLONG, "the file system takes no names as long as that"),
+        ("x" * 256, errno.ENAMETOOLONG, "its path, or a name in it, is too long for the file system"),
+        (f"{'x' * 256}/k", errno.ENAMETOOLONG, "its path, or a name in it, is too long for the file system"),
     ],
 )
-def test_keys_that_cannot_be_written(
+def test_a_key_that_cannot_be_written_is_an_error_with_the_reason(
     store: LocalStore, root: Path, key: str, number: int, reason: str, tree: Tree
 ) -> None:
     store.set_many([("a", b"1"), ("d/k", b"2")])
@@ -44,21 +44,21 @@ def test_keys_that_cannot_be_written(
 
 
 @pytest.mark.parametrize("key", ["x" * 256, f"{'x' * 256}/k", f"d/{'é' * 128}"])
-def test_names_too_long_to_be_stored_are_not_there(store: LocalStore, key: str) -> None:
+def test_keys_too_long_to_be_stored_are_missing(store: LocalStore, key: str) -> None:
     store.set("d/k", b"")
     assert store.get(key) is None
     assert store.size(key) is None
     store.erase(key)
     with pytest.raises(StoreError) as caught:
         store.set(key, b"")
-    assert str(caught.value) == f"{key!r} cannot be written: the file system takes no names as long as that"
+    assert str(caught.value) == f"{key!r} cannot be written: its path, or a name in it, is too long for the file system"
     assert list(store.list()) == ["d/k"]
 
 
 def test_lone_surrogates_are_refused(store: LocalStore) -> None:
     for key in ("\ud800", "a/\udcff"):
         for operation in (lambda: store.get(key), lambda: store.set(key, b""), lambda: store.list_dir(f"{key}/")):
-            with pytest.raises(KeyRefusedError, match="lone surrogates cannot be stored"):
+            with pytest.raises(KeyRefusedError, match="must not contain lone surrogates: file names are UTF-8"):
                 operation()
 
 
@@ -89,27 +89,27 @@ def test_a_failed_set_leaves_the_old_value(
 
 
 @pytest.mark.parametrize("enough", [True, False])
-def test_a_disk_is_full_only_once_what_was_replaced_has_gone(
+def test_a_write_to_a_full_disk_is_retried_after_the_deferred_closing_of_files(
     store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch, tree: Tree, enough: bool
 ) -> None:
-    gone: list[object] = []
+    closed: list[object] = []
     write = os.write
 
     def full(fd: int, value: object) -> int:
-        if not (gone and enough):
+        if not (closed and enough):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(fd, value)  # type: ignore[arg-type]
 
     store.set("a/k", b"old")
-    monkeypatch.setattr(threads, "_left", [])
-    threads.later(gone.append, "what was replaced")
+    monkeypatch.setattr(threads, "_deferred", [])
+    threads.run_later(closed.append, "a large file that was replaced")
     monkeypatch.setattr(os, "write", full)
     if enough:
         store.set("a/k", b"new")
     else:
         with pytest.raises(StoreError, match="No space left"):
             store.set("a/k", b"new")
-    assert gone
+    assert closed
     assert store.get("a/k") == (b"new" if enough else b"old")
     assert tree(root) == ["a/", "a/k"]
 
@@ -154,24 +154,24 @@ def test_every_failure_is_a_store_error(root: Path, monkeypatch: pytest.MonkeyPa
             operation(store)
     assert str(caught.value) == message
     assert store.get("a/k") == b"1"
-    store.set("a/k", b"2")  # nothing stays locked
+    store.set("a/k", b"2")  # the key is not locked
 
 
-def test_what_is_raised_under_a_lock_passes(store: LocalStore) -> None:
+def test_an_error_of_an_update_function_is_raised_unchanged(store: LocalStore) -> None:
     def fail(_: object) -> None:
-        raise FileNotFoundError("not ours")
+        raise FileNotFoundError("from the function")
 
-    with pytest.raises(FileNotFoundError, match=r"^not ours$"):
+    with pytest.raises(FileNotFoundError, match=r"^from the function$"):
         store.update("a/b", fail)
 
 
 @pytest.mark.parametrize("root", ["", "a\0b"])
-def test_what_is_no_path_is_refused(root: str) -> None:
+def test_a_root_that_is_not_a_path_is_refused(root: str) -> None:
     with pytest.raises(ArgumentError, match="is not the path of a directory"):
         LocalStore(root)
 
 
-def test_a_read_only_store_refuses_to_be_written(root: Path, tree: Tree) -> None:
+def test_a_read_only_store_refuses_every_write(root: Path, tree: Tree) -> None:
     LocalStore(root).set("a/k", b"1")
     store = LocalStore(root, read_only=True)
     for write in (
@@ -181,7 +181,7 @@ def test_a_read_only_store_refuses_to_be_written(root: Path, tree: Tree) -> None
         lambda: store.erase("a/k"),
         lambda: store.erase_values(["a/k"]),
         lambda: store.erase_prefix("a/"),
-        lambda: store.update("a/k", lambda old: pytest.fail("not to be called")),
+        lambda: store.update("a/k", lambda old: pytest.fail("must not be called")),
     ):
         with pytest.raises(ReadOnlyError) as caught:
             write()

@@ -1,4 +1,4 @@
-"""LocalStore among processes: updates, prunings, forks and kills."""
+"""LocalStore in several processes: updates, pruned directories, forks and kills."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from zarrlite.stores import LocalStore
 store, number = LocalStore(sys.argv[1]), int(sys.argv[2])
 def add_one(old):
     return b"%d" % (int(old or 0) + 1)
-sys.stdin.read()  # until all are there
+sys.stdin.read()  # until all processes have started
 """
 
 
 def in_processes(root: Path, *scripts: str) -> None:
-    """Run each script in a new process, at once, and fail if one of them fails."""
+    """Run each script in a new process, all at once, and fail if one of them fails."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", PROLOGUE + script, str(root), str(number)],
@@ -49,7 +49,7 @@ def in_processes(root: Path, *scripts: str) -> None:
 
 
 @pytest.mark.parametrize("start", [b"0", None])
-def test_processes_lose_no_updates(tmp_path: Path, start: bytes | None) -> None:
+def test_concurrent_updates_of_processes_lose_nothing(tmp_path: Path, start: bytes | None) -> None:
     store = LocalStore(tmp_path)
     if start is not None:
         store.set("a/k", start)
@@ -58,12 +58,12 @@ def test_processes_lose_no_updates(tmp_path: Path, start: bytes | None) -> None:
     assert list(tmp_path.rglob("__zarrlite*")) == []
 
 
-def test_updates_are_not_lost_while_others_prune_and_erase(tmp_path: Path) -> None:
+def test_no_update_is_lost_while_others_prune_and_erase(tmp_path: Path) -> None:
     work = """
 for n in range(50):
     store.update("a/b/count", add_one)
     store.set(f"a/b/{number}", b"")
-    store.update("c/d/none", lambda old: None)  # a directory that comes and goes
+    store.update("c/d/none", lambda old: None)  # a directory that is created and pruned
     store.set(f"c/d/{number}", b"")
     store.erase(f"c/d/{number}")
     store.erase(f"a/b/{number}")
@@ -76,12 +76,12 @@ for n in range(50):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_what_is_moved_from_a_vanishing_key_to_a_total_is_never_lost(tmp_path: Path) -> None:
+def test_updates_that_erase_a_key_lose_nothing(tmp_path: Path) -> None:
     work = """
 for n in range(50):
     store.update("a/b/c", add_one)
     taken = []
-    store.update("a/b/c", taken.append)  # which returns None: the key goes, and its directories with it
+    store.update("a/b/c", taken.append)  # returns None, which erases the key and its directories
     store.update("total", lambda old: b"%d" % (int(old or 0) + int(taken[0] or 0)))
 """
     in_processes(tmp_path, *[work] * 4)
@@ -91,7 +91,7 @@ for n in range(50):
 
 
 def fork(task: Callable[[], object]) -> int:
-    """Run a task in a forked child that exits with 0 if it returns, and dies if it hangs."""
+    """Run a task in a forked child that exits with 0 if the task returns and is killed after a minute."""
     pid = os.fork()
     if pid:
         return pid
@@ -109,7 +109,7 @@ def exit_status(pid: int) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether anybody holds the flock of a file or a directory."""
+    """Whether a thread or process holds the flock of a file or a directory."""
     fd = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,38 +121,38 @@ def is_locked(path: Path) -> bool:
 
 
 class Holder(threading.Thread):
-    """A thread that holds the lock of a key until it is told to let go."""
+    """A thread that holds the lock of a key while the context lasts."""
 
     def __init__(self, store: LocalStore | MemoryStore, key: str) -> None:
         super().__init__()
         self.store, self.key = store, key
-        self.holds, self.let_go = threading.Event(), threading.Event()
+        self.acquired, self.done = threading.Event(), threading.Event()
 
     def run(self) -> None:
         with self.store.lock(self.key):
-            self.holds.set()
-            self.let_go.wait()
+            self.acquired.set()
+            self.done.wait()
 
     def __enter__(self) -> Holder:
         self.start()
-        self.holds.wait()
+        self.acquired.wait()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.let_go.set()
+        self.done.set()
         self.join()
 
 
-def test_a_forked_child_is_not_locked_out_of_memory() -> None:
+def test_a_forked_child_does_not_inherit_locks_of_memory_stores() -> None:
     store = MemoryStore()
     with Holder(store, "a"):
         assert exit_status(fork(lambda: store.set("a", b"1"))) == 0
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_forked_child_waits_for_its_parent_and_no_longer(tmp_path: Path, there: bool) -> None:
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_forked_child_waits_for_a_lock_of_its_parent(tmp_path: Path, exists: bool) -> None:
     store = LocalStore(tmp_path)
-    store.set_many([("a/k", b"1")] * there)
+    store.set_many([("a/k", b"1")] * exists)
     reader, writer = os.pipe()
 
     def child() -> None:
@@ -163,14 +163,14 @@ def test_a_forked_child_waits_for_its_parent_and_no_longer(tmp_path: Path, there
     with Holder(store, "a/k"):
         pid = fork(child)
         assert os.read(reader, 100) == b"b/k is written"
-        assert store.get("a/k") == (b"1" if there else None)
+        assert store.get("a/k") == (b"1" if exists else None)
     assert exit_status(pid) == 0
     assert store.get("a/k") == b"child"
     os.close(reader)
     os.close(writer)
 
 
-def test_erasing_does_not_wait_for_who_holds_another_key_of_the_directory(tmp_path: Path) -> None:
+def test_erasing_does_not_wait_for_the_holder_of_another_key_of_the_directory(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set_many([("a/k", b"1"), ("a/b/k", b"1")])
     with Holder(store, "a/absent"):
@@ -178,12 +178,12 @@ def test_erasing_does_not_wait_for_who_holds_another_key_of_the_directory(tmp_pa
         assert list(store.list()) == []
 
 
-def test_a_child_that_outlives_the_context_does_not_hold_the_lock(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set("a/k", b"1")
     reader, writer = os.pipe()
     with store.lock("a/k"):
-        pid = fork(lambda: os.close(writer) or os.read(reader, 1))  # until its parent is done
+        pid = fork(lambda: os.close(writer) or os.read(reader, 1))  # until the parent has released the lock
         assert is_locked(tmp_path / "a" / "k")
     assert not is_locked(tmp_path / "a" / "k")
     os.close(writer)
@@ -191,7 +191,7 @@ def test_a_child_that_outlives_the_context_does_not_hold_the_lock(tmp_path: Path
     assert exit_status(pid) == 0
 
 
-def test_a_child_that_leaves_the_context_does_not_unlock(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_release_the_lock_of_its_parent(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     with contextlib.ExitStack() as stack:
         stack.enter_context(store.lock("a/k"))
@@ -199,32 +199,32 @@ def test_a_child_that_leaves_the_context_does_not_unlock(tmp_path: Path) -> None
         assert is_locked(tmp_path / "a")
 
 
-def test_a_killed_writer_leaves_one_value_or_the_other(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_the_old_value_or_the_new_one(tmp_path: Path) -> None:
     store, size = LocalStore(tmp_path), 256 * 1024
     values = [b"a" * size, b"b" * size]
     store.set("d/k", values[0])
-    chance = random.Random(1)
+    generator = random.Random(1)
     reader, writer = os.pipe()
 
-    def write_for_ever() -> None:
+    def write_endlessly() -> None:
         store.set("d/k", values[1])
-        os.write(writer, b".")  # it is at work
+        os.write(writer, b".")  # it has started
         while True:
             for value in values:
                 store.set("d/k", value)
 
-    left = 0
+    leftovers = 0
     for _ in range(100):
-        pid = fork(write_for_ever)
+        pid = fork(write_endlessly)
         os.read(reader, 1)
-        time.sleep(chance.uniform(0, 0.004))
+        time.sleep(generator.uniform(0, 0.004))
         os.kill(pid, signal.SIGKILL)
         assert exit_status(pid) == -signal.SIGKILL
         assert store.get("d/k") in values
         assert list(store.list()) == ["d/k"]
         assert store.list_dir("d/") == (["d/k"], [])
-        left = len(os.listdir(tmp_path / "d")) - 1
+        leftovers = len(os.listdir(tmp_path / "d")) - 1
     os.close(reader)
     os.close(writer)
     store.erase_prefix("")
-    assert os.listdir(tmp_path) == [], f"{left} temporaries were left"
+    assert os.listdir(tmp_path) == [], f"{leftovers} temporary files were left"

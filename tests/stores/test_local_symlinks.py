@@ -1,4 +1,4 @@
-"""LocalStore and symlinks: within the root they are what they point at, and nothing leads out of it."""
+"""LocalStore and symlinks: inside the root they are followed, and no key leads out of it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Tree = Callable[[Path], list[str]]
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A directory beside the root with a file that nobody may touch."""
-    outside = tmp_path / "root2"  # begins as the root does
+    """A directory next to the root, with a file that must not be touched."""
+    outside = tmp_path / "root2"  # its name starts with that of the root
     outside.mkdir()
     (outside / "secret").write_bytes(b"secret")
     return outside
 
 
 def links_out(root: Path, outside: Path) -> list[str]:
-    """Every way out, each ready to be used as a key."""
+    """Create every kind of symlink out of the root, and return keys that lead through them."""
     root.mkdir(exist_ok=True)
     (root / "d").mkdir()
     (root / "file").symlink_to(outside / "secret")
@@ -52,7 +52,7 @@ def test_symlinks_out_of_the_root_are_refused(store: LocalStore, root: Path, out
         ):
             with pytest.raises(KeyRefusedError) as caught:
                 operation()
-            assert str(caught.value) == f"{key!r} leads out of {str(root)!r} by a symlink"
+            assert str(caught.value) == f"{key!r} must not leave {str(root)!r}, but a symlink leads out of it"
     assert tree(outside) == ["secret"]
     assert (outside / "secret").read_bytes() == b"secret"
 
@@ -82,7 +82,7 @@ def test_erase_prefix_unlinks_symlinks_and_never_follows_them(
     assert tree(outside) == ["secret"]
 
 
-def test_symlinks_within_the_root_are_what_they_point_at(store: LocalStore, root: Path) -> None:
+def test_symlinks_inside_the_root_are_followed(store: LocalStore, root: Path) -> None:
     store.set_many([("real/k", b"0123"), ("a", b"x")])
     (root / "link").symlink_to("real")
     (root / "again").symlink_to(root / "link")
@@ -97,7 +97,7 @@ def test_symlinks_within_the_root_are_what_they_point_at(store: LocalStore, root
     assert (root / "link").is_symlink()
 
 
-def test_writing_a_key_that_is_a_symlink_replaces_or_removes_the_symlink(store: LocalStore, root: Path) -> None:
+def test_set_and_erase_replace_and_remove_a_symlink_rather_than_its_target(store: LocalStore, root: Path) -> None:
     store.set("target", b"old")
     for name in ("set", "erased"):
         (root / name).symlink_to("target")
@@ -109,7 +109,7 @@ def test_writing_a_key_that_is_a_symlink_replaces_or_removes_the_symlink(store: 
 
 
 @pytest.mark.parametrize("target", ["nowhere", "/nowhere/at/all", "link"])
-def test_a_symlink_to_nowhere_is_missing(store: LocalStore, root: Path, target: str, tree: Tree) -> None:
+def test_a_dangling_symlink_is_missing(store: LocalStore, root: Path, target: str, tree: Tree) -> None:
     root.mkdir()
     (root / "link").symlink_to(target)
     assert store.get("link") is store.size("link") is None
@@ -121,7 +121,7 @@ def test_a_symlink_to_nowhere_is_missing(store: LocalStore, root: Path, target: 
     assert tree(root) == ["link"]
 
 
-def test_a_directory_that_is_a_symlink_to_nowhere_is_missing(store: LocalStore, root: Path, outside: Path) -> None:
+def test_a_directory_that_is_a_dangling_symlink_is_missing(store: LocalStore, root: Path, outside: Path) -> None:
     root.mkdir()
     (root / "link").symlink_to("nowhere")
     assert store.get("link/k") is None
@@ -130,12 +130,12 @@ def test_a_directory_that_is_a_symlink_to_nowhere_is_missing(store: LocalStore, 
         with pytest.raises(StoreError) as caught:
             write()
         assert caught.value.errno == errno.ENOENT
-    (root / "nowhere").symlink_to(outside)  # not remembered as harmless
+    (root / "nowhere").symlink_to(outside)  # the missing directory was not remembered as checked
     with pytest.raises(KeyRefusedError):
         store.get("link/secret")
 
 
-def test_a_directory_that_was_pruned_is_checked_anew(store: LocalStore, root: Path, outside: Path) -> None:
+def test_a_pruned_directory_is_checked_again(store: LocalStore, root: Path, outside: Path) -> None:
     for erase in (lambda: store.erase("a/b/k"), lambda: store.erase_prefix("a/b/")):
         store.set("a/b/k", b"")
         assert store.get("a/b/k") == b""
@@ -148,7 +148,7 @@ def test_a_directory_that_was_pruned_is_checked_anew(store: LocalStore, root: Pa
         (root / "a").unlink()
 
 
-def test_symlink_loops_are_listed_once(store: LocalStore, root: Path) -> None:
+def test_symlink_cycles_are_listed_once(store: LocalStore, root: Path) -> None:
     store.set_many([("a/k", b""), ("b/k", b"")])
     (root / "a" / "self").symlink_to(".")
     (root / "a" / "root").symlink_to("..")
@@ -170,8 +170,8 @@ def test_the_root_may_be_a_symlink(tmp_path: Path, tree: Tree) -> None:
     assert tree(tmp_path / "real") == []
 
 
-def test_few_directories_are_remembered(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "_CHECKED", 5)
+def test_the_number_of_remembered_directories_is_bounded(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "_MAX_CHECKED", 5)
     store.set_many((f"{n}/k", b"") for n in range(20))
     assert [store.get(key) for key in store.list()] == [b""] * 20
     assert len(store._root._checked) <= 5

@@ -1,4 +1,4 @@
-"""KeyLocks, and the right to write a path."""
+"""Lock tables of threads, and the locks of paths among processes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from zarrlite import threads
 from zarrlite.errors import StoreError
-from zarrlite.stores import LocalStore, filelock, inodes
-from zarrlite.stores.locks import KeyLocks, _forked
+from zarrlite.stores import LocalStore, filelock, inode_locks
+from zarrlite.stores.locks import LockTable, _reset_tables
 from zarrlite.testing import in_threads
 
 
@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether anybody holds the flock of a file or a directory."""
+    """Whether a thread or process holds the flock of a file or a directory."""
     fd = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -40,21 +40,21 @@ def is_locked(path: Path) -> bool:
 
 
 def test_a_lock_excludes_other_threads() -> None:
-    locks, inside = KeyLocks(), []
+    locks, holders = LockTable(), []
 
     def work() -> None:
         for _ in range(200):
             with locks("a"):
-                inside.append(1)
-                assert len(inside) == 1
-                inside.pop()
+                holders.append(1)
+                assert len(holders) == 1
+                holders.pop()
 
     in_threads(*[work] * 4)
     assert len(locks) == 0
 
 
-def test_keys_do_not_exclude_each_other() -> None:
-    locks = KeyLocks()
+def test_locks_of_different_keys_do_not_exclude_each_other() -> None:
+    locks = LockTable()
     both = threading.Barrier(2, timeout=60)
 
     def work(key: str) -> None:
@@ -64,35 +64,35 @@ def test_keys_do_not_exclude_each_other() -> None:
     in_threads(lambda: work("a"), lambda: work("b"))
 
 
-def test_a_thread_that_does_not_wait_gets_none() -> None:
-    locks, found = KeyLocks(), []
+def test_acquiring_without_waiting_returns_none_if_another_thread_holds_the_lock() -> None:
+    locks, acquired = LockTable(), []
     with locks("a"):
-        in_threads(lambda: found.append(locks.acquire("a", wait=False)))
+        in_threads(lambda: acquired.append(locks.acquire("a", wait=False)))
         assert locks.acquire("a", wait=False).depth == 2
-    assert found == [None]
+    assert acquired == [None]
 
 
-def test_a_lock_is_let_go_whatever_happens() -> None:
-    locks = KeyLocks()
+def test_a_lock_is_released_after_an_error() -> None:
+    locks = LockTable()
     with pytest.raises(ZeroDivisionError), locks("a"):
         raise ZeroDivisionError
     assert len(locks) == 0
 
 
-def test_a_forked_child_knows_no_locks(store: LocalStore) -> None:
+def test_a_forked_child_starts_without_locks_and_without_their_descriptors(store: LocalStore) -> None:
     before = os.listdir("/proc/self/fd")
-    locks = KeyLocks()
+    locks = LockTable()
     with locks("a"), store.lock("b/k"), store.lock("b/k2"):
-        _forked()  # what runs in a child
-        assert len(locks) == len(filelock._paths) == len(inodes._inodes) == 0
+        _reset_tables()  # as in a forked child
+        assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
         assert os.listdir("/proc/self/fd") == before
         with locks("a"), store.lock("b/k"):
             assert len(locks) == 1
-    assert len(locks) == len(filelock._paths) == len(inodes._inodes) == 0
+    assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
 
 
-def test_a_table_pickles_as_an_empty_one() -> None:
-    locks = KeyLocks()
+def test_a_lock_table_pickles_as_an_empty_one() -> None:
+    locks = LockTable()
     with locks("a"):
         assert len(pickle.loads(pickle.dumps(locks))) == 0
 
@@ -100,9 +100,9 @@ def test_a_table_pickles_as_an_empty_one() -> None:
 # Files
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_lock_lasts_over_what_its_holder_writes(store: LocalStore, tmp_path: Path, there: bool) -> None:
-    store.set_many([("a/k", b"")] * there + [("a/other", b"")])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_lock_lasts_while_its_holder_writes_and_erases(store: LocalStore, tmp_path: Path, exists: bool) -> None:
+    store.set_many([("a/k", b"")] * exists + [("a/other", b"")])
     directory, file = tmp_path / "a", tmp_path / "a" / "k"
     with store.lock("a/k"):
         for _ in range(2):
@@ -115,7 +115,7 @@ def test_a_lock_lasts_over_what_its_holder_writes(store: LocalStore, tmp_path: P
     assert (is_locked(file), is_locked(directory)) == (False, False)
 
 
-def test_absent_keys_of_one_directory_can_be_held_together(store: LocalStore, tmp_path: Path) -> None:
+def test_one_thread_can_lock_several_absent_keys_of_a_directory(store: LocalStore, tmp_path: Path) -> None:
     with store.lock("a/x"):
         with store.lock("a/y"):
             store.set("a/x", b"")
@@ -124,13 +124,13 @@ def test_absent_keys_of_one_directory_can_be_held_together(store: LocalStore, tm
         assert is_locked(tmp_path / "a" / "x")
 
 
-def test_two_stores_of_one_directory_are_one(store: LocalStore, tmp_path: Path) -> None:
+def test_two_stores_of_one_directory_share_the_locks_of_a_thread(store: LocalStore, tmp_path: Path) -> None:
     with store.lock("a/x"):
         LocalStore(tmp_path).set("a/x", b"1")
         LocalStore(tmp_path).set("a/y", b"1")
 
 
-def test_descriptors_are_closed(store: LocalStore) -> None:
+def test_locks_leave_no_open_descriptors(store: LocalStore) -> None:
     before = os.listdir("/proc/self/fd")
     with store.lock("a/x"):
         for n in range(20):
@@ -140,43 +140,43 @@ def test_descriptors_are_closed(store: LocalStore) -> None:
             store.get("a/x")
     store.erase_prefix("")
     assert os.listdir("/proc/self/fd") == before
-    assert len(filelock._paths) == len(inodes._inodes) == 0
+    assert len(filelock._table) == len(inode_locks._table) == 0
 
 
-def test_a_large_file_that_was_replaced_is_closed_by_another_thread(
+def test_a_large_replaced_file_is_closed_by_another_thread(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed: list[tuple[int, bool]] = []  # the links of a file, and whether the main thread closes it
+    closed: list[tuple[int, bool]] = []  # number of hard links, and whether the main thread closes the file
     original = os.close
 
-    def noting(fd: int) -> None:
-        if os.fstat(fd).st_size == inodes.MUCH:
-            main = threading.current_thread() is threading.main_thread()
-            closed.append((os.fstat(fd).st_nlink, main))
+    def recording(fd: int) -> None:
+        if os.fstat(fd).st_size == inode_locks.DEFERRED_SIZE:
+            is_main = threading.current_thread() is threading.main_thread()
+            closed.append((os.fstat(fd).st_nlink, is_main))
             assert not is_locked(tmp_path / "a/b")
         original(fd)
 
-    monkeypatch.setattr(threads, "_left", [])
-    store.set("a/b", bytes(inodes.MUCH))
-    monkeypatch.setattr(os, "close", noting)
+    monkeypatch.setattr(threads, "_deferred", [])
+    store.set("a/b", bytes(inode_locks.DEFERRED_SIZE))
+    monkeypatch.setattr(os, "close", recording)
     store.set("a/b", b"small")
-    ((left, _),) = threads._left
-    left.result(60)
+    ((deferred, _),) = threads._deferred
+    deferred.result(60)
     assert closed == [(0, False)]
     store.set("a/b", b"smaller")
     assert len(closed) == 1
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Let another process act between the moment a descriptor is opened and the one it is locked, once."""
-    acts, hold = [act], inodes.hold
+def before_next_acquire(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Act as another process would, once, after a descriptor was opened and before it is locked."""
+    acts, acquire = [act], inode_locks.acquire
 
     def late(fd: int) -> object:
         if acts:
             acts.pop()()
-        return hold(fd)
+        return acquire(fd)
 
-    monkeypatch.setattr(inodes, "hold", late)
+    monkeypatch.setattr(inode_locks, "acquire", late)
 
 
 @pytest.mark.parametrize(
@@ -190,68 +190,68 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
         (None, lambda path: (path.parent.rmdir(), path.parent.mkdir(), path.write_text("new")), b"new"),
     ],
 )
-def test_a_lock_of_what_has_changed_meanwhile_is_taken_anew(
+def test_a_lock_is_acquired_again_if_the_path_has_changed(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, act: Callable, seen: bytes
 ) -> None:
     path = tmp_path / "a" / "k"
     if before is not None:
         store.set("a/k", before.encode())
-    meanwhile(monkeypatch, lambda: act(path))
+    before_next_acquire(monkeypatch, lambda: act(path))
     with store.lock("a/k"):
         assert store.get("a/k") == seen
         assert is_locked(path if seen else path.parent)
-        assert inodes.identity(str(path.parent)) in inodes._inodes._held or seen
+        assert inode_locks.identity(str(path.parent)) in inode_locks._table or seen
 
 
-def test_a_directory_that_keeps_vanishing_is_made_again(
+def test_a_directory_that_others_remove_is_created_again(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, failures = os.open, [3]
+    original, removals = os.open, [3]
 
-    def vanish(path: str, flags: int, *mode: int) -> int:
-        if failures[0] and os.path.basename(path).startswith("__zarrlite.tmp."):
-            failures[0] -= 1
+    def remove_first(path: str, flags: int, *mode: int) -> int:
+        if removals[0] and os.path.basename(path).startswith("__zarrlite.tmp."):
+            removals[0] -= 1
             (tmp_path / "a").exists() and (tmp_path / "a").rmdir()
-        return real(path, flags, *mode)
+        return original(path, flags, *mode)
 
-    monkeypatch.setattr(os, "open", vanish)
+    monkeypatch.setattr(os, "open", remove_first)
     store.set("a/k", b"1")
-    assert (store.get("a/k"), failures) == (b"1", [0])
+    assert (store.get("a/k"), removals) == (b"1", [0])
 
 
-def test_a_temporary_that_is_erased_by_others_is_written_again(
+def test_a_temporary_file_that_others_erase_is_written_again(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meanwhile(monkeypatch, lambda: LocalStore(tmp_path).erase_prefix(""))
+    before_next_acquire(monkeypatch, lambda: LocalStore(tmp_path).erase_prefix(""))
     store.set("a/k", b"1")
     assert store.get("a/k") == b"1"
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_directory_in_use_is_not_removed(store: LocalStore, tmp_path: Path, there: bool) -> None:
-    store.set_many([("a/k", b"")] * there)
-    fd = os.open(tmp_path / "a" if there else tmp_path, os.O_RDONLY)
-    fcntl.flock(fd, fcntl.LOCK_EX)  # as another process that is about to write a/new
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_locked_directory_is_not_removed(store: LocalStore, tmp_path: Path, exists: bool) -> None:
+    store.set_many([("a/k", b"")] * exists)
+    fd = os.open(tmp_path / "a" if exists else tmp_path, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)  # as another process does before it writes a/new
     store.erase("a/k")
     store.erase_prefix("a/")
-    assert (tmp_path / "a").exists() == there
+    assert (tmp_path / "a").exists() == exists
     os.close(fd)
     store.erase_prefix("a/")
     assert not (tmp_path / "a").exists()
 
 
-def test_a_directory_that_others_have_made_anew_is_not_removed(
+def test_a_directory_that_others_have_created_again_is_not_removed(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.set("a/k", b"")
-    try_hold = inodes.try_hold
+    try_acquire = inode_locks.try_acquire
 
     def late(fd: int) -> object:
         (tmp_path / "a").rmdir()
         (tmp_path / "a").mkdir()
-        return try_hold(fd)
+        return try_acquire(fd)
 
-    monkeypatch.setattr(inodes, "try_hold", late)
+    monkeypatch.setattr(inode_locks, "try_acquire", late)
     store.erase("a/k")
     assert (tmp_path / "a").is_dir()
 
@@ -260,7 +260,7 @@ def test_a_directory_that_others_have_made_anew_is_not_removed(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EBADF])
-def test_a_file_system_without_locks_is_warned_of(
+def test_a_file_system_without_locks_causes_a_warning_and_works(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def flock(fd: int, operation: int) -> None:
@@ -276,19 +276,19 @@ def test_a_file_system_without_locks_is_warned_of(
     assert os.listdir(store.root) == []
 
 
-def test_a_lock_that_fails_is_an_error_and_leaves_nothing(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_lock_is_an_error_and_leaves_no_files(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(fd: int, operation: int) -> None:
-        raise OSError(errno.EIO, "no luck")
+        raise OSError(errno.EIO, "flock failed")
 
     before = os.listdir("/proc/self/fd")
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(StoreError, match=r"^'k' cannot be written: no luck$"):
+    with pytest.raises(StoreError, match=r"^'k' cannot be written: flock failed$"):
         store.set("k", b"1")
     assert os.listdir("/proc/self/fd") == before
-    assert len(filelock._paths) == len(inodes._inodes) == 0
+    assert len(filelock._table) == len(inode_locks._table) == 0
     assert os.listdir(store.root) == []
 
 
-def test_an_inode_that_this_thread_holds_is_not_free(store: LocalStore, tmp_path: Path) -> None:
+def test_try_acquire_fails_for_an_inode_that_this_thread_holds(store: LocalStore, tmp_path: Path) -> None:
     with store.lock("a/k"):
-        assert inodes.try_hold(os.open(tmp_path / "a", os.O_RDONLY)) is None
+        assert inode_locks.try_acquire(os.open(tmp_path / "a", os.O_RDONLY)) is None

@@ -1,4 +1,4 @@
-"""What users may pass as a store."""
+"""open_store: every kind of argument that users may pass as a store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zarrlite.stores import LocalStore, MappingStore, MemoryStore, ReadOnlyStore
 
 
 @pytest.mark.parametrize(
-    ("given", "root"),
+    ("argument", "root"),
     [
         ("/data/a", "/data/a"),
         (Path("/data/a"), "/data/a"),
@@ -28,21 +28,21 @@ from zarrlite.stores import LocalStore, MappingStore, MemoryStore, ReadOnlyStore
         ("/a://b", "/a:/b"),
     ],
 )
-def test_paths_and_file_uris(given: str | Path, root: str) -> None:
-    store = open_store(given)
+def test_paths_and_file_uris_are_local_stores(argument: str | Path, root: str) -> None:
+    store = open_store(argument)
     assert isinstance(store, LocalStore)
     assert store.root == root
     assert not store.read_only
 
 
-def test_relative_paths_are_those_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_are_resolved_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = open_store("a/b.zarr")
     monkeypatch.chdir("/")
     assert store == LocalStore(tmp_path / "a" / "b.zarr")
 
 
-def test_stores_pass() -> None:
+def test_a_store_is_returned_unchanged() -> None:
     store = MemoryStore()
     assert open_store(store) is store
 
@@ -55,53 +55,58 @@ def test_mappings_are_written_through() -> None:
     assert mapping == {"a": b"1"}
 
 
-def test_memory() -> None:
-    for given in (None, "memory://"):
-        assert isinstance(open_store(given), MemoryStore)
-        assert open_store(given) is not open_store(given)
+def test_named_memory_stores_are_shared_and_others_are_new() -> None:
+    for argument in (None, "memory://"):
+        assert isinstance(open_store(argument), MemoryStore)
+        assert open_store(argument) is not open_store(argument)
     assert open_store("memory://test_open") is open_store("Memory://test_open")
     assert open_store("memory://test_open") is not open_store("memory://test_open/other")
 
 
-def test_read_only(tmp_path: Path) -> None:
+def test_read_only_applies_to_every_kind_of_store(tmp_path: Path) -> None:
     local = open_store(tmp_path, read_only=True)
     assert isinstance(local, LocalStore)
     assert open_store(local, read_only=True) is local
-    for given in (None, "memory://", {}, MemoryStore(), LocalStore(tmp_path)):
-        assert isinstance(open_store(given, read_only=True), ReadOnlyStore)
+    for argument in (None, "memory://", {}, MemoryStore(), LocalStore(tmp_path)):
+        assert isinstance(open_store(argument, read_only=True), ReadOnlyStore)
     assert open_store(f"file://{tmp_path}", read_only=True).read_only
 
 
+NOT_A_LOCAL_PATH = "must be file:// and an absolute path on this machine, with '?' and '#' written as %3F and %23"
+
+
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("argument", "message"),
     [
-        (
-            "s3://bucket/a",
-            "'s3://bucket/a': stores are opened by file:// and memory:// URIs and by paths, not by s3://",
-        ),
-        ("file:a", "'file:a' is not file:///an/absolute/path of this machine (a '?' or '#' is %3F or %23)"),
-        (
-            "file://host/a",
-            "'file://host/a' is not file:///an/absolute/path of this machine (a '?' or '#' is %3F or %23)",
-        ),
-        ("file:///a?b", "'file:///a?b' is not file:///an/absolute/path of this machine (a '?' or '#' is %3F or %23)"),
-        ("file:///a#b", "'file:///a#b' is not file:///an/absolute/path of this machine (a '?' or '#' is %3F or %23)"),
-        ("file:///%FF", "'file:///%FF' is not UTF-8 behind its percent signs"),
+        ("s3://bucket/a", "store must be a path, a file:// URI or a memory:// URI, not 's3://bucket/a'"),
+        ("file:a", f"'file:a' {NOT_A_LOCAL_PATH}"),
+        ("file://host/a", f"'file://host/a' {NOT_A_LOCAL_PATH}"),
+        ("file:///a?b", f"'file:///a?b' {NOT_A_LOCAL_PATH}"),
+        ("file:///a#b", f"'file:///a#b' {NOT_A_LOCAL_PATH}"),
+        ("file:///%FF", "'file:///%FF' must be percent-encoded UTF-8"),
         ("file:///a%00b", "'/a\\x00b' is not the path of a directory"),
         ("", "'' is not the path of a directory"),
-        (b"/data/a", "a store is a Store, a path, a URI, a mutable mapping or None, not bytes"),
-        (5, "a store is a Store, a path, a URI, a mutable mapping or None, not int"),
-        ((), "a store is a Store, a path, a URI, a mutable mapping or None, not tuple"),
+        (b"/data/a", "store must be a Store, a path, a URI, a mutable mapping or None, not bytes"),
+        (5, "store must be a Store, a path, a URI, a mutable mapping or None, not int"),
+        ((), "store must be a Store, a path, a URI, a mutable mapping or None, not tuple"),
     ],
 )
-def test_what_is_refused(given: object, message: str) -> None:
+def test_an_argument_that_names_no_store_is_refused(argument: object, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
-        open_store(given)  # type: ignore[arg-type]
+        open_store(argument)  # type: ignore[arg-type]
     assert str(caught.value) == message
 
 
+def test_a_file_is_refused_as_a_store(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for read_only in (False, True):
+        with pytest.raises(ArgumentError) as caught:
+            open_store(tmp_path / "file", read_only=read_only)
+        assert str(caught.value) == f"a store must be a directory, but {str(tmp_path / 'file')!r} is a file"
+
+
 def test_importing_stores_is_cheap() -> None:
-    # Loaded without zarrlite/__init__.py, which imports more.
+    # the package is replaced, so that zarrlite/__init__.py, which may import more, does not run
     script = """
 import sys, types, importlib.machinery
 package = types.ModuleType("zarrlite"); package.__path__ = [sys.argv[1]]; sys.modules["zarrlite"] = package
@@ -110,5 +115,5 @@ heavy = {"numpy", "pathlib", "urllib.parse", "concurrent.futures", "importlib.me
 print(sorted(heavy & set(sys.modules)))
 """
     package = str(Path(sys.modules["zarrlite.stores"].__file__).parent.parent)
-    done = subprocess.run([sys.executable, "-S", "-c", script, package], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-S", "-c", script, package], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"

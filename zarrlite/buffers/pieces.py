@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, overload
 
 from zarrlite.buffers import scratch
 from zarrlite.buffers.ranges import Buffer
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Patch = tuple[int, Buffer]  # an offset into a value, and the bytes to write there
 
@@ -31,6 +32,8 @@ class LazyPiece:
         return self.array.nbytes
 
     def __iter__(self) -> Iterator[Buffer]:
+        import numpy as np  # late: stores are importable without numpy
+
         memory = scratch.acquire(max([block.nbytes for block in self._blocks], default=0))
         for block in self._blocks:
             packed: np.ndarray[Any, Any] = np.ndarray(block.shape, block.dtype, memory)

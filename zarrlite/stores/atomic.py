@@ -1,11 +1,13 @@
-"""Values that take the place of others whole: temporary files, renamed under a lock.
+"""Values that replace others atomically: temporary files, renamed under a lock.
 
 Rules
-- A value is written to a temporary file beside its path, which is renamed under the lock of the path (filelock.py).
-- Of several values all are written before the first is renamed; then they follow in order.
-- New files of one directory, one after the other, are renamed under one lock of that directory.
-- A directory that others remove meanwhile is made again for a single value; several fail, and can be stored again.
-- What fails leaves no temporary and no empty directory.
+- A value is written to a temporary file in the directory of its path, which is renamed under the lock of the path
+  (filelock.py).
+- Several values are all written before the first is renamed; then they are renamed in order.
+- Consecutive new files of one directory are renamed under one lock of that directory.
+- If another writer removes the directory meanwhile, it is created again for a single value. Several values fail and can
+  be stored again.
+- A failure leaves no temporary file and no empty directory.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from zarrlite import threads
 from zarrlite.buffers.pieces import Value
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
-from zarrlite.stores.failures import failure
-from zarrlite.stores.filelock import hold, hold_directory, is_new, prune
+from zarrlite.stores.filelock import is_free, lock_directory, lock_path, prune
 from zarrlite.stores.paths import Root
+from zarrlite.stores.store_errors import store_error
 
-_ATTEMPTS = 100  # to write into a directory that others keep removing
+_ATTEMPTS = 100  # times to write into a directory that other writers keep removing
 
 
-class _New(NamedTuple):
+class _Temporary(NamedTuple):
+    """A temporary file, and the path to which it will be renamed."""
+
     key: str
     path: str
     directory: str
@@ -35,40 +39,41 @@ class _New(NamedTuple):
 
 def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool) -> None:
     """Store values under their keys, in order."""
-    with _Temporaries(root, fsync) as new:
+    with _Temporaries(root, fsync) as temporaries:
         for key, value in values:
-            new.add(key, value)
+            temporaries.add(key, value)
+        items = temporaries.items
         done, attempts = 0, _ATTEMPTS
-        while done < len(new.items):
-            new.key = new.items[done].key
+        while done < len(items):
+            temporaries.key = items[done].key
             try:
-                done += _rename_together(new.items, done) or _rename(new.items[done], root, fsync)
-            except FileNotFoundError:  # a directory, or a temporary file, that others have removed
+                done += _rename_together(items, done) or _rename(items[done], root, fsync)
+            except FileNotFoundError:  # another writer has removed the directory, or the temporary file
                 attempts -= 1
-                if len(new.items) > 1 or not attempts:
+                if len(items) > 1 or not attempts:
                     raise
-                files.discard(new.items[0].temporary)
-                _write(new.items[0], value, fsync)
+                files.discard(items[0].temporary)
+                _write(items[0], value, fsync)
 
 
 class _Temporaries:
-    """Values in temporary files, which are renamed while the context lasts, or go."""
+    """A context for temporary files: if its body fails, those that were not renamed are removed."""
 
     def __init__(self, root: Root, fsync: bool) -> None:
         self.root, self.fsync = root, fsync
-        self.items: list[_New] = []
-        self.key = ""  # that is being written
+        self.items: list[_Temporary] = []
+        self.key = ""  # the key that is being written, for error messages
 
     def add(self, key: str, value: Value) -> None:
-        """Write one more."""
+        """Write a value to a temporary file."""
         self.key = key
         path = self.root.path(key)
         directory = os.path.dirname(path)
-        self.items.append(_New(key, path, directory, files.temporary_name(directory)))
+        self.items.append(_Temporary(key, path, directory, files.temporary_name(directory)))
         _write(self.items[-1], value, self.fsync)
 
     def remove(self) -> None:
-        """Remove those that were not renamed, and the directories that were made for them."""
+        """Remove the files that were not renamed, and the directories that were created for them."""
         for item in self.items:
             files.discard(item.temporary)
             prune(item.directory, self.root.directory)
@@ -80,14 +85,14 @@ class _Temporaries:
         if error is not None:
             self.remove()
             if isinstance(error, OSError) and not isinstance(error, StoreError):
-                raise failure(error, "written", self.key) from error
+                raise store_error(error, "written", self.key) from error
         elif self.fsync:
             for directory in dict.fromkeys(item.directory for item in self.items):
                 files.sync_directory(directory)
 
 
-def _write(item: _New, value: Value, fsync: bool) -> None:
-    """Write the temporary file."""
+def _write(item: _Temporary, value: Value, fsync: bool) -> None:
+    """Write a temporary file."""
     for _ in range(_ATTEMPTS):
         try:
             return files.write(item.temporary, value, fsync=fsync)
@@ -96,28 +101,28 @@ def _write(item: _New, value: Value, fsync: bool) -> None:
                 files.make_directories(item.directory, fsync=fsync)
         except OSError as error:
             files.discard(item.temporary)
-            # a file that was replaced may still be about to go (inodes.py)
-            if error.errno not in files.FULL or not threads.settle():
+            # the space of a file that was replaced may not be free yet (inode_locks.py)
+            if error.errno not in files.DISK_FULL or not threads.finish_deferred():
                 raise
     return files.write(item.temporary, value, fsync=fsync)
 
 
-def _rename_together(new: list[_New], first: int) -> int:
-    """Rename the first one, and those behind it, as far as they are new files of one directory; how many those are."""
-    directory, done = new[first].directory, first
-    if not is_new(new[first].path):
+def _rename_together(items: list[_Temporary], first: int) -> int:
+    """Rename the items from `first` on, as far as they are new files of one directory. Returns how many."""
+    directory, done = items[first].directory, first
+    if not is_free(items[first].path):
         return 0
-    with hold_directory(directory):
-        while done < len(new) and new[done].directory == directory and is_new(new[done].path):
-            os.replace(new[done].temporary, new[done].path)
+    with lock_directory(directory):
+        while done < len(items) and items[done].directory == directory and is_free(items[done].path):
+            os.replace(items[done].temporary, items[done].path)
             done += 1
     return done - first
 
 
-def _rename(item: _New, root: Root, fsync: bool) -> int:
-    """Rename one."""
+def _rename(item: _Temporary, root: Root, fsync: bool) -> int:
+    """Rename one item. Returns 1."""
     if os.path.islink(item.path):
-        root.leads_somewhere(item.path, item.key)  # or is refused
-    with hold(item.path, root.directory, fsync=fsync) as lock:
+        root.link_has_target(item.path, item.key)  # refuses a target outside the root
+    with lock_path(item.path, root.directory, fsync=fsync) as lock:
         lock.replace(item.temporary)
     return 1

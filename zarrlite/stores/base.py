@@ -22,12 +22,12 @@ from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
-from zarrlite.stores.locks import KeyLocks
+from zarrlite.stores.locks import LockTable
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _MAX_BYTES = 2**40  # bytes of a value that is built in memory
-_locks = KeyLocks()
+_locks = LockTable()
 # keys and prefixes; an alias, since inside the class `list` is the operation
 Listing = tuple[list[str], list[str]]
 Buffers = list[Buffer | None]

@@ -1,8 +1,8 @@
-"""Files and directories, by descriptor: what the local store is made of.
+"""Operations on files and directories, mostly by descriptor, from which the local store is built.
 
 Rules
 - Nothing here knows about keys, roots or locks, and everything raises OSError.
-- Reads never ask for more than the file holds; reads and writes go on until they are complete.
+- Reads never request more than the file contains; short reads and writes are continued until they are complete.
 """
 
 from __future__ import annotations
@@ -20,22 +20,29 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.stores.base import flat
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-READ: Final = os.O_RDONLY | _CLOEXEC | getattr(os, "O_NONBLOCK", 0)  # nonblocking: a fifo must not hang the reader
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a fifo must not block the reader
+
+# Flags for os.open
+READ: Final = os.O_RDONLY | _CLOEXEC | _NONBLOCK
 NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-READ_HERE: Final = READ | NOFOLLOW  # and nowhere else
+READ_HERE: Final = READ | NOFOLLOW  # a symlink is an error
 DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
-SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # what NOFOLLOW says of one
-MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # a path that leads nowhere
-NO_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # what cannot be written but is there: a directory, a socket
-FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})  # no room for what is written
-_BY_DESCRIPTOR = "/proc/self/fd"
-# to make a file that has no name yet (Linux); 0: there is no such thing, or no way to give it one
-UNNAMED: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_BY_DESCRIPTOR) else 0
-TEMPORARY: Final = "__zarrlite.tmp."  # how the names of files that are being written begin
+_FD_LINKS = "/proc/self/fd"
+# a file without a name (Linux); 0 if the platform has no such files, or no way to link them later
+TMPFILE: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_FD_LINKS) else 0
+
+# Error numbers
+SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # NOFOLLOW met a symlink
+MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # there is no file at the path
+NOT_A_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # a directory or a socket, which cannot be written
+DISK_FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
+TEMPORARY: Final = "__zarrlite.tmp."  # prefix of the names of files that are being written
+FILE_TYPE_MASK: Final = 0o170000  # bits of a mode; the masked mode is compared with stat.S_IFREG and the like
 
 
 def _seek_and_read(fd: int, count: int, offset: int) -> bytes:
-    """`os.pread`, where there is none: the descriptor is never shared, so its position is ours."""
+    """Read as `os.pread` does, for platforms without it. The file position is free to use: no descriptor is shared."""
     os.lseek(fd, offset, os.SEEK_SET)
     return os.read(fd, count)
 
@@ -47,23 +54,22 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
 
 pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
-_FILLS = hasattr(os, "preadv")  # whether memory can be filled from an offset of a file
-_MOST_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that are written at once
-HUGE: Final = 2**62  # the end of a directory on some file systems
-FORMAT = 0o170000  # the bits of a mode that say what kind of file it is
+_HAS_PREADV = hasattr(os, "preadv")
+_MAX_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that one call writes
+MAX_FILE_END = 2**62  # bytes; some file systems report a larger end for a directory
 _count = itertools.count()
-_token = os.urandom(8).hex()  # two processes of one number, on two machines or in two containers, differ in it
+_token = os.urandom(8).hex()  # tells apart processes with the same number on other machines or in containers
 
 
 def read(fd: int, start: int, stop: int) -> bytes:
-    """The bytes of a file between two offsets that are known to lie within it."""
+    """Read the bytes between two offsets that are known to be inside the file. Shorter if it was truncated since."""
     if start == stop:
         return b""
     data = pread(fd, stop - start, start)
     if len(data) == stop - start:
         return data
     pieces = []
-    while data:  # the kernel reads at most 2 GiB at once; no data: the file has been cut meanwhile
+    while data:  # the kernel reads at most 2 GiB at once; no data means that the file was truncated
         pieces.append(data)
         start += len(data)
         data = pread(fd, stop - start, start) if start < stop else b""
@@ -71,21 +77,21 @@ def read(fd: int, start: int, stop: int) -> bytes:
 
 
 def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buffer:
-    """Read the bytes of a file between two offsets, into memory if there is some and it has room for them."""
-    if memory is None or len(memory) < stop - start or start == stop or not _FILLS:
+    """Read the bytes between two offsets, to the start of `memory` if that has room for them."""
+    if memory is None or len(memory) < stop - start or start == stop or not _HAS_PREADV:
         return read(fd, start, stop)
     view = memory[: stop - start]
-    count = os.preadv(fd, (view,), start)
-    while count < stop - start:
-        more = os.preadv(fd, (view[count:],), start + count)
-        if not more:
-            return view[:count]  # the file has been truncated meanwhile
-        count += more
+    filled = os.preadv(fd, (view,), start)
+    while filled < stop - start:
+        count = os.preadv(fd, (view[filled:],), start + filled)
+        if not count:
+            return view[:filled]  # the file was truncated
+        filled += count
     return view
 
 
 def temporary_name(directory: str) -> str:
-    """A path in a directory that nobody else will write to."""
+    """Return a path in a directory that no other thread or process will use."""
     return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{_token}"
 
 
@@ -99,20 +105,20 @@ def write(path: str, value: Value, *, fsync: bool) -> None:
 
 
 def write_to(fd: int, value: Value, *, fsync: bool) -> None:
-    """Write a value to an empty file."""
+    """Write a value to an empty file, piece by piece."""
     if not isinstance(value, list):
         _write(fd, _flat(value))
     else:
-        ready: list[bytes | memoryview] = []
+        pending: list[bytes | memoryview] = []
         for piece in value:
             if isinstance(piece, LazyPiece):
-                _gather(fd, ready)
-                ready = []
+                _write_gathered(fd, pending)
+                pending = []
                 for block in piece:
                     _write(fd, _flat(block))
             else:
-                ready.append(_flat(piece))
-        _gather(fd, ready)
+                pending.append(_flat(piece))
+        _write_gathered(fd, pending)
     if fsync:
         os.fsync(fd)
 
@@ -126,68 +132,72 @@ def _flat(piece: Buffer) -> bytes | memoryview:
     return piece if type(piece) is bytes else flat(piece)
 
 
-def _gather(fd: int, views: list[bytes | memoryview]) -> None:
-    """Write several pieces, many of them by one call."""
-    for first in range(0, len(views), _MOST_GATHERED):
-        some = views[first : first + _MOST_GATHERED]
-        done, size = (os.writev(fd, some) if _MOST_GATHERED > 1 else 0), sum(map(len, some))
-        if done < size:
-            for view in some:
-                _write(fd, view[done:])
-                done = max(0, done - len(view))
+def _write_gathered(fd: int, views: list[bytes | memoryview]) -> None:
+    """Write several pieces with few calls."""
+    for first in range(0, len(views), _MAX_GATHERED):
+        batch = views[first : first + _MAX_GATHERED]
+        written = os.writev(fd, batch) if _MAX_GATHERED > 1 else 0
+        batch_size = sum(map(len, batch))
+        if written < batch_size:
+            for view in batch:
+                _write(fd, view[written:])
+                written = max(0, written - len(view))
 
 
-def give_name(fd: int, path: str) -> bool:
-    """Put a file that has no name at a path; False: something is there."""
+def link_tmpfile(fd: int, path: str) -> bool:
+    """Link a file without a name to a path. Returns False if the path exists."""
     try:
-        # with `src_dir_fd`, which an absolute path has no use for, since Python follows the link only then
-        os.link(f"{_BY_DESCRIPTOR}/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
+        # an absolute path needs no `src_dir_fd`, but Python follows the link only if it is passed
+        os.link(f"{_FD_LINKS}/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
     except FileExistsError:
         return False
     return True
 
 
 def size(fd: int) -> int | None:
-    """Bytes of an open file; None: it is no regular file, but a directory perhaps."""
+    """Return the size of an open file in bytes. Returns None if it is not a regular file, but a directory perhaps."""
     try:
         end = os.lseek(fd, 0, os.SEEK_END)  # costs a third of fstat
-    except OSError:  # a pipe, or a directory of some file systems
+    except OSError:  # a pipe, or a directory on some file systems
         end = 0
-    if 0 < end < HUGE:
+    if 0 < end < MAX_FILE_END:
         return end
     info = os.fstat(fd)
-    return info.st_size if info.st_mode & FORMAT == stat.S_IFREG else None
+    return info.st_size if info.st_mode & FILE_TYPE_MASK == stat.S_IFREG else None
 
 
 def open_single(path: str) -> int | None:
-    """The regular file at a path, to be read and written; None: there is none of that name only, and no symlink."""
+    """Open a regular file for reading and writing.
+
+    Returns None if it is missing, a symlink, not a regular file, or has other hard links.
+    """
     try:
-        fd = os.open(path, os.O_RDWR | NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | _CLOEXEC)
+        fd = os.open(path, os.O_RDWR | NOFOLLOW | _NONBLOCK | _CLOEXEC)
     except OSError as error:
-        if error.errno in MISSING or error.errno in NO_FILE:
+        if error.errno in MISSING or error.errno in NOT_A_FILE:
             return None
         raise
     info = os.fstat(fd)
-    if info.st_mode & FORMAT == stat.S_IFREG and info.st_nlink == 1:
+    if info.st_mode & FILE_TYPE_MASK == stat.S_IFREG and info.st_nlink == 1:
         return fd
     os.close(fd)
     return None
 
 
 def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:
-    """Write pieces into a file where they belong, in order; if that fails, put back what was there."""
+    """Write pieces to a file at their offsets, in order. If that fails, restore the previous bytes and length."""
     length = os.lseek(fd, 0, os.SEEK_END)
     old = [(start, read(fd, start, min(start + len(piece), length))) for start, piece in pieces if start < length]
     try:
         for start, piece in pieces:
             _write_at(fd, start, piece)
             if not piece and os.fstat(fd).st_size < start:
-                os.ftruncate(fd, start)  # nothing, behind the end
+                os.ftruncate(fd, start)  # an empty piece after the end extends the file
             if fsync:
                 os.fsync(fd)  # each before the next: an index must not be durable before what it points at
     except BaseException:
         for start, value in reversed(old):
-            with contextlib.suppress(OSError):  # of the others, and of the length, as much as can be
+            with contextlib.suppress(OSError):  # restore the rest all the same
                 _write_at(fd, start, memoryview(value))
         with contextlib.suppress(OSError):
             os.ftruncate(fd, length)
@@ -196,25 +206,25 @@ def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool)
 
 def _write_at(fd: int, start: int, value: memoryview) -> None:
     while value:
-        n = _pwrite(fd, value, start)
-        value, start = value[n:], start + n
+        count = _pwrite(fd, value, start)
+        value, start = value[count:], start + count
 
 
 def discard(path: str) -> None:
-    """Remove a file, if that is possible."""
+    """Remove a file. Errors are ignored."""
     with contextlib.suppress(OSError):
         os.unlink(path)
 
 
 def make_directories(directory: str, *, fsync: bool) -> str:
-    """Make a directory and the missing ones above it; the lowest one that was there before."""
+    """Create a directory and its missing parents. Returns the deepest directory that existed before."""
     missing: list[str] = []
     existing = directory
     while not os.path.lexists(existing):
         missing.append(existing)
         existing = os.path.dirname(existing)
     for path in reversed(missing):
-        with contextlib.suppress(FileExistsError):  # somebody else makes it too
+        with contextlib.suppress(FileExistsError):  # another writer creates it, too
             os.mkdir(path)
         if fsync:
             sync_directory(os.path.dirname(path))
@@ -222,7 +232,7 @@ def make_directories(directory: str, *, fsync: bool) -> str:
 
 
 def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable; nothing to do if it has gone."""
+    """Make the names in a directory durable. A missing directory is ignored."""
     with contextlib.suppress(FileNotFoundError):
         fd = os.open(directory, DIRECTORY)
         try:

@@ -2,7 +2,7 @@
 
 Rules
 - A value is written to a temporary file beside it and renamed (atomic.py), or to one that has no name until it is
-  complete (unnamed.py): readers see the old value or the new one. Only `InPlace` changes write into a file.
+  complete (tmpfile.py): readers see the old value or the new one. Only `InPlace` changes write into a file.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
 - No key leads out of the root, also not through symlinks (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
@@ -22,7 +22,7 @@ from zarrlite.buffers.pieces import Value
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.stores import atomic, files, unnamed
+from zarrlite.stores import atomic, files, tmpfile
 from zarrlite.stores.base import (
     Buffers,
     Change,
@@ -37,10 +37,10 @@ from zarrlite.stores.base import (
     flat,
     overwrite,
 )
-from zarrlite.stores.failures import failure, failures
-from zarrlite.stores.filelock import KeyLock, hold, prune, remove_directory
+from zarrlite.stores.filelock import lock_key, lock_path, prune, remove_directory
 from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_temporary
+from zarrlite.stores.store_errors import as_store_error, store_error
 
 
 class LocalStore(Store):
@@ -86,7 +86,7 @@ class LocalStore(Store):
         except IsADirectoryError:  # some file systems report a size for directories
             return None
         except OSError as error:
-            raise error if isinstance(error, StoreError) else failure(error, "read", key) from error
+            raise error if isinstance(error, StoreError) else store_error(error, "read", key) from error
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         paths = [self._root.path(request[0]) for request in requests]  # before anything is read
@@ -122,7 +122,7 @@ class LocalStore(Store):
             return None
         try:
             if size is not None and (found := os.lseek(fd, 0, os.SEEK_END)) != size:
-                if 0 < found < files.HUGE:
+                if 0 < found < files.MAX_FILE_END:
                     raise WrongSizeError(found, size)
                 return None
             if memory is None:
@@ -152,11 +152,11 @@ class LocalStore(Store):
         return "file", os.path.join(os.path.realpath(os.path.join(self.root, prefix)), "")
 
     def size(self, key: str) -> int | None:
-        with failures("read", key):
+        with as_store_error("read", key):
             path = self._root.path(key)
             try:
                 info = os.lstat(path)
-                if stat.S_ISLNK(info.st_mode) and self._root.leads_somewhere(path, key):
+                if stat.S_ISLNK(info.st_mode) and self._root.link_has_target(path, key):
                     info = os.stat(path)
             except OSError as error:
                 if error.errno in files.MISSING:
@@ -173,7 +173,7 @@ class LocalStore(Store):
             try:
                 return os.open(path, files.READ_HERE)
             except OSError as error:
-                if error.errno not in files.SYMLINK or not self._root.leads_somewhere(path, key):
+                if error.errno not in files.SYMLINK or not self._root.link_has_target(path, key):
                     raise
                 return os.open(path, files.READ)
         except OSError as error:
@@ -206,7 +206,7 @@ class LocalStore(Store):
                 pending += reversed(self._entries(entry))
 
     def _entries(self, prefix: str) -> Sequence[str]:
-        with failures("listed", prefix):
+        with as_store_error("listed", prefix):
             return self._root.entries(prefix)
 
     # Writing
@@ -225,7 +225,7 @@ class LocalStore(Store):
                 values: Any = ((self._named(key), value) for key, value in group)
                 if in_memory:
                     values = [*values]
-                    values = values[unnamed.put(values, self._root, fsync=self.fsync) :]
+                    values = values[tmpfile.put(values, self._root, fsync=self.fsync) :]
                 atomic.put(values, self._root, fsync=self.fsync)
                 continue
             for key, change in group:
@@ -251,7 +251,7 @@ class LocalStore(Store):
     def _overwrite(self, key: str, new: InPlace) -> None:
         """Overwrite parts of a file in place, in order; a failure is undone, a crash is not."""
         patches = [(start, flat(piece)) for start, piece in new.patches]
-        with failures("written", key):
+        with as_store_error("written", key):
             single = min([start for start, _ in patches], default=0) >= 0
             fd = files.open_single(self._root.path(key)) if single else None
             if fd is None:  # missing, or a link: other names of the file keep their value, as with `set`
@@ -265,7 +265,7 @@ class LocalStore(Store):
 
     def erase(self, key: str) -> None:
         path = self._writable(key)
-        with failures("erased", key):
+        with as_store_error("erased", key):
             if os.path.lexists(path) and not os.path.isdir(path):
                 self._unlink(path)
                 if prune(os.path.dirname(path), self.root):
@@ -275,7 +275,7 @@ class LocalStore(Store):
         """Remove every key under a prefix, and the leftovers of killed writers; targets of symlinks stay."""
         self._check_writable()
         check_prefix(prefix)
-        with failures("erased", prefix):
+        with as_store_error("erased", prefix):
             top = self._root.path(prefix[:-1]) if prefix else self.root
             if prefix and os.path.islink(top):
                 os.unlink(top)
@@ -287,7 +287,7 @@ class LocalStore(Store):
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
         if self.read_only:
             return contextlib.nullcontext()
-        return KeyLock(key, self._writable(key), self.root, self.fsync)
+        return lock_key(key, self._writable(key), self.root, self.fsync)
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -302,14 +302,14 @@ class LocalStore(Store):
 
     def _writable(self, key: str) -> str:
         """Return the path of a key that may be written."""
-        with failures("written", key):
+        with as_store_error("written", key):
             path = self._root.path(self._named(key))
             if os.path.islink(path):
-                self._root.leads_somewhere(path, key)
+                self._root.link_has_target(path, key)
         return path
 
     def _unlink(self, path: str) -> None:
-        with hold(path, self.root) as lock:
+        with lock_path(path, self.root) as lock:
             lock.remove()
 
     def _erase_tree(self, top: str) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
-from zarrlite.stores.locks import KeyLocks
+from zarrlite.stores.locks import LockTable
 
 _WHOLE = ""  # the name under which the mapping as a whole is locked; it is not a key
-_locks = KeyLocks()  # for all mappings: two stores over one mapping exclude each other
+_locks = LockTable()  # for all mappings: two stores over one mapping exclude each other
 
 
 class MappingStore(Store):

@@ -1,8 +1,8 @@
-"""What users pass as a store: a Store, a path, a URI, a mapping or nothing.
+"""The store for an argument of a user: a Store, a path, a URI, a mapping or None.
 
 Rules
-- `file` URIs follow RFC 8089: an absolute path, percent-decoded, of this machine; no query, no fragment.
-- `memory://name` is one store for the whole process, `memory://` a new one each time.
+- `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
+- `memory://name` is one store for the whole process; `memory://` is a new one each time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from zarrlite.stores.views import ReadOnlyStore
 
 StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
 
-_SCHEME = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # c:// is a drive
-_LOCAL = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
-_named: dict[str, MemoryStore] = {}
+_URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # at least two letters: c:// is a drive
+_FILE_URI_REST = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
+_named_stores: dict[str, MemoryStore] = {}
 
 
 def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True) -> Store:
-    """The store that is meant.
+    """Return the store for a Store, a path, a URI, a mapping or None. `check` refuses a path that is a file.
 
     >>> open_store("memory://")
     MemoryStore(0 keys)
@@ -40,15 +40,15 @@ def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True)
         if check:
             check_directory(local)
         return local
-    found = _wrap(store)
-    return ReadOnlyStore(found) if read_only and not found.read_only else found
+    opened = _wrap(store)
+    return ReadOnlyStore(opened) if read_only and not opened.read_only else opened
 
 
 def check_directory(store: Store) -> None:
-    """Refuse a path that leads to a file; who finds something there need not ask."""
-    below = store.store if isinstance(store, ReadOnlyStore) else store
-    if isinstance(below, LocalStore) and os.path.isfile(below.root):
-        raise ArgumentError(f"{below.root!r} is a file; a store is a directory")
+    """Refuse a local store whose root is a file. A caller that has found a key in the store need not check."""
+    inner = store.store if isinstance(store, ReadOnlyStore) else store
+    if isinstance(inner, LocalStore) and os.path.isfile(inner.root):
+        raise ArgumentError(f"a store must be a directory, but {inner.root!r} is a file")
 
 
 def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
@@ -58,29 +58,31 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
         return MemoryStore()
     if isinstance(store, MutableMapping):
         return MappingStore(store)
-    raise ArgumentError(f"a store is a Store, a path, a URI, a mutable mapping or None, not {type(store).__name__}")
+    raise ArgumentError(f"store must be a Store, a path, a URI, a mutable mapping or None, not {type(store).__name__}")
 
 
 def _resolve(text: str) -> str | Store:
-    """A path, or the store that a URI names."""
-    parts = re.fullmatch(_SCHEME, text) if ":" in text else None
-    if parts is None:
+    """Return the store of a `memory` URI, or the path that the text is or that its `file` URI names."""
+    match = re.fullmatch(_URI, text) if ":" in text else None
+    if match is None:
         return text
-    file, local, scheme, name = parts.groups()
+    file, rest, scheme, name = match.groups()
     if file:
-        return _file_path(text, local)
+        return _file_path(text, rest)
     if scheme.lower() == "memory":
-        return _named.setdefault(name, MemoryStore()) if name else MemoryStore()
-    raise ArgumentError(f"{text!r}: stores are opened by file:// and memory:// URIs and by paths, not by {scheme}://")
+        return _named_stores.setdefault(name, MemoryStore()) if name else MemoryStore()
+    raise ArgumentError(f"store must be a path, a file:// URI or a memory:// URI, not {text!r}")
 
 
 def _file_path(uri: str, rest: str) -> str:
     from urllib.parse import unquote
 
-    path = re.fullmatch(_LOCAL, rest)
-    if path is None:
-        raise ArgumentError(f"{uri!r} is not file:///an/absolute/path of this machine (a '?' or '#' is %3F or %23)")
+    match = re.fullmatch(_FILE_URI_REST, rest)
+    if match is None:
+        raise ArgumentError(
+            f"{uri!r} must be file:// and an absolute path on this machine, with '?' and '#' written as %3F and %23"
+        )
     try:
-        return unquote(path[1], errors="strict")
+        return unquote(match[1], errors="strict")
     except UnicodeDecodeError as error:
-        raise ArgumentError(f"{uri!r} is not UTF-8 behind its percent signs") from error
+        raise ArgumentError(f"{uri!r} must be percent-encoded UTF-8") from error

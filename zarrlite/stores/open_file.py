@@ -14,7 +14,7 @@ from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
-from zarrlite.stores.failures import failure
+from zarrlite.stores.store_errors import store_error
 
 _NO_FILE = -1
 _NOT_OPENED = -2
@@ -48,7 +48,7 @@ class OpenFile(Source):
         except IsADirectoryError:  # some file systems report a size for directories
             return None
         except OSError as error:
-            raise failure(error, "read", self.key) from error
+            raise store_error(error, "read", self.key) from error
 
     def known_size(self) -> int | None:
         if self._fd == _NOT_OPENED:
@@ -57,7 +57,7 @@ class OpenFile(Source):
                 self._fd = _NO_FILE if fd is None else fd
                 self._size = None if fd is None else files.size(fd)
             except OSError as error:
-                raise error if isinstance(error, StoreError) else failure(error, "read", self.key) from error
+                raise error if isinstance(error, StoreError) else store_error(error, "read", self.key) from error
         return self._size
 
     size = known_size
@@ -70,7 +70,7 @@ class OpenFile(Source):
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise failure(error, "read", self.key) from error
+            raise store_error(error, "read", self.key) from error
         return all(getattr(found, name) == getattr(opened, name) for name in _IDENTITY)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The one thread pool: every job once, the first error stops, small work runs inline, forks are survived."""
+"""The one thread pool: every job is done once, the first error stops all, small work runs inline, forks are safe."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ import pytest
 
 from zarrlite import threads
 
-LARGE = threads.WORTHWHILE
+LARGE = threads.MIN_SHARED_BYTES
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 
 
 @pytest.fixture(autouse=True)
 def _four_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads also where the machine has one core."""
+    """Use several threads on a machine with one core, too."""
     monkeypatch.setattr(threads, "workers", lambda: 4)
     monkeypatch.setattr(threads, "_pool", None)
-    monkeypatch.setattr(threads, "_left", [])
+    monkeypatch.setattr(threads, "_deferred", [])
     yield
     if threads._pool is not None:
         threads._pool.shutdown()
@@ -52,22 +53,22 @@ def test_small_work_runs_inline_and_in_order(count: int, nbytes: int) -> None:
 
 
 def test_large_work_is_shared() -> None:
-    """Four jobs that wait for each other can only be done by four threads."""
+    # four jobs that wait for each other need four threads
     meeting = threading.Barrier(4, timeout=60)
     threads.run(lambda job: meeting.wait(), range(4), LARGE)
 
 
 def test_jobs_are_pulled_as_they_are_needed() -> None:
-    made = done = 0
+    pulled = done = 0
     lock = threading.Lock()
     ahead: list[int] = []
 
     def jobs() -> Iterator[int]:
-        nonlocal made
+        nonlocal pulled
         for i in range(200):
             with lock:
-                made += 1
-                ahead.append(made - done)
+                pulled += 1
+                ahead.append(pulled - done)
             yield i
 
     def do(job: int) -> None:
@@ -77,10 +78,10 @@ def test_jobs_are_pulled_as_they_are_needed() -> None:
 
     threads.run(do, jobs(), LARGE)
     assert done == 200
-    assert max(ahead) <= 4 + 2  # one for each worker, and the two that were looked at first
+    assert max(ahead) <= 4 + 2  # one for each worker, and the two that decide whether to share
 
 
-class Trouble(Exception):
+class JobError(Exception):
     pass
 
 
@@ -92,46 +93,46 @@ def test_the_first_error_is_raised_and_stops_the_rest(bad: int, nbytes: int) -> 
     def do(job: int) -> None:
         started.append(job)
         if job == bad:
-            raise Trouble(f"job {job}")
+            raise JobError(f"job {job}")
 
-    with pytest.raises(Trouble, match=f"job {bad}"):
-        threads.run(do, itertools.count(), nbytes)  # would go on for ever
+    with pytest.raises(JobError, match=f"job {bad}"):
+        threads.run(do, itertools.count(), nbytes)  # an endless iterator
     count = len(started)
     done: list[int] = []
-    threads.run(done.append, range(10), nbytes)  # the pool is fine
+    threads.run(done.append, range(10), nbytes)  # the pool still works
     assert sorted(done) == list(range(10))
-    assert len(started) == count  # and nothing of the old work goes on
+    assert len(started) == count  # and no job of the failed call was started since
 
 
-def test_an_error_of_the_iterator_is_raised() -> None:
+def test_an_error_of_the_job_iterator_is_raised() -> None:
     def jobs() -> Iterator[int]:
         yield from range(10)
-        raise Trouble("no more")
+        raise JobError("from the iterator")
 
     done: list[int] = []
-    with pytest.raises(Trouble, match="no more"):
+    with pytest.raises(JobError, match="from the iterator"):
         threads.run(done.append, jobs(), LARGE)
     assert len(set(done)) == len(done) <= 10
 
 
 def test_nothing_is_running_when_run_returns_with_an_error() -> None:
     running: set[int] = set()
-    begun = threading.Semaphore(0)
+    started = threading.Semaphore(0)
 
     def do(job: int) -> None:
         if job == 0:
-            begun.acquire(timeout=60)  # not before another one has begun
-            raise Trouble
+            started.acquire(timeout=60)  # once another job has started
+            raise JobError
         running.add(job)
-        begun.release()
+        started.release()
         running.remove(job)
 
-    with pytest.raises(Trouble):
+    with pytest.raises(JobError):
         threads.run(do, itertools.count(), LARGE)
     assert running == set()
 
 
-def test_an_interrupt_is_an_error_too() -> None:
+def test_a_keyboard_interrupt_is_raised() -> None:
     def do(job: int) -> None:
         if job == 5:
             raise KeyboardInterrupt
@@ -140,87 +141,87 @@ def test_an_interrupt_is_an_error_too() -> None:
         threads.run(do, range(1000), LARGE)
 
 
-def test_nested_work_runs_inline_and_does_not_wait_for_itself() -> None:
+def test_nested_work_runs_inline_in_its_worker() -> None:
     done: list[tuple[int, int]] = []
-    where: set[tuple[int, int, int]] = set()
+    idents: set[tuple[int, int]] = set()
 
     def outer(i: int) -> None:
-        me = threading.get_ident()
+        outer_ident = threading.get_ident()
 
         def inner(j: int) -> None:
             done.append((i, j))
-            where.add((i, me, threading.get_ident()))
+            idents.add((outer_ident, threading.get_ident()))
 
         threads.run(inner, range(10), LARGE)
 
     threads.run(outer, range(20), LARGE)
     assert sorted(done) == [(i, j) for i in range(20) for j in range(10)]
-    assert all(me == ran for _, me, ran in where)
+    assert all(outer_ident == inner_ident for outer_ident, inner_ident in idents)
 
 
-def test_many_callers_at_once() -> None:
+def test_many_threads_may_call_run_at_once() -> None:
     done: list[tuple[int, int]] = []
     with ThreadPoolExecutor(16) as callers:
         list(callers.map(lambda i: threads.run(lambda j: done.append((i, j)), range(50), LARGE), range(32)))
     assert sorted(done) == [(i, j) for i in range(32) for j in range(50)]
 
 
-def test_the_calling_thread_may_use_threads_again_after_an_error() -> None:
-    with pytest.raises(Trouble):
-        threads.run(lambda job: (_ for _ in ()).throw(Trouble), range(10), LARGE)
+def test_the_calling_thread_can_share_work_again_after_an_error() -> None:
+    with pytest.raises(JobError):
+        threads.run(lambda job: (_ for _ in ()).throw(JobError), range(10), LARGE)
     test_large_work_is_shared()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_one_thing_at_a_time_is_left_for_later() -> None:
-    begun, go_on = threading.Event(), threading.Event()
+def test_only_one_job_is_deferred_at_a_time() -> None:
+    started, proceed = threading.Event(), threading.Event()
     done: list[tuple[str, threading.Thread]] = []
 
     def do(name: str) -> None:
         if name == "first":
-            begun.set()
-            assert go_on.wait(60)
+            started.set()
+            assert proceed.wait(60)
         done.append((name, threading.current_thread()))
 
-    threads.later(do, "first")
-    assert begun.wait(60)
-    threads.later(do, "second")  # nobody waits for the first: it is done at once
+    threads.run_later(do, "first")
+    assert started.wait(60)
+    threads.run_later(do, "second")  # does not wait for the first, but runs at once
     assert done == [("second", threading.main_thread())]
-    go_on.set()
-    assert threads.settle()
+    proceed.set()
+    assert threads.finish_deferred()
     assert done[1][0] == "first"
     assert done[1][1] is not threading.main_thread()
-    assert not threads.settle()
+    assert not threads.finish_deferred()
 
 
-def test_what_nobody_has_begun_with_is_done_by_who_waits_for_it() -> None:
-    go_on = threading.Event()
+def test_a_deferred_job_that_has_not_started_is_done_by_the_thread_that_needs_it() -> None:
+    proceed = threading.Event()
     done: list[threading.Thread] = []
-    busy = [threads._get_pool().submit(go_on.wait, 60) for _ in range(4)]
-    threads.later(lambda _: done.append(threading.current_thread()), None)
+    busy = [threads._get_pool().submit(proceed.wait, 60) for _ in range(4)]
+    threads.run_later(lambda _: done.append(threading.current_thread()), None)
     assert not done
-    assert threads.settle()
-    go_on.set()
+    assert threads.finish_deferred()
+    proceed.set()
     assert all(future.result(60) for future in busy)
     threads._get_pool().shutdown()
     assert done == [threading.main_thread()]
 
 
-def test_what_workers_leave_is_done_at_once() -> None:
+def test_workers_do_deferred_jobs_at_once() -> None:
     done: list[bool] = []
 
     def do(job: int) -> None:
-        here = threading.current_thread()
-        threads.later(lambda _: done.append(threading.current_thread() is here), job)
+        worker = threading.current_thread()
+        threads.run_later(lambda _: done.append(threading.current_thread() is worker), job)
 
     threads.run(do, range(20), LARGE)
     assert done == [True] * 20
-    assert not threads.settle()
+    assert not threads.finish_deferred()
 
 
-@pytest.mark.parametrize("used", [False, True], ids=["before its first use", "after it was used"])
-def test_a_forked_child_has_a_pool_of_its_own(used: bool) -> None:
-    if used:
+@forks
+@pytest.mark.parametrize("is_used", [False, True], ids=["unused pool", "used pool"])
+def test_a_forked_child_has_a_pool_of_its_own(is_used: bool) -> None:
+    if is_used:
         test_large_work_is_shared()
     child = os.fork()
     if child == 0:
@@ -236,7 +237,7 @@ def test_a_forked_child_has_a_pool_of_its_own(used: bool) -> None:
     test_large_work_is_shared()
 
 
-LATE = """
+AT_EXIT = """
 import atexit, sys
 import numpy as np
 import zarrlite
@@ -253,5 +254,5 @@ def last():
 
 
 def test_arrays_can_be_used_while_the_interpreter_shuts_down() -> None:
-    found = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=120, check=False)
-    assert (found.stdout, found.stderr) == ("True\n", "")
+    process = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=120, check=False)
+    assert (process.stdout, process.stderr) == ("True\n", "")

@@ -1,0 +1,44 @@
+"""Errors of the file system as errors of the store, which name the key.
+
+Rules
+- Every OSError becomes a StoreError with the key, the errno, and the original error as its cause.
+- A StoreError passes unchanged: it already names its key.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from zarrlite.errors import StoreError
+
+_REASONS = {
+    errno.ENOTDIR: "one of its parents is a value",
+    errno.EISDIR: "it is a prefix of other keys",
+    errno.ENAMETOOLONG: "its path, or a name in it, is too long for the file system",
+}
+
+
+class as_store_error:
+    """A context that turns an OSError into a StoreError. `action` completes "'key' cannot be ..." ("read", "written").
+
+    A class rather than a generator function: it is entered for every value, and costs less.
+    """
+
+    __slots__ = ("action", "key")
+
+    def __init__(self, action: str, key: str) -> None:
+        self.action = action
+        self.key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, StoreError):
+            raise store_error(error, self.action, self.key) from error
+
+
+def store_error(error: OSError, action: str, key: str) -> StoreError:
+    """Return the StoreError to raise for an OSError."""
+    reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
+    return StoreError(f"{key!r} cannot be {action}: {reason}", key=key, errno=error.errno)
