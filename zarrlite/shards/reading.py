@@ -340,11 +340,14 @@ def _complete(data: Buffer, offset: int, length: int) -> Buffer:
 
 
 class MissingInnerChunk(MissingChunkError):
-    """An inner chunk is absent and was to be present."""
+    """An inner chunk is absent and must be present; `path` has its coordinates, those of the outermost shard first."""
 
-    def __init__(self, coords: Shape) -> None:
+    def __init__(self, *path: Shape) -> None:
         super().__init__("is missing")
-        self.coords = coords
+        self.path = path
+
+    def at(self, *, key: str | None = None, codec: str | None = None) -> MissingChunkError:  # type: ignore[override]
+        return MissingChunkError(self.message, key=key, codec=codec)
 
 
 class _named:
@@ -367,6 +370,8 @@ class _named:
 
 def named(coords: Shape, error: DataError) -> DataError:
     """Return an error that says which inner chunk it is about."""
+    if isinstance(error, MissingInnerChunk):
+        return MissingInnerChunk(coords, *error.path)
     return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)
 
 

@@ -62,6 +62,9 @@ class WrongSizeError(TruncatedError):
         super().__init__(f"has {size} bytes, must have {expected}")
         self.size = size
 
+    def at(self, *, key: str | None = None, codec: str | None = None) -> TruncatedError:  # type: ignore[override]
+        return TruncatedError(self.message, key=key, codec=codec)
+
 
 class Store(ABC):
     """A mapping from keys to values."""
