@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
-from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source, inner_size
 from zarrlite.errors import TruncatedError
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.selections.selection import Selection
+from zarrlite.stores.base import StoredValue, read_together
 
 T = TypeVar("T")
 Part = tuple[Selection, NDArray]  # elements of a chunk, and the array of the same shape that receives them
@@ -35,7 +36,7 @@ class FailedPart(Exception):
 
 
 def read_from_sources(reading: Reading[T], memory: memoryview | None = None) -> T:
-    """Run a reading whose handles are sources, one request after the other."""
+    """Run a reading whose handles are sources; each round is one batch of requests where sources are read by key."""
     try:
         requests = next(reading)
         while True:
@@ -47,6 +48,9 @@ def read_from_sources(reading: Reading[T], memory: memoryview | None = None) -> 
 
 def _read(requests: list[Request], memory: memoryview | None) -> Iterator[Buffer | None]:
     """Read each request, those of one source that follow each other together."""
+    if requests and requests[-1][0] is not requests[0][0] and isinstance(requests[0][0], StoredValue):
+        yield from read_together([(source, byte_range) for source, byte_range, _ in requests])
+        return
     first = 0
     while first < len(requests):
         source: Source = requests[first][0]
@@ -90,7 +94,13 @@ class Framed:
         self.codec = codec
 
     def known_size(self) -> int | None:
-        size: int | None = self.handle.known_size()
+        return self._inner_size(self.handle.known_size())
+
+    def size(self) -> int | None:
+        """Return the size. Returns None if that takes reading the value."""
+        return self._inner_size(self.handle.size() if self.handle.sized else None)
+
+    def _inner_size(self, size: int | None) -> int | None:
         return None if size is None else inner_size(size, self.head, self.tail, self.codec)
 
 
@@ -122,12 +132,18 @@ def _without_frame(handle: Framed, r: ByteRange, answer: Buffer) -> Reading[Buff
     """Return an answer without the bytes of the frame that a shifted range of a short value has reached."""
     size = handle.known_size()
     if size is None:
-        reach = max(r.start, r.stop or 0, -r.start, -(r.stop or 0), 1)
-        need = handle.head + reach + handle.tail
+        # only an offset from the start can reach the frame at the end, and the other way round
+        from_start = max(r.start, r.stop or 0) if handle.tail else 0
+        from_end = -min(r.start, r.stop or 0) if handle.head else 0
+        if answer and max(from_start, from_end) <= 0:
+            return answer
+        size = handle.size()
+    if size is None:
+        need = handle.head + max(from_start, from_end, 0) + handle.tail
         (last,) = yield [(handle.handle, ByteRange(need - 1, need), None)]
         if last:
             return answer  # long enough: the range cannot have reached the frame at the other end
-        (value,) = yield [(handle.handle, ByteRange(), None)]
+        (value,) = yield [(handle.handle, ALL, None)]
         if value is None:
             return None
         size = inner_size(len(value), handle.head, handle.tail, handle.codec)

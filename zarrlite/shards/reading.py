@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from zarrlite.buffers import scratch
-from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import InMemory
 from zarrlite.errors import DataError, MissingChunkError, TruncatedError
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Budget, Limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request
+from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
 from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES
@@ -98,9 +99,15 @@ class ShardReader:
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
-        requests: list[Request] = [(handle, self.form.index_range, None) for handle in handles]
+        # by one request, since one of its own for the index costs more where a store is asked by key
+        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and handles[i].known_size() is None]
+        index_range = self.form.index_range
+        requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
         answers = yield requests
-        indices = [self._index(i, answer, handles[i]) for i, answer in enumerate(answers)]
+        for i in whole:
+            self._decode_whole(i, answers[i], parts[i])
+        indices = [None if i in whole else self._index(i, a, handles[i]) for i, a in enumerate(answers)]
+        missing = [i for i, answer in enumerate(answers) if answer is None]  # now: the next round replaces answers
         jobs = _Jobs()
         for i, (handle, index, (selection, target)) in enumerate(zip(handles, indices, parts, strict=True)):
             if index is None:
@@ -114,7 +121,15 @@ class ShardReader:
                 raise FailedPart(i, error) from error.__cause__
         if jobs.handles:
             yield from self._read_inner(jobs, gap)
-        return [i for i, index in enumerate(indices) if index is None]
+        return missing
+
+    def _decode_whole(self, i: int, data: Buffer | None, part: Part) -> None:
+        """Decode a shard of which all bytes have been read."""
+        if data is not None:
+            try:
+                read_from_memory(self.read([InMemory(data)], [part], 0))
+            except FailedPart as failed:
+                raise FailedPart(i, failed.error) from failed.error.__cause__
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
         """Parse an index. Returns None if there is no shard."""

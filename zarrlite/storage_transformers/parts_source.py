@@ -3,8 +3,9 @@
 Rules
 - Each part is opened once, and those that were opened before are looked at again after the last one was opened: what is
   read is of one state of the chunk, or an error.
-- Parts without a size are read last: an index describes the data that is there when it is read.
-- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names the part.
+- Parts without a size are read last: an index describes the data that is there when it is read. Parts that a store
+  reads by key are requested together, those of several chunks by one batch.
+- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import DataError, TruncatedError
-from zarrlite.stores.base import Store
+from zarrlite.stores.base import Store, StoredValue, read_together
 
 
 class Part(NamedTuple):
@@ -56,13 +57,14 @@ class ChunkInParts(Source):
         self.separate_tail = parts.separate_tail
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
-        found: list[Buffer] = []
-        for byte_range in ranges:
-            value = self._read_range(byte_range)
-            if value is None:
-                return None
-            found.append(value)
-        return found
+        if len(ranges) > 1:
+            return read_chunks([(self, ranges)])[0]
+        found = [value for value in map(self._read_range, ranges) if value is not None]
+        return found if len(found) == len(ranges) else None
+
+    @property
+    def sized(self) -> bool:  # type: ignore[override]
+        return all(self._part(number).sized for number in self._parts.in_order)
 
     def size(self) -> int | None:
         sizes = self._sizes()
@@ -92,6 +94,10 @@ class ChunkInParts(Source):
             found = self._opened[number] = self._store.source(self._key + self._parts.all[number].key_suffix)
         return found
 
+    def is_read_by_key(self) -> bool:
+        """Whether the next store reads parts by their keys, and opens nothing."""
+        return isinstance(self._part(self._parts.in_order[0]), StoredValue)
+
     def _verify(self) -> None:
         """Raise DataError if a part was replaced after it was opened and before the last one was."""
         for part in list(self._opened.values())[:-1]:
@@ -100,23 +106,18 @@ class ChunkInParts(Source):
 
     def _read_pieces(self, pieces: Sequence[Piece]) -> list[Buffer | None]:
         """Read pieces of parts, those without a size last."""
-        opened = len(self._opened)
-        found: list[Buffer | None] = [None] * len(pieces)
-        for i in sorted(range(len(pieces)), key=lambda i: self._parts.all[pieces[i][0]].size is None):
-            number, byte_range, _ = pieces[i]
-            found[i] = self._part(number).read_one(byte_range)
-        if len(self._opened) > max(opened, 1):
-            self._verify()
-        return found
+        return _read_pieces([(self, piece) for piece in pieces])
 
     def _read_range(self, byte_range: ByteRange) -> Buffer | None:
         pieces = self._guess(byte_range)
-        if pieces is not None:
-            found = self._read_pieces(pieces)
-            if all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
-                return found[0] if len(found) == 1 else b"".join(v for v in found if v is not None)
-        else:
-            found = []
+        return self._complete(byte_range, pieces, self._read_pieces(pieces))
+
+    def _complete(
+        self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
+    ) -> Buffer | None:
+        """Return a range, given its guessed pieces; reads more if these are not all of it."""
+        if pieces and all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
+            return found[0] if len(found) == 1 else b"".join(v for v in found if v is not None)
         sizes = self._sizes()  # raises if some parts are missing, or not as long as they must be
         if sizes is None:
             return None
@@ -133,8 +134,8 @@ class ChunkInParts(Source):
                 )
         return b"".join((begin, *(value for value in rest if value is not None)))
 
-    def _guess(self, byte_range: ByteRange) -> list[Piece] | None:
-        """Return the pieces of a range, as far as they are known without the sizes. Returns None if they are not."""
+    def _guess(self, byte_range: ByteRange) -> list[Piece]:
+        """Return the pieces of a range as far as they are known without the sizes; none if they are not."""
         parts, (start, stop) = self._parts, byte_range
         if byte_range == ALL:
             return [(i, ALL, part.size) for i, part in enumerate(parts.all)]
@@ -147,7 +148,7 @@ class ChunkInParts(Source):
             return self._cut(0, start, stop)
         if -parts.tail <= start < 0 and (stop is None or stop < 0):
             return self._cut(parts.last_unsized + 1, parts.tail + start, parts.tail + (stop or 0))
-        return None
+        return []
 
     def _cut(self, first: int, start: int, stop: int, sizes: Sequence[int] | None = None) -> list[Piece]:
         """Return the pieces of a range that counts from the start of a part; `sizes` are those of all parts."""
@@ -176,3 +177,29 @@ class ChunkInParts(Source):
             if part.size not in (None, size):
                 raise TruncatedError(f"the part {self._key + part.key_suffix!r} has {size} bytes, not {part.size}")
         return [size or 0 for size in sizes]
+
+
+def read_chunks(chunks: Sequence[tuple[ChunkInParts, Sequence[ByteRange]]]) -> list[list[Buffer] | None]:
+    """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests."""
+    plans = [(chunk, byte_range, chunk._guess(byte_range)) for chunk, ranges in chunks for byte_range in ranges]
+    buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces in plans for piece in pieces]))
+    values = iter([chunk._complete(r, pieces, [next(buffers) for _ in pieces]) for chunk, r, pieces in plans])
+    found: list[list[Buffer] | None] = []
+    for _, ranges in chunks:
+        parts = [next(values) for _ in ranges]
+        found.append(None if None in parts else parts)  # type: ignore[arg-type]
+    return found
+
+
+def _read_pieces(pieces: Sequence[tuple[ChunkInParts, Piece]]) -> list[Buffer | None]:
+    """Read pieces of the parts of several chunks, those without a size last."""
+    opened = {chunk: len(chunk._opened) for chunk, _ in pieces}
+    order = sorted(range(len(pieces)), key=lambda i: pieces[i][0]._parts.all[pieces[i][1][0]].size is None)
+    answers = read_together([(chunk._part(number), r) for chunk, (number, r, _) in (pieces[i] for i in order)])
+    for chunk, before in opened.items():
+        if len(chunk._opened) > max(before, 1):
+            chunk._verify()
+    found: list[Buffer | None] = [None] * len(pieces)
+    for i, answer in zip(order, answers, strict=True):
+        found[i] = answer
+    return found

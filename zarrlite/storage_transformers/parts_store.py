@@ -21,7 +21,7 @@ from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
-from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts
+from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_chunks
 from zarrlite.stores.base import Buffers, Change, InPlace, Listing, Request, Store, WrongSizeError, overwrite
 
 _MAX_SEEN = 1024  # chunk keys to remember
@@ -65,17 +65,12 @@ class PartsStore(Store):
             return source.read_one(byte_range)
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        found: Buffers = []
-        for key, group in itertools.groupby(requests, key=lambda request: request[0]):
-            run = [*group]
-            with contextlib.closing(self.source(key)) as source:
-                values: Any = source.read([request[1] for request in run])
-                for request in run:
-                    size = source.known_size() if len(request) > 2 and request[2] is not None else None
-                    if values is not None and size not in (None, request[-1]):
-                        raise WrongSizeError(size or 0, request[2])  # type: ignore[arg-type]
-            found += [None] * len(run) if values is None else values
-        return found
+        runs = [(self.source(key), [*run]) for key, run in itertools.groupby(requests, key=lambda request: request[0])]
+        if len(runs) > 1 and all(isinstance(source, ChunkInParts) and source.is_read_by_key() for source, _ in runs):
+            found = read_chunks([(source, [_range_of(r) for r in run]) for source, run in runs])  # type: ignore[misc]
+            answers = zip(runs, found, strict=True)
+            return [value for (source, run), values in answers for value in _checked(source, run, values)]
+        return [value for source, run in runs for value in _read_run(source, run)]
 
     def size(self, key: str) -> int | None:
         if not self.is_chunk(key):
@@ -225,3 +220,26 @@ class PartsStore(Store):
             if key.endswith(part.key_suffix) and self.is_chunk(chunk):
                 return chunk
         return None
+
+
+def _range_of(request: Request) -> ByteRange:
+    """Return the requested range; all of a value whose size is known is read without asking for the sizes of parts."""
+    return ALL if len(request) > 2 and request[1] == (0, request[2]) else request[1]
+
+
+def _read_run(source: Source, requests: Sequence[Request]) -> Buffers:
+    """Read several parts of one value, and keep it open no longer than that."""
+    with contextlib.closing(source):
+        return _checked(source, requests, source.read([_range_of(request) for request in requests]))
+
+
+def _checked(source: Source, requests: Sequence[Request], values: Sequence[Buffer] | None) -> Buffers:
+    """Return the answers to requests for parts of one value; raises WrongSizeError if it has another size."""
+    if values is None:
+        return [None] * len(requests)
+    for request, value in zip(requests, values, strict=True):
+        if len(request) > 2 and request[2] is not None:
+            size = len(value) if _range_of(request) == ALL else source.known_size()
+            if size not in (None, request[2]):
+                raise WrongSizeError(size or 0, request[2])
+    return [*values]

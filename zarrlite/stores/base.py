@@ -210,6 +210,7 @@ class StoredValue(Source):
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
         self.key = key
+        self.sized = type(store).size is not Store.size
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         found: Any = self.store.get_partial_values([(self.key, byte_range) for byte_range in ranges], memory)
@@ -217,6 +218,26 @@ class StoredValue(Source):
 
     def size(self) -> int | None:
         return self.store.size(self.key)
+
+
+def read_together(requests: Sequence[tuple[Source, ByteRange]]) -> Buffers:
+    """Read parts of several sources, in order, None for missing ones.
+
+    Values that a store reads by key are requested by one call; other sources are read one after the other.
+    """
+    found: Buffers = [None] * len(requests)
+    by_store: dict[int, list[int]] = {}
+    for i, (source, byte_range) in enumerate(requests):
+        if isinstance(source, StoredValue):
+            by_store.setdefault(id(source.store), []).append(i)
+        else:
+            found[i] = source.read_one(byte_range)
+    for numbers in by_store.values():
+        values: Any = [requests[i] for i in numbers]
+        answers = values[0][0].store.get_partial_values([(source.key, byte_range) for source, byte_range in values])
+        for i, answer in zip(numbers, answers, strict=True):
+            found[i] = answer
+    return found
 
 
 def check_key(key: str) -> str:

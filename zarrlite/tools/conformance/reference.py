@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import Source
 from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import MetadataError, ZarrliteError
 from zarrlite.metadata.documents import parse_node
 from zarrlite.stores import MemoryStore, Store
-from zarrlite.stores.base import Buffers, Request
+from zarrlite.stores.base import Buffers, Request, StoredValue
 
 Json = dict[str, Any]
 
@@ -36,6 +37,23 @@ class RecordingStore(MemoryStore):
         if reads:
             self.rounds.append(reads)
         return super().get_partial_values(requests, memory)
+
+    def source(self, key: str) -> Source:
+        return _RecordedValue(self, key)
+
+
+class _RecordedValue(StoredValue):
+    """A value whose size is known once something of it was read, as object stores report it with every answer."""
+
+    store: RecordingStore
+
+    def __init__(self, store: RecordingStore, key: str) -> None:
+        super().__init__(store, key)
+        self._first_round = len(store.rounds)
+
+    def known_size(self) -> int | None:
+        was_read = any(self.key == key for reads in self.store.rounds[self._first_round :] for key, _, _ in reads)
+        return self.size() if was_read else None
 
 
 def details(error: Exception) -> Json:
