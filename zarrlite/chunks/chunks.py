@@ -184,8 +184,10 @@ class Chunks:
         """Read chunks by one batch of requests; returns the numbers of missing ones."""
         reading = pipeline.read(keys, parts, 0)
         requests = next(reading)
-        size = sum([(stop or 0) - start for _, (start, stop), _ in requests])
-        memory = scratch.acquire(size) if NEAR_BYTES <= size <= MAX_SCRATCH_BYTES else None
+        memory = None
+        if len(keys) > 1 or parts[0][1].nbytes >= NEAR_BYTES or not pipeline.reads_parts:
+            size = sum([(stop or 0) - start for _, (start, stop), _ in requests])
+            memory = scratch.acquire(size) if NEAR_BYTES <= size <= MAX_SCRATCH_BYTES else None
         values = self.store.get_partial_values(requests, memory)
         try:
             reading.send(values)
@@ -218,9 +220,11 @@ class Chunks:
         try:
             if layout is not None and layout.is_number:
                 start = layout.position(inside)
-                wanted = ByteRange(start, start + layout.dtype.itemsize)
-                (data,) = self.store.get_partial_values(((key, wanted, layout.size),))
-                found = None if data is None else np.frombuffer(_complete(data, wanted, layout.codec), layout.dtype)[0]
+                stop = start + layout.dtype.itemsize
+                (data,) = self.store.get_partial_values(((key, ByteRange(start, stop), layout.size),))
+                if data is not None and len(data) != stop - start:
+                    raise TruncatedError(f"ends before byte {stop}", codec=layout.codec)
+                found = None if data is None else np.frombuffer(data, layout.dtype)[0]
             else:
                 found = self._read_element(pipeline, key, inside)
             if found is None and self.options.missing_chunks == "error":
@@ -430,9 +434,3 @@ class Chunks:
 def _filling(pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:
     """Return an update that overwrites a part of a chunk with the fill value, if there is a chunk."""
     return lambda old: None if old is None else pipeline.update(old, selection, pipeline.spec.fill)
-
-
-def _complete(data: Buffer, wanted: ByteRange, codec: str) -> Buffer:
-    if len(data) != wanted.stop - wanted.start:  # type: ignore[operator]
-        raise TruncatedError(f"ends before byte {wanted.stop}", codec=codec)
-    return data

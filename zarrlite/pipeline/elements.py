@@ -125,13 +125,16 @@ class ElementLayout:
 
     def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
         """Return the selected elements, given the bytes of each range."""
-        for byte_range, data in zip(extent.ranges, buffers, strict=True):
-            if len(data) != byte_range.stop - byte_range.start:  # type: ignore[operator]
-                raise TruncatedError(f"ends before byte {byte_range.stop}", codec=self.codec)
-        arrays: list[NDArray] = [np.ndarray(extent.shape, self.dtype, data, strides=extent.strides) for data in buffers]
-        array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=extent.axis)
-        if extent.index is not None:
-            array = array[extent.index]
+        ranges, shape, strides, axis, index = extent
+        for (start, stop), data in zip(ranges, buffers, strict=True):
+            if len(data) != stop - start:  # type: ignore[operator]
+                raise TruncatedError(f"ends before byte {stop}", codec=self.codec)
+        array: NDArray = np.ndarray(shape, self.dtype, buffers[0], 0, strides)
+        if len(ranges) > 1:
+            others = (np.ndarray(shape, self.dtype, data, 0, strides) for data in buffers[1:])
+            array = np.concatenate([array, *others], axis=axis)
+        if index is not None:
+            array = array[index]
         return array if self._check is None else self.check(array)
 
     def _end(self) -> int:
@@ -144,10 +147,9 @@ class ElementLayout:
 
     def _strided(self, first: int, shape: Shape, strides: Sequence[int]) -> Extent:
         """Return one range from the first element to the last, or several where they are apart along an axis."""
-        itemsize = self.dtype.itemsize
-        extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
-        reach = sum(extents) + itemsize
+        reach = sum(map(mul, shape, strides)) - sum(strides) + self.dtype.itemsize
         if reach >= NEAR_BYTES:
+            extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
             widest = max(extents)
             axis = extents.index(widest)
             rest, count, stride = reach - widest, shape[axis], strides[axis]

@@ -127,22 +127,25 @@ class Pipeline:
     ) -> Reading[list[int]]:
         """Read uncompressed elements by their ranges."""
         extents = [layout.extent(selection) for selection, _ in parts]
+        size = layout.size
         requests: list[Request] = []
         for handle, extent in zip(handles, extents, strict=True):
-            requests += [(handle, byte_range, layout.size) for byte_range in extent.ranges]
+            for byte_range in extent.ranges:
+                requests.append((handle, byte_range, size))
         answers: Any = yield requests
         missing: list[int] = []
-        first = 0
-        for i, (extent, (_, target)) in enumerate(zip(extents, parts, strict=True)):
-            buffers = answers[first : first + len(extent.ranges)]
-            first += len(extent.ranges)
-            if None in buffers:
-                missing.append(i)
-                continue
-            try:
-                target[...] = layout.read(extent, buffers)
-            except DataError as error:
-                raise FailedPart(i, error) from error
+        first = i = 0
+        try:
+            for i, extent in enumerate(extents):
+                last = first + len(extent.ranges)
+                buffers = answers[first:last]
+                if None in buffers:
+                    missing.append(i)
+                else:
+                    parts[i][1][...] = layout.read(extent, buffers)
+                first = last
+        except DataError as error:
+            raise FailedPart(i, error) from error
         return missing
 
     def _read_whole(self, handles: Sequence[Any], parts: Sequence[Part], budget: Budget | None) -> Reading[list[int]]:

@@ -98,6 +98,8 @@ class ShardReader:
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
+        if len(parts) == 1 and (only := parts[0][0].only_chunk(self.chunk_shape)) is not None:
+            return (yield from self._read_one(handles[0], *only, parts[0][1], gap))
         requests: list[Request] = [(handle, self.form.index_range, None) for handle in handles]
         answers = yield requests
         indices = [self._index(i, answer, handles[i]) for i, answer in enumerate(answers)]
@@ -115,6 +117,46 @@ class ShardReader:
         if jobs.handles:
             yield from self._read_inner(jobs, gap)
         return [i for i, index in enumerate(indices) if index is None]
+
+    def _read_one(
+        self, handle: Any, coords: Shape, inside: Selection, target: NDArray, gap: int
+    ) -> Reading[list[int]]:
+        """Read a part of one inner chunk of one shard."""
+        (answer,) = yield [(handle, self.form.index_range, None)]
+        index = self._index(0, answer, handle)
+        if index is None:
+            return [0]
+        try:
+            entry = index.entry(self.number(coords))
+        except DataError as error:
+            raise FailedPart(0, error) from error
+        if entry is None and self.absent_is_missing:
+            raise FailedPart(0, MissingInnerChunk(coords))
+        if entry is None:
+            target[...] = self.spec.fill
+            return []
+        offset, length = entry
+        layout = self.inner.layout
+        try:
+            if layout is not None:
+                if length != layout.size:
+                    layout.check_size(length)
+                extent = layout.extent(inside)
+                found: Any = yield [(handle, ByteRange(offset + a, offset + b), None) for a, b in extent.ranges]  # type: ignore[operator]
+                if None in found:
+                    raise vanished()
+                target[...] = layout.read(extent, found)
+                return []
+            chunk = InnerChunk(handle, offset, length)
+            budget = Budget(self.limit.of(length)) if self.limit.per_byte else None
+            if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):
+                raise vanished()
+        except FailedPart as failed:
+            error = failed.error
+            raise FailedPart(0, named(coords, error) if isinstance(error, DataError) else error) from error.__cause__
+        except DataError as error:
+            raise FailedPart(0, named(coords, error)) from error.__cause__
+        return []
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
         """Parse an index. Returns None if there is no shard."""

@@ -89,50 +89,21 @@ class LocalStore(Store):
             raise error if isinstance(error, StoreError) else store_error(error, "read", key) from error
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        paths = [self._root.path(request[0]) for request in requests]  # before anything is read
+        if len(requests) > 1 and len({request[0] for request in requests}) < len(requests):
+            runs = itertools.groupby(requests, key=lambda request: request[0])
+            return [value for key, run in runs for value in self._read_run(key, [*run])]
+        paths = [self._root.path(request[0]) for request in requests]  # refused before anything is read
         found: Buffers = []
-        position = first = 0
-        while first < len(requests):  # a short loop: another thread may take the GIL at every system call
-            key, byte_range, *rest = requests[first]
-            if first + 1 < len(requests) and requests[first + 1][0] == key:
-                run = [*itertools.takewhile(lambda request: request[0] == key, requests[first:])]
-                found += self._read_run(key, run)
-                first += len(run)
-                continue
-            value = None
-            start, stop = byte_range
+        position = 0
+        for request, path in zip(requests, paths, strict=True):  # short: other threads take the GIL at system calls
+            key, (start, stop), size = request if len(request) == 3 else (*request, None)
+            value: Buffer | None = None
             if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
-                value = self._read_quickly(paths[first], start, stop, rest[0] if rest else None, memory, position)
-            if value is None:
-                value = self._read_run(key, requests[first : first + 1])[0]
-            elif memory is not None:
-                position += len(value)
-            found.append(value)
-            first += 1
+                room = None if memory is None else memory[position : position + stop - start]
+                value = _read_range(path, start, stop, size, room)
+                position += 0 if value is None else len(value)
+            found.append(self._read_run(key, [request])[0] if value is None else value)
         return found
-
-    @staticmethod
-    def _read_quickly(
-        path: str, start: int, stop: int, size: int | None, memory: memoryview | None, position: int
-    ) -> Buffer | None:
-        """Read a range of a file by as few system calls as possible. Returns None if anything is unusual."""
-        try:
-            fd = os.open(path, files.READ_HERE)
-        except OSError:
-            return None
-        try:
-            if size is not None and (found := os.lseek(fd, 0, os.SEEK_END)) != size:
-                if 0 < found < files.MAX_FILE_END:
-                    raise WrongSizeError(found, size)
-                return None
-            if memory is None:
-                return files.pread(fd, stop - start, start) or None
-            count = os.preadv(fd, (memory[position : position + stop - start],), start)
-            return memory[position : position + count] if count else None
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
 
     def _read_run(self, key: str, requests: Sequence[Request]) -> Buffers:
         """Read several parts of one and the same value."""
@@ -336,3 +307,26 @@ def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
         if error.errno in files.MISSING:
             return []
         raise
+
+
+def _read_range(path: str, start: int, stop: int, size: int | None, memory: memoryview | None) -> Buffer | None:
+    """Read a range of a file by as few system calls as possible. Returns None if anything is unusual."""
+    try:
+        fd = os.open(path, files.READ_HERE)
+    except OSError:
+        return None
+    try:
+        if size is not None and (end := os.lseek(fd, 0, os.SEEK_END)) != size:
+            if 0 < end < files.MAX_FILE_END:
+                raise WrongSizeError(end, size)
+            return None
+        if memory is None:
+            return files.pread(fd, stop - start, start) or None
+        if len(memory) < stop - start:
+            return None
+        count = os.preadv(fd, (memory,), start)
+        return memory[:count] if count else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)

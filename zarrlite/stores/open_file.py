@@ -71,12 +71,15 @@ class OpenFile(Source):
             return False
         except OSError as error:
             raise store_error(error, "read", self.key) from error
-        return all(getattr(found, name) == getattr(opened, name) for name in _IDENTITY)
+        return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_dev) == (
+            opened.st_ino,
+            opened.st_size,
+            opened.st_mtime_ns,
+            opened.st_dev,
+        )
 
     def close(self) -> None:
         fd, self._fd, self._size = self._fd, _NOT_OPENED, None
         if fd >= 0:
             os.close(fd)
 
-
-_IDENTITY = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
