@@ -36,10 +36,8 @@ from zarrlite.shards.reading import MissingInnerChunk
 from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError
 from zarrlite.tuning import (
     BATCH_BYTES,
-    COPY_BLOCK_BYTES,
     MAX_BATCH_CHUNKS,
     MAX_SCRATCH_BYTES,
-    NEAR_BYTES,
     READ_BATCH_BYTES,
     SMALL_CHUNK_BYTES,
     THREADED_COPY_BYTES,
@@ -183,17 +181,10 @@ class Chunks:
     def _read_at_once(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks by one batch of requests; returns the numbers of missing ones."""
         reading = pipeline.read(keys, parts, 0)
-        requests = next(reading)
-        memory = None
-        if len(keys) > 1 or parts[0][1].nbytes >= NEAR_BYTES or not pipeline.reads_parts:
-            size = sum([(stop or 0) - start for _, (start, stop), _ in requests])
-            memory = scratch.acquire(size) if NEAR_BYTES <= size <= MAX_SCRATCH_BYTES else None
-        values = self.store.get_partial_values(requests, memory)
+        values = self.store.get_partial_values(*next(reading))
         try:
             reading.send(values)
         except StopIteration as done:
-            if memory is not None:
-                scratch.release(memory)
             missing: list[int] = done.value
             return missing
         raise RuntimeError("a reading of one request has made another")
@@ -201,15 +192,11 @@ class Chunks:
     def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks that take several rounds of requests, each from one source."""
         sources = [self.store.source(key) for key in keys]
-        memory = scratch.acquire(COPY_BLOCK_BYTES) if parts[0][1].nbytes > SMALL_CHUNK_BYTES else None
         try:
-            missing = read_from_sources(pipeline.read(sources, parts, self.store.limits.gap), memory)
+            return read_from_sources(pipeline.read(sources, parts, self.store.limits.gap))
         finally:
             for source in sources:
                 source.close()
-        if memory is not None:
-            scratch.release(memory)
-        return missing
 
     def element(self, coords: Shape) -> Any:
         """Read a single element as numpy represents it."""
@@ -244,7 +231,7 @@ class Chunks:
             finally:
                 source.close()
         reading = pipeline.read_element(key, inside)
-        values = self.store.get_partial_values(next(reading))
+        values = self.store.get_partial_values(*next(reading))
         try:
             reading.send(values)
         except StopIteration as done:

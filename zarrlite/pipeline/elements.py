@@ -37,7 +37,7 @@ class Extent(NamedTuple):
 class ElementLayout:
     """Uncompressed elements of one dtype in a value of `size` bytes."""
 
-    __slots__ = ("_check", "codec", "contiguous", "dtype", "offset", "shape", "size", "strides")
+    __slots__ = ("_check", "codec", "contiguous", "dtype", "end", "offset", "row_major", "shape", "size", "strides")
 
     def __init__(
         self,
@@ -59,8 +59,9 @@ class ElementLayout:
         for n in shape:
             nbytes *= n
         self.size = nbytes if size is None else size
-        # whether the value is nothing but the elements in row-major order
-        self.contiguous = self.size == nbytes and self.strides == row_major_strides(shape, dtype.itemsize)
+        self.end = offset + nbytes  # the offset after the last element
+        self.row_major = self.strides == row_major_strides(shape, dtype.itemsize)
+        self.contiguous = self.row_major and self.size == nbytes  # the value is nothing but the elements in order
 
     def transposed(self, order: Sequence[int]) -> ElementLayout:
         """Return the layout of the array whose `numpy.transpose(array, order)` has this one."""
@@ -104,7 +105,7 @@ class ElementLayout:
     def extent(self, selection: Selection) -> Extent:
         """Return the byte ranges that hold the selected elements."""
         if selection.plain and selection.shape == self.shape:
-            return Extent([ByteRange(self.offset, self._end())], self.shape, self.strides)
+            return Extent([ByteRange(self.offset, self.end)], self.shape, self.strides)
         if self.size > MAX_LENGTH:
             raise TruncatedError(f"no stored value has {self.size} bytes", codec=self.codec)
         if selection.plain:
@@ -136,14 +137,6 @@ class ElementLayout:
         if index is not None:
             array = array[index]
         return array if self._check is None else self.check(array)
-
-    def _end(self) -> int:
-        """Return the offset after the last element."""
-        return (
-            self.offset
-            + sum([(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)])
-            + self.dtype.itemsize
-        )
 
     def _strided(self, first: int, shape: Shape, strides: Sequence[int]) -> Extent:
         """Return one range from the first element to the last, or several where they are apart along an axis."""
@@ -182,7 +175,7 @@ class ElementLayout:
 
     def _flat(self, numbers: NDArray) -> Extent:
         """Return the range of elements that are given by their numbers in row-major order."""
-        if self.strides == row_major_strides(self.shape, self.dtype.itemsize):
+        if self.row_major:
             return self._picked(numbers)
         coords = np.unravel_index(numbers, self.shape)
         return self._picked(sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize)

@@ -105,7 +105,7 @@ class ShardsStore(Store):
         self, sources: dict[str, Source], requests: Sequence[Request], places: Sequence[Place | None]
     ) -> Reading[Buffers]:
         """Read parts of chunks in two rounds: the indices of all shards, then the chunks."""
-        answers = yield [(source, self.format.index_range, None) for source in sources.values()]
+        answers = yield [(source, self.format.index_range, None) for source in sources.values()], None
         indices = dict(zip(sources, map(self._parse_index, answers, sources.values()), strict=True))
         chunks: list[InnerChunk | None] = []
         for request, place in zip(requests, places, strict=True):
@@ -227,7 +227,7 @@ class ShardsStore(Store):
 
 
 def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
-    return (yield requests)
+    return (yield requests, None)
 
 
 def _apply(change: Change, old: Buffer | None) -> Buffer | None:

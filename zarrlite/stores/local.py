@@ -94,15 +94,16 @@ class LocalStore(Store):
             return [value for key, run in runs for value in self._read_run(key, [*run])]
         paths = [self._root.path(request[0]) for request in requests]  # refused before anything is read
         found: Buffers = []
-        position = 0
         for request, path in zip(requests, paths, strict=True):  # short: other threads take the GIL at system calls
             key, (start, stop), size = request if len(request) == 3 else (*request, None)
             value: Buffer | None = None
             if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
-                room = None if memory is None else memory[position : position + stop - start]
-                value = _read_range(path, start, stop, size, room)
-                position += 0 if value is None else len(value)
-            found.append(self._read_run(key, [request])[0] if value is None else value)
+                value = _read_range(path, start, stop, size, memory)
+            if value is None:
+                value = self._read_run(key, [request])[0]
+            elif memory is not None:
+                memory = memory[len(value) :]
+            found.append(value)
         return found
 
     def _read_run(self, key: str, requests: Sequence[Request]) -> Buffers:
@@ -153,7 +154,7 @@ class LocalStore(Store):
             raise
 
     def source(self, key: str) -> Source:
-        return OpenFile(key, self.open_file, self._root.path(key))
+        return OpenFile(key, self._root.path(key), self.open_file)
 
     # Listing
 
@@ -324,7 +325,7 @@ def _read_range(path: str, start: int, stop: int, size: int | None, memory: memo
             return files.pread(fd, stop - start, start) or None
         if len(memory) < stop - start:
             return None
-        count = os.preadv(fd, (memory,), start)
+        count = os.preadv(fd, (memory[: stop - start],), start)
         return memory[:count] if count else None
     except OSError:
         return None

@@ -26,10 +26,10 @@ class OpenFile(Source):
     _fd = _NOT_OPENED
     _size: int | None = None  # when it was opened: appended bytes belong to another state of the value
 
-    def __init__(self, key: str, open_file: Callable[[str], int | None], path: str) -> None:
+    def __init__(self, key: str, path: str, open_file: Callable[[str], int | None]) -> None:
         self.key = key
-        self._open = open_file  # returns a descriptor. Returns None if there is no such value
         self._path = path
+        self._open = open_file  # for paths that are not just regular files
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         size = self._size if self._fd != _NOT_OPENED else self.known_size()
@@ -53,7 +53,7 @@ class OpenFile(Source):
     def known_size(self) -> int | None:
         if self._fd == _NOT_OPENED:
             try:
-                fd = self._open(self.key)
+                fd = self._open_quickly()
                 self._fd = _NO_FILE if fd is None else fd
                 self._size = None if fd is None else files.size(fd)
             except OSError as error:
@@ -61,6 +61,15 @@ class OpenFile(Source):
         return self._size
 
     size = known_size
+
+    def _open_quickly(self) -> int | None:
+        """Open the file, as `open_file` does, but without looking at the path again."""
+        if files.TEMPORARY not in self.key:
+            try:
+                return os.open(self._path, files.READ_HERE)
+            except OSError:
+                pass
+        return self._open(self.key)
 
     def is_current(self) -> bool:
         if self._fd < 0:
@@ -82,4 +91,3 @@ class OpenFile(Source):
         fd, self._fd, self._size = self._fd, _NOT_OPENED, None
         if fd >= 0:
             os.close(fd)
-
