@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import typing
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -928,23 +927,3 @@ def test_errors_are_caught_as_what_they_are_elsewhere() -> None:
         zarrlite.open(broken())
     with pytest.raises(KeyError):
         zarrlite.open(group())["nope"]
-
-
-def test_names_that_load_later_leave_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def other(*arguments: Any) -> None: ...
-
-    monkeypatch.setattr(zarrlite, "open", other)
-    monkeypatch.delitem(vars(zarrlite), "validate", raising=False)
-    assert zarrlite.validate(b"{}")
-    assert zarrlite.open is other
-
-
-@pytest.mark.parametrize("name", ["open", "open_group", "create_group", "copy", "consolidate_metadata"])
-def test_the_types_of_functions_can_be_looked_up(name: str) -> None:
-    assert str(Group)[8:-2] in str(typing.get_type_hints(getattr(zarrlite, name))["return"])
-
-
-def test_all_names_are_there() -> None:
-    found: dict[str, Any] = {}
-    exec("from zarrlite import *", found)
-    assert {*zarrlite.__all__} <= {*found} & {*dir(zarrlite)}
