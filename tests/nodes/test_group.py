@@ -494,7 +494,7 @@ def test_tree() -> None:
     └── h"""
     assert str(top.tree()) == repr(top.tree()) == expected
     assert str(top.tree(level=1)) == "/\n├── a () float64\n├── b (2, 3) int16\n├── empty\n└── g"
-    assert str(top.tree(level=0)) == "/"
+    assert str(top.tree(level=0)) == str(top.tree(level=-1)) == "/"
     assert str(top["g"].tree()) == "/g\n├── c (3,) string\n└── h"
     assert str(top["empty"].tree()) == "/empty"
     top.consolidate_metadata()
@@ -555,3 +555,4 @@ def test_a_deep_hierarchy_is_walked() -> None:
     paths = [path for path, _ in zarrlite.open_group(store, mode="r").members(None)]
     assert [path.count("/") for path in paths] == list(range(1500))
     assert len(list(zarrlite.open_group(store, mode="r").members(2))) == 3
+    assert len(zarrlite.open_group(store, mode="r").tree().splitlines()) == 1501

@@ -21,7 +21,7 @@ from zarrlite.selections.selection import Shape
 from zarrlite.stores import Store
 
 if TYPE_CHECKING:
-    from zarrlite.nodes.info import ArrayInfo
+    from zarrlite.nodes.info import Info
 
 NDArray = np.ndarray[Any, Any]
 
@@ -137,11 +137,11 @@ class Array(Node):
         return sum(self._base.size(key) or 0 for key in self._base.list_prefix(""))
 
     @property
-    def info(self) -> ArrayInfo:
+    def info(self) -> Info:
         """A summary that prints well."""
-        from zarrlite.nodes.info import ArrayInfo  # late: keeps the import light
+        from zarrlite.nodes.info import array_info  # late: keeps the import light
 
-        return ArrayInfo(self)
+        return array_info(self, self.metadata, self.chunks, self.shards)
 
     def __len__(self) -> int:
         if not self.ndim:

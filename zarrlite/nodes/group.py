@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zarrlite.chunks.single import ArrayOptions
-from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
+from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError, ZarrliteError
 from zarrlite.extensions.config import Json, escape
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
@@ -21,7 +21,7 @@ from zarrlite.nodes.node import Node, load, not_found, write_new
 from zarrlite.stores import Store
 
 if TYPE_CHECKING:
-    from zarrlite.nodes.info import GroupInfo, Tree
+    from zarrlite.nodes.info import Info, Tree
 
 
 class Group(Node):
@@ -180,16 +180,26 @@ class Group(Node):
 
     def tree(self, level: int | None = None) -> Tree:
         """The hierarchy as text."""
-        from zarrlite.nodes.info import tree  # late: keeps the import light
+        from zarrlite.nodes.info import draw_tree  # late: keeps the import light
 
-        return tree(self, level)
+        if level is not None and level <= 0:
+            return draw_tree(self.name, ())
+        members = self.members(None if level is None else level - 1)
+        return draw_tree(self.name, ((path, node.metadata) for path, node in members))
 
     @property
-    def info(self) -> GroupInfo:
+    def info(self) -> Info:
         """A summary that prints well."""
-        from zarrlite.nodes.info import GroupInfo  # late: keeps the import light
+        from zarrlite.nodes.info import group_info  # late: keeps the import light
 
-        return GroupInfo(self)
+        return group_info(self, [self._kind_of(name) for name in self])
+
+    def _kind_of(self, name: str) -> str:
+        """Return the node type of a member, or "refused" if it cannot be opened."""
+        try:
+            return self[name].metadata.node_type
+        except ZarrliteError:
+            return "refused"
 
     # changing
 
