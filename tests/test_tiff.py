@@ -237,7 +237,7 @@ def test_the_keywords_of_create_array_go_through() -> None:
         ),
         (
             {"data": np.eye(2), "compressors": []},
-            "codecs= is the whole chain; filters, serializer, compressors and shards go without it",
+            "pass either codecs= or filters=, serializer=, compressors= and shards=, not both",
         ),
         ({"data": np.eye(2), "compression": ["zstd"]}, "compression must be None or 'zstd', not ['zstd']"),
         ({"data": [["a", "b"]]}, f"a TIFF picture has {TYPES}, not fixed_length_utf32"),

@@ -500,14 +500,14 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         ({"shape": "12"}, ArgumentError, "shape must be a number or a sequence of numbers, not '12'"),
         ({"shape": (2.5,)}, ArgumentError, "shape must be a number or a sequence of numbers, not (2.5,)"),
         ({"shape": {"x": 3}}, ArgumentError, "shape must be a number or a sequence of numbers, not {'x': 3}"),
-        ({"chunks": (10,)}, ArgumentError, "chunks must have 2 lengths from 1, not (10,)"),
-        ({"chunks": 0}, ArgumentError, "chunks must have 2 lengths from 1, not 0"),
-        ({"chunks": (10, 0)}, ArgumentError, "chunks must have 2 lengths from 1, not (10, 0)"),
-        ({"chunks": (10, -1)}, ArgumentError, "chunks must have 2 lengths from 1, not (10, -1)"),
-        ({"chunks": "large"}, ArgumentError, "chunks must have 2 lengths from 1, not 'large'"),
-        ({"chunks": (1.5, 2)}, ArgumentError, "chunks must have 2 lengths from 1, not (1.5, 2)"),
-        ({"shards": (10,), "chunks": 5}, ArgumentError, "shards must have 2 lengths from 1, not (10,)"),
-        ({"shards": (0, 1), "chunks": 5}, ArgumentError, "shards must have 2 lengths from 1, not (0, 1)"),
+        ({"chunks": (10,)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (10,)"),
+        ({"chunks": 0}, ArgumentError, "chunks must have 2 lengths, each at least 1, not 0"),
+        ({"chunks": (10, 0)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (10, 0)"),
+        ({"chunks": (10, -1)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (10, -1)"),
+        ({"chunks": "large"}, ArgumentError, "chunks must have 2 lengths, each at least 1, not 'large'"),
+        ({"chunks": (1.5, 2)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (1.5, 2)"),
+        ({"shards": (10,), "chunks": 5}, ArgumentError, "shards must have 2 lengths, each at least 1, not (10,)"),
+        ({"shards": (0, 1), "chunks": 5}, ArgumentError, "shards must have 2 lengths, each at least 1, not (0, 1)"),
         (
             {"shards": (10, 10), "chunks": (5, 3)},
             MetadataError,
@@ -519,12 +519,12 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"codecs": ["bytes"], "compressors": "zstd"},
             ArgumentError,
-            "codecs= is the whole chain; filters, serializer, compressors and shards go without it",
+            "pass either codecs= or filters=, serializer=, compressors= and shards=, not both",
         ),
         (
             {"codecs": ["bytes"], "shards": (10, 10)},
             ArgumentError,
-            "codecs= is the whole chain; filters, serializer, compressors and shards go without it",
+            "pass either codecs= or filters=, serializer=, compressors= and shards=, not both",
         ),
         (
             {"codecs": ["bytes"]},
@@ -544,8 +544,16 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
             MetadataError,
             f"new array#/codecs/1: bytes cannot stand here: {ORDER}",
         ),
-        ({"filters": "zstd"}, ArgumentError, "filters= takes array -> array codecs; zstd is none"),
-        ({"compressors": LITTLE}, ArgumentError, "compressors= takes bytes -> bytes codecs; bytes is none"),
+        (
+            {"filters": "zstd"},
+            ArgumentError,
+            "filters must be array -> array codecs, not zstd: pass that as compressors=",
+        ),
+        (
+            {"compressors": LITTLE},
+            ArgumentError,
+            "compressors must be bytes -> bytes codecs, not bytes: pass that as serializer=",
+        ),
         (
             {"compressors": {"name": "zstd", "configuration": {"level": 99}}},
             MetadataError,
@@ -619,9 +627,13 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
             None,
         ),
         ({"missing_chunks": "zero"}, ArgumentError, "missing_chunks must be 'fill' or 'error', not 'zero'"),
-        ({"config": {"order": "F"}}, ArgumentError, "config takes write_empty_chunks, and order 'C'; not 'F'"),
-        ({"config": {"x": 1}}, ArgumentError, "config takes write_empty_chunks, and order 'C'; not {'x': 1}"),
-        ({"data": [1, 2], "shape": 3}, ArgumentError, "shape 3 is not that of the data, (2,)"),
+        ({"config": {"order": "F"}}, ArgumentError, "config['order'] must be 'C', not 'F'"),
+        (
+            {"config": {"x": 1}},
+            ArgumentError,
+            "config must have only the members write_empty_chunks and order, not {'x': 1}",
+        ),
+        ({"data": [1, 2], "shape": 3}, ArgumentError, "shape must be that of the data, (2,), not 3"),
     ],
     ids=str,
 )
@@ -661,12 +673,15 @@ def test_runtime_options_come_with_the_objects_or_by_pointer() -> None:
         ({"/codecs/1": {"level": 3}}, "options['/codecs/1']: pad has keep_padding, padding_func, not 'level'"),
         ([1], "options are given as {JSON pointer: {option: value}}"),
         ({"/codecs/1": 5}, "options are given as {JSON pointer: {option: value}}"),
-        ({"/codecs/1": {"keep_padding": True}}, "give runtime options with the extensions, or as options=, not both"),
+        (
+            {"/codecs/1": {"keep_padding": True}},
+            "pass runtime options with the extension objects or as options=, not both",
+        ),
     ],
     ids=repr,
 )
 def test_runtime_options_that_meet_nothing_are_refused(options: Any, message: str) -> None:
-    both = message.startswith("give")
+    both = message.startswith("pass")
     codecs = [Bytes(), Pad("start", 2, padding_func=(lambda data: b"by") if both else None)]
     with pytest.raises(ArgumentError) as caught:
         zarrlite.create_array(MemoryStore(), shape=3, dtype="u1", codecs=codecs, options=options)
@@ -677,8 +692,9 @@ def test_a_misspelt_keyword_is_told_with_the_right_one() -> None:
     for call in (zarrlite.create_array, zarrlite.open, zarrlite.open_array):
         with pytest.raises(ArgumentError) as caught:
             call(MemoryStore(), shape=3, dtype="u1", chunk=2)
-        assert str(caught.value) == "there is no keyword 'chunk'; 'chunks' is one"
-    with pytest.raises(ArgumentError, match=r"^there is no keyword 'qqqq'$"):
+        message = f"{call.__name__}() got an unexpected keyword argument 'chunk'; did you mean 'chunks'?"
+        assert str(caught.value) == message
+    with pytest.raises(ArgumentError, match=r"^create_array\(\) got an unexpected keyword argument 'qqqq'$"):
         create(qqqq=1)
 
 

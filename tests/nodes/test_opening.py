@@ -443,7 +443,7 @@ def test_an_array_has_no_children(make: Callable[[Any], Any]) -> None:
     before = contents(store)
     with pytest.raises(NodeExistsError) as caught:
         make(store)
-    assert str(caught.value) == "'' is an array; there can be no 'x/y' below it"
+    assert str(caught.value) == "'x/y' cannot be created: '' is an array, and only groups have members"
     assert contents(store) == before
 
 
@@ -655,8 +655,8 @@ def test_a_group_in_consolidated_documents_names_its_faults() -> None:
 @pytest.mark.parametrize(
     ("store", "mode", "message"),
     [
-        (group, "r", "the group at '' has no consolidated metadata"),
-        (hierarchy, "r+", "consolidated metadata is used with mode='r' only: it would go stale under a writer"),
+        (group, "r", "use_consolidated must not be True: the group at '' has no consolidated metadata"),
+        (hierarchy, "r+", "use_consolidated=True needs mode='r': consolidated metadata goes stale under a writer"),
     ],
 )
 def test_use_consolidated_is_refused(store: Callable[[], MemoryStore], mode: str, message: str) -> None:
@@ -843,17 +843,17 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
         (
             lambda: zarrlite.open(version_2(), mode="r+"),
             NodeNotFoundError,
-            "no array or group in MemoryStore(3 keys): what is there is Zarr version 2, and zarrlite reads version 3",
+            "no array or group in MemoryStore(3 keys): the metadata is of Zarr version 2; zarrlite reads version 3",
         ),
         (
             lambda: zarrlite.open_array(array(), mode="w-", **NEW),
             NodeExistsError,
-            "there is a node at '' in MemoryStore(3 keys) already",
+            "a node already exists at '' in MemoryStore(3 keys); mode='w' replaces it",
         ),
         (
             lambda: zarrlite.create_group(array()),
             NodeExistsError,
-            "there is a node at '' in MemoryStore(3 keys) already; overwrite=True replaces it",
+            "a node already exists at '' in MemoryStore(3 keys); overwrite=True replaces it",
         ),
         (
             lambda: zarrlite.open_array(group(), path="", mode="r+"),
