@@ -530,7 +530,7 @@ class Indexer:
     array : Array
         The array.
     request : callable
-        Translates an index into the selection that it stands for.
+        Translates an index into a selection.
 
     Examples
     --------

@@ -47,7 +47,7 @@ from zarrlite.stores import Store
 CHUNK_BYTES = 2**20  # bytes, decoded; chunks of automatic shape are at most this large
 VARIABLE_ITEMSIZE = 64  # bytes; assumed for elements of variable length when the shape of chunks is chosen
 CHUNKS_PER_SHARD = 8  # number of chunks along each dimension of a shard of automatic shape, at most
-DEFAULT = None  # the fill value that stands for the default of the data type
+DEFAULT = None  # as a fill value: use the default of the data type
 
 # keyword of create_array -> class of the codecs that it takes, and what these codecs map
 _CODEC_KINDS: dict[str, tuple[type[Codec], str]] = {
@@ -213,7 +213,8 @@ def _sharding(inner: Shape, chain: list[Codec]) -> Codec:
 
 
 def _fill_value(data_type: DataType, value: Any) -> Any:
-    if value is None:
+    if value is DEFAULT:
+        # core spec, Array metadata: "default fill value that is chosen MUST be recorded in the metadata"
         return data_type.default_fill_value
     try:
         return data_type.cast_scalar(value)

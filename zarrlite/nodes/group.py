@@ -626,7 +626,7 @@ class Group(Node):
         attributes : mapping, optional
             The attributes; values are JSON.
         chunk_key_encoding : chunk key encoding, name or JSON, optional
-            How keys are made from chunk coordinates; "default" if omitted.
+            How keys are generated from chunk coordinates; "default" if omitted.
         dimension_names : sequence of str or None, optional
             A name, or None, for each dimension.
         storage_transformers : sequence of storage transformer, name or JSON, optional
@@ -786,6 +786,7 @@ class Group(Node):
         direct = Group(self.store, self.path, GroupMetadata(), strict=self._strict, use_consolidated=False)
         documents = {path: _without_consolidated(node.metadata) for path, node in direct.members(None)}
 
+        # core spec, Additional fields: documents "may contain an additional field named consolidated_metadata"
         def consolidated(metadata: GroupMetadata) -> GroupMetadata:
             return GroupMetadata(metadata.attributes, documents, metadata.extra)
 

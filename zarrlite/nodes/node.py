@@ -40,6 +40,7 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
 
     Many documents of a hierarchy differ in their attributes only, so those that were parsed before are cached.
     """
+    # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
     key = key_prefix(path) + DOCUMENT
     data = store.get(key, _DOCUMENT_RANGE)
     if data is None:
@@ -144,6 +145,7 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
         if metadata is None:
             missing.append(ancestor)
         elif metadata.node_type != "group":
+            # core spec, Concepts and terminology: groups may have children, "array nodes may not"
             message = f"{path!r} cannot be created: {ancestor!r} is an array, and only groups have members"
             raise NodeExistsError(message, path=ancestor)
     return missing
@@ -208,7 +210,7 @@ class Node:
         >>> zarrlite.create_group("memory://", path="a/b").name
         '/a/b'
         """
-        return "/" + self.path
+        return "/" + self.path  # core spec, Concepts and terminology: "The root node has a path of /"
 
     @property
     def basename(self) -> str:

@@ -561,7 +561,7 @@ def create_array(
     attributes : mapping, optional
         The attributes; values are JSON.
     chunk_key_encoding : chunk key encoding, optional
-        How keys are made from chunk coordinates. "default" gives keys such as `c/0/1`.
+        How keys are generated from chunk coordinates. "default" generates keys such as `c/0/1`.
     dimension_names : sequence of str or None, optional
         A name, or None, for each dimension.
     storage_transformers : sequence of storage transformer, optional
