@@ -1,4 +1,4 @@
-"""Opening nodes: modes, the forms of a store argument, options, and error messages."""
+"""Opening and creating nodes: modes, forms of a store argument, read-only nodes, new nodes, options, error messages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nodes.states import (
-    DATA,
-    GROUP,
-    NEW,
-    array,
-    assign,
-    broken,
-    contents,
-    group,
-    nothing,
-    version_2,
-)
+from nodes.states import DATA, GROUP, NEW, array, assign, broken, contents, delete, group, nothing, version_2
 
 import zarrlite
 from zarrlite import (
@@ -40,7 +29,7 @@ from zarrlite import (
     ZarrliteError,
 )
 from zarrlite.extensions import registry
-from zarrlite.stores import PrefixStore
+from zarrlite.stores import PrefixStore, ReadOnlyStore
 
 # Modes. An outcome is an error, the type of the node that is opened, or the type of a new node.
 
@@ -201,6 +190,222 @@ def test_a_read_only_local_store_is_read_only_in_every_mode(tmp_path: Path) -> N
     assert node.read_only
     with pytest.raises(ReadOnlyError):
         node[0, 0] = 1
+
+
+# Nodes that were opened for reading only.
+
+
+def store_with_everything() -> MemoryStore:
+    store = MemoryStore()
+    top = zarrlite.create_group(store, attributes={"k": 1})
+    top.create_array("a", data=np.arange(12, dtype="i4").reshape(3, 4), attributes={"k": 1})
+    top.create_array("s", data=np.zeros(3, [("x", "i4"), ("y", "f8")]))
+    top.create_group("g")
+    return store
+
+
+WRITES: dict[str, Callable[[Group], Any]] = {
+    "array[...] =": lambda g: assign(g["a"], ..., 1),
+    "array[0, 0] =": lambda g: assign(g["a"], (0, 0), 1),
+    "array[empty] =": lambda g: assign(g["a"], slice(0, 0), 1),
+    "array[mask] =": lambda g: assign(g["a"], np.ones((3, 4), bool), 1),
+    "array.oindex =": lambda g: assign(g["a"].oindex, ([0, 2], [1]), 1),
+    "array.vindex =": lambda g: assign(g["a"].vindex, ([0, 2], [1, 1]), 1),
+    "array.blocks =": lambda g: assign(g["a"].blocks, (0, 0), 1),
+    "array[field] =": lambda g: assign(g["s"], "x", 1),
+    "array.attrs[k] =": lambda g: assign(g["a"].attrs, "k", 2),
+    "array.attrs.update": lambda g: g["a"].attrs.update(k=2),
+    "array.attrs.put": lambda g: g["a"].attrs.put({}),
+    "array.attrs.clear": lambda g: g["a"].attrs.clear(),
+    "array.attrs.pop": lambda g: g["a"].attrs.pop("k"),
+    "array.attrs.setdefault": lambda g: g["a"].attrs.setdefault("new", 2),
+    "del array.attrs[k]": lambda g: delete(g["a"].attrs, "k"),
+    "array.update_attributes": lambda g: g["a"].update_attributes({"k": 2}),
+    "array.resize": lambda g: g["a"].resize((2, 2)),
+    "array.resize to the same": lambda g: g["a"].resize((3, 4)),
+    "array.shape =": lambda g: setattr(g["a"], "shape", (2, 2)),
+    "array.append": lambda g: g["a"].append(np.zeros((1, 4))),
+    "array.delete": lambda g: g["a"].delete(),
+    "group.attrs[k] =": lambda g: assign(g.attrs, "k", 2),
+    "group.update_attributes": lambda g: g.update_attributes({"k": 2}),
+    "group[k] =": lambda g: assign(g, "new", [1]),
+    "group[existing] =": lambda g: assign(g, "a", [1]),
+    "del group[k]": lambda g: delete(g, "a"),
+    "group.create_group": lambda g: g.create_group("new"),
+    "group.create_group, overwriting": lambda g: g.create_group("g", overwrite=True),
+    "group.create_array": lambda g: g.create_array("new", data=[1]),
+    "group.create_array, overwriting": lambda g: g.create_array("a", data=[1], overwrite=True),
+    "group.require_group": lambda g: g.require_group("new"),
+    "group.require_array": lambda g: g.require_array("new", shape=1, dtype="u1"),
+    "group.consolidate_metadata": lambda g: g.consolidate_metadata(),
+    "group.delete": lambda g: g.delete(),
+    "create_group": lambda g: zarrlite.create_group(g.store, path="new"),
+    "create_array": lambda g: zarrlite.create_array(g.store, name="new", data=[1]),
+    "create_array, overwriting": lambda g: zarrlite.create_array(g.store, name="a", data=[1], overwrite=True),
+    "open in mode w": lambda g: zarrlite.open(g.store, mode="w"),
+    "open in mode a": lambda g: zarrlite.open(g.store, path="new", mode="a"),
+    "copy": lambda g: zarrlite.copy(g["a"], g.store, "new"),
+    "consolidate_metadata": lambda g: zarrlite.consolidate_metadata(g.store),
+}
+
+
+@pytest.mark.parametrize("opened", ["mode r", "read-only store"])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_read_only_nodes_refuse_every_change(write: Callable[[Group], Any], opened: str) -> None:
+    store = store_with_everything()
+    before = contents(store)
+    node = (
+        zarrlite.open_group(store, mode="r")
+        if opened == "mode r"
+        else zarrlite.open_group(ReadOnlyStore(store), mode="r+")
+    )
+    with pytest.raises(ReadOnlyError):
+        write(node)
+    assert contents(store) == before
+
+
+def test_members_of_read_only_groups_can_be_read_and_required() -> None:
+    node = zarrlite.open_group(store_with_everything(), mode="r")
+    assert node.require_group("g").read_only
+    assert node.require_array("a", shape=(3, 4), dtype="i4")[2, 3] == 11
+    assert node["a"].attrs["k"] == 1
+
+
+# New nodes.
+
+BAD_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "no shape": {"dtype": "u1"},
+    "no dtype": {"shape": 3},
+    "negative shape": {"shape": -3, "dtype": "u1"},
+    "unknown dtype": {"shape": 3, "dtype": "nope"},
+    "chunks of another rank": {"shape": 3, "dtype": "u1", "chunks": (1, 1)},
+    "chunks of zero": {"shape": 3, "dtype": "u1", "chunks": 0},
+    "shards that chunks do not divide": {"shape": 8, "dtype": "u1", "chunks": 3, "shards": (4,)},
+    "fill value": {"shape": 3, "dtype": "u1", "fill_value": 256},
+    "unknown codec": {"shape": 3, "dtype": "u1", "compressors": "lzma"},
+    "codec in the wrong place": {"shape": 3, "dtype": "u1", "filters": "zstd"},
+    "no serializer": {"shape": 3, "dtype": "u1", "codecs": ["zstd"]},
+    "codecs and compressors": {"shape": 3, "dtype": "u1", "codecs": ["bytes"], "compressors": None},
+    "attributes": {"shape": 3, "dtype": "u1", "attributes": {"x": object()}},
+    "attributes with NaN": {"shape": 3, "dtype": "u1", "attributes": {"x": float("nan")}},
+    "dimension names": {"shape": 3, "dtype": "u1", "dimension_names": ["x", "y"]},
+    "chunk keys": {"shape": 3, "dtype": "u1", "chunk_key_encoding": "nope"},
+    "storage transformers": {"shape": 3, "dtype": "u1", "storage_transformers": ["nope"]},
+    "config": {"shape": 3, "dtype": "u1", "config": {"nope": 1}},
+    "missing_chunks": {"shape": 3, "dtype": "u1", "missing_chunks": "zero"},
+    "shape other than the data's": {"data": [1, 2], "shape": 3},
+    "ragged data": {"data": [[1], [2, 3]]},
+    "data that the dtype cannot hold": {"data": [1, 300], "dtype": "u1"},
+    "data of another kind": {"data": np.array(["x", "y"]), "dtype": "i4"},
+    "objects that are not bytes": {"data": np.array([b"x", 3], object), "dtype": "bytes"},
+    "unknown keyword": {"shape": 3, "dtype": "u1", "nope": 1},
+}
+
+
+@pytest.mark.parametrize("state", [nothing, array, group, broken], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("arguments", BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+def test_wrong_arguments_change_nothing_in_the_store(
+    arguments: dict[str, Any], state: Callable[[], MemoryStore]
+) -> None:
+    store = state()
+    before = contents(store)
+    with pytest.raises((ZarrliteError, TypeError)):
+        zarrlite.create_array(store, overwrite=True, **arguments)
+    assert contents(store) == before
+
+
+def test_wrong_attributes_of_a_group_change_nothing_in_the_store() -> None:
+    store = array()
+    before = contents(store)
+    with pytest.raises(ArgumentError):
+        zarrlite.create_group(store, attributes={"x": {1}}, overwrite=True)
+    assert contents(store) == before
+
+
+@pytest.mark.parametrize("make", [zarrlite.create_group, lambda s, **k: zarrlite.create_array(s, data=[1], **k)])
+def test_nodes_are_replaced_on_request_only(make: Callable[..., Any]) -> None:
+    store = group()
+    before = contents(store)
+    with pytest.raises(NodeExistsError, match="overwrite=True"):
+        make(store)
+    assert contents(store) == before
+    make(store, overwrite=True)
+    assert "child/zarr.json" not in contents(store)
+
+
+def test_an_array_can_replace_itself_with_its_own_data() -> None:
+    store = array()
+    source = zarrlite.open_array(store, mode="r")
+    replaced = zarrlite.create_array(store, data=source, chunks=(2, 1), overwrite=True)
+    np.testing.assert_array_equal(replaced[...], DATA)
+
+
+@pytest.mark.parametrize("mode", ["w", "w-", "a"])
+@pytest.mark.parametrize("make", [zarrlite.open_group, lambda s, **k: zarrlite.open_array(s, **NEW, **k)])
+def test_files_outside_of_nodes_are_kept(tmp_path: Path, make: Callable[..., Any], mode: str) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter 1.tex").write_text("mine too")
+    make(tmp_path, mode=mode)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "thesis" / "chapter 1.tex").read_text() == "mine too"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: zarrlite.create_array(s, **NEW, chunks=2, compressors=None),
+        lambda s: zarrlite.open_array(s, mode="w", **NEW, chunks=2, compressors=None),
+        lambda s: zarrlite.open(s, mode="a", **NEW, chunks=2, compressors=None),
+        lambda s: zarrlite.copy(zarrlite.create_array(None, **NEW, chunks=2, compressors=None), s),
+    ],
+    ids=["create_array", "open_array", "open", "copy"],
+)
+def test_leftover_chunks_do_not_show_in_a_new_array(make: Callable[[Any], Array]) -> None:
+    store = MemoryStore({"c/0": b"\1\1", "c/9": b"\1\1", "c/note": b"mine"})
+    created = make(store)
+    assert created[...].tolist() == [0, 0, 0, 0]
+    created.resize(20)
+    assert created[18:20].tolist() == [0, 0]
+    assert contents(store)["c/note"] == b"mine"
+
+
+def test_missing_parents_become_groups() -> None:
+    store = MemoryStore()
+    zarrlite.create_array(store, name="a/b/c", data=DATA)
+    assert sorted(store.list()) == ["a/b/c/c/0/0", "a/b/c/zarr.json", "a/b/zarr.json", "a/zarr.json", "zarr.json"]
+    assert json.loads(bytes(store.get("a/zarr.json") or b"")) == {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": {},
+    }
+    zarrlite.create_group(store, path="a/x/y")
+    assert list(zarrlite.open_group(store, path="a")) == ["b", "x"]
+
+
+def test_existing_parents_are_kept() -> None:
+    store = group()
+    zarrlite.create_group(store, path="x/y")
+    assert store.get("zarr.json") == GROUP
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda store: zarrlite.create_array(store, name="x/y", data=[1]),
+        lambda store: zarrlite.create_group(store, path="x/y"),
+        lambda store: zarrlite.open(store, path="x/y", mode="w"),
+        lambda store: zarrlite.copy(zarrlite.create_array(None, data=[1]), store, "x/y"),
+    ],
+    ids=["create_array", "create_group", "open", "copy"],
+)
+def test_nodes_cannot_be_created_below_an_array(make: Callable[[Any], Any]) -> None:
+    store = array()
+    before = contents(store)
+    with pytest.raises(NodeExistsError) as caught:
+        make(store)
+    assert str(caught.value) == "'x/y' cannot be created: '' is an array, and only groups have members"
+    assert contents(store) == before
 
 
 # Options.
