@@ -50,20 +50,18 @@ _MODULES = {
     "runtime": "extensions.extension",
     "validate": "metadata.validation",
 }
-# modules that can be used as `zarrlite.codecs` and so on without an import of their own
-_SUBMODULES = (
+# modules that can be used as attributes, `zarrlite.codecs.Zstd`, without an import of their own
+_ROOMS = (
     "chunk_grids",
     "chunk_key_encodings",
     "codecs",
     "data_types",
     "errors",
-    "layout",
-    "n5",
     "storage_transformers",
     "stores",
-    "testing",
-    "tiff",
 )
+# the same at run time; type checkers want an import, since these modules are built on top of this one
+_TOOLS = ("layout", "n5", "testing", "tiff")
 __all__ = list(_MODULES)
 
 if TYPE_CHECKING:
@@ -72,12 +70,8 @@ if TYPE_CHECKING:
     from zarrlite import codecs as codecs
     from zarrlite import data_types as data_types
     from zarrlite import errors as errors
-    from zarrlite import layout as layout
-    from zarrlite import n5 as n5
     from zarrlite import storage_transformers as storage_transformers
     from zarrlite import stores as stores
-    from zarrlite import testing as testing
-    from zarrlite import tiff as tiff
     from zarrlite.buffers.ranges import ByteRange as ByteRange
     from zarrlite.errors import ArgumentError as ArgumentError
     from zarrlite.errors import ChecksumError as ChecksumError
@@ -121,7 +115,7 @@ else:  # a type checker that saw `__getattr__` would accept every attribute
         if name in _MODULES:
             value = getattr(importlib.import_module(f"zarrlite.{_MODULES[name]}"), name)
             return globals().setdefault(name, value)
-        if name in _SUBMODULES:
+        if name in _ROOMS or name in _TOOLS:
             return importlib.import_module(f"zarrlite.{name}")
         raise AttributeError(f"module 'zarrlite' has no attribute {name!r}")
 
