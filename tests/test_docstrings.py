@@ -19,22 +19,7 @@ from zarrlite.nodes.node import Attributes, Node
 
 NODE_CLASSES = (Array, Attributes, Group, Indexer, Info, Node, Tree)
 # names whose docstring need not have sections
-SUMMARY_ONLY = {
-    "ArrayMetadata",
-    "ByteRange",
-    "DataError",
-    "Extension",
-    "GroupMetadata",
-    "LocalStore",
-    "MemoryStore",
-    "MetadataError",
-    "MetadataWarning",
-    "Store",
-    "ZarrliteError",
-    "register",
-    "runtime",
-    "validate",
-}
+SUMMARY_ONLY = {"ByteRange", "Extension", "LocalStore", "MemoryStore", "Store"}
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "See Also", "Notes", "Examples")
 
 
@@ -57,9 +42,15 @@ every_complete_object = pytest.mark.parametrize("name", COMPLETE)
 
 
 def docstring(value: Any) -> str:
-    """Return the docstring that an object has itself; one that is inherited does not count."""
-    own = value.__dict__.get("__doc__") if isinstance(value, type) else value.__doc__
-    return inspect.cleandoc(own or "")
+    """Return the docstring that an object has itself; one that is inherited does not count.
+
+    The parameters of a class may be documented in its own docstring or in that of `__init__`.
+    """
+    if not isinstance(value, type):
+        return inspect.cleandoc(value.__doc__ or "")
+    own = inspect.cleandoc(vars(value).get("__doc__") or "")
+    constructor = inspect.cleandoc(getattr(vars(value).get("__init__"), "__doc__", None) or "")
+    return f"{own}\n\n{constructor}".strip()
 
 
 def sections(value: Any) -> dict[str, str]:
