@@ -41,7 +41,7 @@ zarrlite.create_array("x", shape=3, dtype="u1", compressors=[Transpose((0,))])  
 zarrlite.create_array("x", shape=3, dtype="u1", codecs=Zstd())  # arg-type
 zarrlite.create_array("x", shape=3, dtype="u1", overwrite="yes")  # arg-type
 zarrlite.create_array("x", shape=3, dtype="u1", order="F")  # arg-type
-zarrlite.create_array("x", shape=3, dtype="u1", config={"nope": True})  # arg-type
+zarrlite.create_array("x", shape=3, dtype="u1", config=True)  # arg-type
 zarrlite.create_array("x", shape=3, dtype="u1", path="a")  # call-arg
 zarrlite.create_array("x", shape=3, dtype=3)  # arg-type
 zarrlite.create_group("x", attribute={})  # call-arg

@@ -35,13 +35,6 @@ StorageTransformerLike: TypeAlias = StorageTransformer | ExtensionJson
 MissingChunks: TypeAlias = Literal["fill", "error"]
 
 
-class ArrayConfig(TypedDict, total=False):
-    """The `config` argument of zarr-python."""
-
-    write_empty_chunks: bool
-    order: Literal["C"]
-
-
 class DocumentKeywords(TypedDict, total=False):
     """Keywords of `create_array` that determine the metadata document, besides the shape and the data type."""
 
@@ -67,7 +60,7 @@ class ArrayKeywords(DocumentKeywords, total=False):
     overwrite: bool
     missing_chunks: MissingChunks | None
     write_empty_chunks: bool | None
-    config: ArrayConfig | None
+    config: Mapping[str, Any] | None
     order: Literal["C"] | None
     zarr_format: Literal[3] | None
     storage_options: None

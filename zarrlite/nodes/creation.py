@@ -23,7 +23,6 @@ from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context, Json, dump_json, load_json
 from zarrlite.metadata.documents import ArrayMetadata, Options
 from zarrlite.nodes.arguments import (
-    ArrayConfig,
     ChunkKeyEncodingLike,
     CodecLike,
     CompressorLike,
@@ -237,7 +236,7 @@ def create_array_at(
     overwrite: bool = False,
     missing_chunks: MissingChunks | None = None,
     write_empty_chunks: bool | None = None,
-    config: ArrayConfig | None = None,
+    config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
@@ -314,7 +313,7 @@ def _override(
     options: ArrayOptions,
     write_empty_chunks: bool | None,
     missing_chunks: MissingChunks | None,
-    config: ArrayConfig | None,
+    config: Mapping[str, Any] | None,
 ) -> ArrayOptions:
     """Return the options with everything that the keywords, or zarr-python's `config`, set."""
     members: dict[str, Any] = {**(config or {})}

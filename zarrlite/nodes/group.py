@@ -19,7 +19,6 @@ from zarrlite.extensions.config import Json, escape
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, Options, parse_node
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
 from zarrlite.nodes.arguments import (
-    ArrayConfig,
     ArrayKeywords,
     ChunkKeyEncodingLike,
     CodecLike,
@@ -594,7 +593,7 @@ class Group(Node):
         write_empty_chunks: bool | None = None,
         write_data: bool = True,
         overwrite: bool = False,
-        config: ArrayConfig | None = None,
+        config: Mapping[str, Any] | None = None,
         order: Literal["C"] | None = None,
         zarr_format: Literal[3] | None = 3,
         storage_options: None = None,

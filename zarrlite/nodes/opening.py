@@ -19,7 +19,6 @@ from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
 from zarrlite.nodes.arguments import (
-    ArrayConfig,
     ChunkKeyEncodingLike,
     CodecLike,
     CompressorLike,
@@ -69,7 +68,7 @@ def open(  # noqa: A001
     dimension_names: Sequence[str | None] | None = None,
     storage_transformers: Sequence[StorageTransformerLike] | None = None,
     write_data: bool = True,
-    config: ArrayConfig | None = None,
+    config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
@@ -207,7 +206,7 @@ def open_array(
     dimension_names: Sequence[str | None] | None = None,
     storage_transformers: Sequence[StorageTransformerLike] | None = None,
     write_data: bool = True,
-    config: ArrayConfig | None = None,
+    config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
@@ -513,7 +512,7 @@ def create_array(
     write_empty_chunks: bool | None = None,
     write_data: bool = True,
     overwrite: bool = False,
-    config: ArrayConfig | None = None,
+    config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
