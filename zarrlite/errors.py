@@ -26,6 +26,15 @@ class ZarrliteError(Exception):
     """Base of everything that zarrlite raises because of its input."""
 
     def __init__(self, message: str, **where: Any) -> None:
+        """Create an error.
+
+        Parameters
+        ----------
+        message : str
+            The reason, and a remedy where there is one.
+        **where : object
+            The place of the fault; each keyword becomes an attribute of the error.
+        """
         super().__init__(message)
         self.message = message
         self._where = where
@@ -63,6 +72,26 @@ class MetadataError(ZarrliteError, ValueError):
         document: str = "zarr.json",
         problems: tuple[MetadataError, ...] = (),
     ) -> None:
+        """Create an error.
+
+        Parameters
+        ----------
+        message : str
+            The reason, without the place.
+        pointer : str, optional
+            JSON pointer to the fault; empty for the document itself.
+        kind : FaultKind, optional
+            The kind of fault, such as "missing" or "type".
+        document : str, optional
+            The key of the document, or another name for it.
+        problems : tuple of MetadataError, optional
+            All faults of the document, this one included; omitted if it is the only one.
+
+        Examples
+        --------
+        >>> print(MetadataError("must be 3, not 2", pointer="/zarr_format"))
+        zarr.json#/zarr_format: must be 3, not 2
+        """
         super().__init__(message, pointer=pointer, kind=kind, document=document, problems=problems)
         self.pointer, self.kind, self.document = pointer, kind, document
         self.problems: tuple[MetadataError, ...] = problems or (self,)
@@ -91,6 +120,15 @@ class MetadataWarning(UserWarning):
     """A document was read although it is not quite right; `pointer` says where."""
 
     def __init__(self, message: str, pointer: str = "") -> None:
+        """Create a warning.
+
+        Parameters
+        ----------
+        message : str
+            The fault, and how it was repaired.
+        pointer : str, optional
+            JSON pointer to the fault.
+        """
         super().__init__(message, pointer)
         self.pointer = pointer
 
@@ -110,6 +148,22 @@ class DataError(ZarrliteError, ValueError):
     """Stored data is damaged or does not fit its metadata; `key` names the stored value, `codec` who noticed."""
 
     def __init__(self, message: str, *, key: str | None = None, codec: str | None = None) -> None:
+        """Create an error.
+
+        Parameters
+        ----------
+        message : str
+            The reason, without the place.
+        key : str or None, optional
+            The key of the stored value, if it is known.
+        codec : str or None, optional
+            The name of the codec that found the fault, if there was one.
+
+        Examples
+        --------
+        >>> print(DataError("has 3 bytes, not 4", key="c/0/1", codec="bytes"))
+        chunk c/0/1, codec bytes: has 3 bytes, not 4
+        """
         super().__init__(message, key=key, codec=codec)
         self.key, self.codec = key, codec
 

@@ -18,7 +18,30 @@ T = TypeVar("T")
 
 
 def runtime(default: T) -> T:
-    """A dataclass field that is set in code or by `options=` and never reaches zarr.json."""
+    """Declare a dataclass field that is set in code or by `options=` and never written to zarr.json.
+
+    Parameters
+    ----------
+    default : object
+        The value of the option if it is not set.
+
+    Returns
+    -------
+    object
+        A dataclass field; type checkers see the type of the default.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from zarrlite import Extension, runtime
+    >>> @dataclass(frozen=True)
+    ... class Shifted(Extension):
+    ...     name = "shifted"
+    ...     offset: int
+    ...     verbose: bool = runtime(False)
+    >>> Shifted(3, verbose=True).to_json()
+    {'name': 'shifted', 'configuration': {'offset': 3}}
+    """
     from dataclasses import field  # which comes with the first extension that is used
 
     option: T = field(default=default, metadata={"runtime": True})

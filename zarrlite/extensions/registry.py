@@ -206,6 +206,30 @@ REGISTRIES = {r.kind: r for r in (data_types, chunk_grids, chunk_key_encodings, 
 
 
 def register(cls: C) -> C:
-    """Make an extension known under its name: `@register` above a class of any of the five kinds."""
+    """Register an extension class under its name: `@register` above a class of any of the five kinds.
+
+    The class is found by its `name`, its `aliases` and its `pattern`. The last class that is registered for a name
+    is used. Packages can declare an entry point `zarrlite.<kind>` instead, which is loaded when the name is needed.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of `Extension` that has a `kind` and a `name`.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Examples
+    --------
+    >>> from zarrlite import Extension, register
+    >>> @register
+    ... class Reversed(Extension):
+    ...     kind = "codec"
+    ...     name = "reversed"
+    >>> codecs.find("reversed").__name__
+    'Reversed'
+    """
     REGISTRIES[cls.kind].add(cls)
     return cls

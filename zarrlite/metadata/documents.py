@@ -49,6 +49,38 @@ class ArrayMetadata(Members):
         dimension_names: tuple[str | None, ...] | None = None,
         extra: Mapping[str, Json] | None = None,
     ) -> None:
+        """Create metadata from parsed members; `check` tells whether they fit together.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The length of each dimension.
+        data_type : DataType
+            The data type.
+        chunk_grid : ChunkGrid
+            The chunk grid.
+        chunk_key_encoding : ChunkKeyEncoding
+            The chunk key encoding.
+        fill_value : object
+            The value of elements that were never written.
+        codecs : tuple of Codec
+            The codec chain, in the order of encoding.
+        attributes : dict or None, optional
+            The attributes; None if the document has no such member.
+        storage_transformers : tuple of StorageTransformer or None, optional
+            The storage transformers, the one nearest to the array first; None if the document has no such member.
+        dimension_names : tuple of (str or None) or None, optional
+            The names of the dimensions; None if the document has no such member.
+        extra : mapping or None, optional
+            Members that are not understood and may be ignored; they are written back.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> metadata = zarrlite.create_array("memory://", shape=(4, 6), dtype="int16").metadata
+        >>> metadata.data_type.name, [codec.name for codec in metadata.codecs]
+        ('int16', ['bytes', 'zstd'])
+        """
         self.shape = shape
         self.data_type = data_type
         self.chunk_grid = chunk_grid
@@ -158,6 +190,23 @@ class GroupMetadata(Members):
         consolidated: Mapping[str, Json] | None = None,
         extra: Mapping[str, Json] | None = None,
     ) -> None:
+        """Create metadata from parsed members.
+
+        Parameters
+        ----------
+        attributes : dict or None, optional
+            The attributes; None if the document has no such member.
+        consolidated : mapping or None, optional
+            The documents of the nodes below, by path; None if the document has no consolidated metadata.
+        extra : mapping or None, optional
+            Members that are not understood and may be ignored; they are written back.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.GroupMetadata(attributes={"units": "K"}).to_json()
+        {'zarr_format': 3, 'node_type': 'group', 'attributes': {'units': 'K'}}
+        """
         self.attributes = attributes
         self.consolidated = consolidated  # path -> document, as it stands in consolidated_metadata
         self.extra = extra or {}
