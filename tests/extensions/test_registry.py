@@ -131,7 +131,7 @@ class Xor(BytesBytesCodec):
         return cls(config.integer("mask", 0, 255, default=1))
 
     @classmethod
-    def foreign(cls, value: dict[str, Json]) -> dict[str, Json] | None:
+    def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
         """The form of long ago: {"xor": 7}."""
         return {"name": cls.name, "configuration": {"mask": value["xor"]}} if set(value) == {"xor"} else None
 
@@ -487,7 +487,7 @@ def test_an_extension_without_parameters_needs_no_code() -> None:
 
     parsed = Nothing.from_config(Config({}, "", Context()))
     assert (parsed.to_config(), parsed.to_json()) == ({}, {"name": "nothing"})
-    assert Nothing.foreign({"x": 1}) is None
+    assert Nothing.from_legacy_json({"x": 1}) is None
     with pytest.raises(ArgumentError) as caught:
         parsed.with_options({"x": 1}, "/codecs/0")
     assert str(caught.value) == "options['/codecs/0']: nothing has none, not 'x'"

@@ -40,10 +40,11 @@ class Extension(ABC):
         return cls()
 
     @classmethod
-    def foreign(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Translate an object of an older form, one without `name`, into today's; None: not one of mine.
+    def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
+        """Translate an extension object of an older form, one without `name`, to the current form.
 
-        Raises MetadataError, with a pointer relative to the object, where the old form is at fault.
+        Returns None if the object is not an older form of this extension. Raises MetadataError, with a pointer
+        relative to the object, if it is one and is invalid.
         """
         return None
 

@@ -107,7 +107,7 @@ class Registry(Generic[E]):
         if isinstance(value, str):
             value = {"name": value}
         elif isinstance(value, dict) and "name" not in value:
-            translations = (cls.foreign(value) for cls in self.classes())
+            translations = (cls.from_legacy_json(value) for cls in self.classes())
             try:
                 value = next((v for v in translations if v is not None), value)
             except MetadataError as error:

@@ -110,7 +110,7 @@ def _translated(point: str, value: dict[str, Any]) -> Any:
     """An object of an older form, as it would be written today."""
     for cls in _REGISTRIES[point].classes():
         try:
-            today = cls.foreign(value)
+            today = cls.from_legacy_json(value)
         except MetadataError:
             today = None
         if today is not None:
