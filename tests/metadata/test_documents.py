@@ -358,8 +358,8 @@ MESSAGES: dict[str, dict[str, Json]] = {
     "/consolidated_metadata/must_understand: must be false": group(
         consolidated_metadata={"kind": "inline", "must_understand": True, "metadata": {}}
     ),
-    "/consolidated_metadata/metadata/..: is not the path of a node below this group: "
-    "a name is not made of periods alone": consolidated(**{"..": group()}),
+    "/consolidated_metadata/metadata/..: must be the path of a node below this group: "
+    "node names must not consist of periods only": consolidated(**{"..": group()}),
 }
 
 

@@ -39,7 +39,7 @@ class SuffixKeys(ChunkKeyEncoding):
         suffix = config.string("suffix")
         fault = key_text_fault(suffix)
         if fault:
-            raise config.error(f"{fault}; {suffix!r} cannot be part of a key", "suffix")
+            raise config.error(f"{suffix!r} {fault}", "suffix")
         bases = [cls._base(config, spelling) for spelling in _SPELLINGS if spelling in config]
         if len(bases) == 2 and bases[0] != bases[1]:
             raise config.error(

@@ -300,7 +300,7 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
         documents.object(path)
         faults = [fault for name in path.split("/") if (fault := name_fault(name))]
         if faults:
-            raise documents.error(f"is not the path of a node below this group: {faults[0]}", path)
+            raise documents.error(f"must be the path of a node below this group: {faults[0]}", path)
     return documents.data
 
 
