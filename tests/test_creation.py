@@ -554,7 +554,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"compressors": {"name": "zstd", "configuration": {"lvl": 9}}},
             MetadataError,
-            "codec#/configuration/lvl: is not a member known here (known: checksum, level)",
+            "codec#/configuration/lvl: is not a known member (known: checksum, level)",
         ),
         (
             {"filters": [{"name": "transpose", "configuration": {"order": [0]}}]},
@@ -589,7 +589,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"chunk_key_encoding": Zstd()},
             ArgumentError,
-            "a chunk_key_encoding is needed, not Zstd(level=3, checksum=False)",
+            "expected a chunk key encoding, not Zstd(level=3, checksum=False)",
         ),
         ({"fill_value": "x"}, ArgumentError, None),
         (
@@ -657,10 +657,13 @@ def test_runtime_options_come_with_the_objects_or_by_pointer() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"/codecs/9": {"padding_func": len}}, "options: no extension stands at '/codecs/9' in new array"),
-        ({"/codecs/1": {"level": 3}}, "options['/codecs/1']: pad has keep_padding, padding_func, not 'level'"),
-        ([1], "options are given as {JSON pointer: {option: value}}"),
-        ({"/codecs/1": 5}, "options are given as {JSON pointer: {option: value}}"),
+        ({"/codecs/9": {"padding_func": len}}, "options: new array has no extension at '/codecs/9'"),
+        (
+            {"/codecs/1": {"level": 3}},
+            "options['/codecs/1']: 'level' is not an option of pad (known: keep_padding, padding_func)",
+        ),
+        ([1], "options must be a mapping {JSON pointer: {option: value}}"),
+        ({"/codecs/1": 5}, "options must be a mapping {JSON pointer: {option: value}}"),
         ({"/codecs/1": {"keep_padding": True}}, "give runtime options with the extensions, or as options=, not both"),
     ],
     ids=repr,

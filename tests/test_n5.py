@@ -363,7 +363,7 @@ REFUSED = [
     ({"compression": {"type": "lz4", "blockSize": 65536}}, "/compression/type", "unknown-extension",
      '"lz4" is not read (known: raw, gzip, zstd, blosc)'),
     ({"compression": {"type": "raw", "level": 1}}, "/compression/level", "unknown-member",
-     "is not a member known here (known: type)"),
+     "is not a known member (known: type)"),
     ({"compression": {"type": "gzip", "useZlib": True}}, "/compression/useZlib", "value",
      "is not read: a zlib stream is no gzip stream, and no codec is registered for it"),
     ({"compression": {"type": "gzip", "level": 10}}, "/compression/level", "value",

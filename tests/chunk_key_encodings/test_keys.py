@@ -154,7 +154,7 @@ def test_the_separator_has_a_default_and_is_always_written(
         ({"separator": "-"}, "/separator", "value", 'must be "/" or ".", not "-"'),
         ({"separator": ""}, "/separator", "value", 'must be "/" or ".", not ""'),
         ({"separator": None}, "/separator", "type", "must be a string, not null"),
-        ({"seperator": "/"}, "/seperator", "unknown-member", "is not a member known here (known: separator)"),
+        ({"seperator": "/"}, "/seperator", "unknown-member", "is not a known member (known: separator)"),
     ],
 )
 def test_configurations_that_are_refused(name: str, configuration: Json, where: str, kind: str, message: str) -> None:

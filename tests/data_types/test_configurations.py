@@ -32,7 +32,7 @@ def field(name, data_type) -> dict:
 
 # JSON, kind, pointer below /data_type, message
 REFUSED = [
-    (configured("float32", x=1), "unknown-member", "/configuration/x", "is not a member known here (known: none)"),
+    (configured("float32", x=1), "unknown-member", "/configuration/x", "is not a known member (known: none)"),
     ("r12", "value", "", 'must have a multiple of 8 bits, not "r12"'),
     ({"name": "r12"}, "value", "", 'must have a multiple of 8 bits, not "r12"'),
     ("r8388616", "limit", "", 'must have at most 8388608 bits, not "r8388616"'),
@@ -59,7 +59,7 @@ REFUSED = [
     (struct({"name": "x"}), "missing", "/configuration/fields/0/data_type", "is required and missing"),
     (struct(field("", "int8")), "value", "/configuration/fields/0/name", "must not be empty"),
     (struct(field("x", "int8") | {"y": 1}), "unknown-member", "/configuration/fields/0/y",
-     "is not a member known here (known: data_type, name)"),
+     "is not a known member (known: data_type, name)"),
     (struct(field("x", "int8"), field("x", "int8")), "conflict", "/configuration/fields/1/name",
      '"x" is the name of an earlier field'),
     (struct(field("x", "int8"), field("s", "string")), "value", "/configuration/fields/1/data_type",

@@ -160,7 +160,7 @@ def test_an_extension_of_another_kind_is_refused():
     class Codec(Extension):
         kind = "codec"
 
-    with pytest.raises(ArgumentError, match=r"^a data_type is needed, not "):
+    with pytest.raises(ArgumentError, match=r"^expected a data type, not "):
         from_dtype(Codec())
 
 

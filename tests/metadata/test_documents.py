@@ -291,7 +291,7 @@ MESSAGES: dict[str, dict[str, Json]] = {
     "/data_type/must_understand: must not be false for a data type": array(
         data_type={"name": "int16", "must_understand": False}
     ),
-    "/data_type/configuration/bits: is not a member known here (known: none)": array(
+    "/data_type/configuration/bits: is not a known member (known: none)": array(
         data_type={"name": "int16", "configuration": {"bits": 16}}
     ),
     '/data_type: must have a multiple of 8 bits, not "r12"': array(data_type="r12", fill_value=[0]),

@@ -213,7 +213,7 @@ class _ArrayParser:
         with collecting():
             self.found["fill_value"] = self._fill_value()
         self.found["extra"] = _extra(self.top, self.faults)
-        if not self.faults.found:
+        if not self.faults.problems:
             metadata = cls(**self.found)
             with collecting():
                 try:
@@ -308,7 +308,7 @@ def _extra(top: Config, faults: Faults) -> dict[str, Json]:
     """Members that nobody defined: refused, unless the document allows to ignore them."""
     extra = {}
     for name, value in top.data.items():
-        if name in top.taken:
+        if name in top.requested:
             continue
         if isinstance(value, dict) and value.get("must_understand") is False:
             extra[name] = value
