@@ -601,7 +601,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"dimension_names": ["x"]},
             MetadataError,
-            "new array#/dimension_names: must have 2 items, as shape has, not 1",
+            "new array#/dimension_names: must have 2 items, one for each dimension, not 1",
         ),
         (
             {"dimension_names": ["x", 3]},

@@ -36,6 +36,8 @@ def normalize_path(path: str | None) -> str:
 
 def name_fault(name: str) -> str | None:
     """Return the rule that a node name breaks. Returns None if the name is valid."""
+    # core spec, Node names: "Node names are case sensitive"
+    # core spec, Node names: "we recommend users to only use characters in the sets", so others are accepted
     # core spec, Node names: "must not be the empty string"
     if not name:
         return "node names must not be empty"
@@ -56,6 +58,8 @@ def name_fault(name: str) -> str | None:
 def key_prefix(path: str) -> str:
     """Return the prefix of all keys of a node."""
     # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
+    # core spec, Stored representation: "metadata document for the root of a Zarr hierarchy is stored under"
+    # core spec, Stored representation: "For a root array, the key prefix is obtained from the metadata"
     return f"{path}/" if path else ""
 
 

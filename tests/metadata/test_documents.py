@@ -284,7 +284,7 @@ MESSAGES: dict[str, dict[str, Json]] = {
     "/shape: is required and missing": array(shape=GONE),
     "/shape/1: must be an integer, not true": array(shape=[4, True]),
     "/shape/0: must be an integer from 0 to 9223372036854775807, not -1": array(shape=[-1, 6]),
-    "/shape: has 65 dimensions; at most 64 are handled": array(shape=[1] * 65),
+    "/shape: must have at most 64 dimensions, not 65": array(shape=[1] * 65),
     "/data_type: must be an extension object or a name, not null": array(data_type=None),
     "/data_type/name: is required and missing": array(data_type={}),
     "/data_type/name: must not be empty": array(data_type={"name": ""}),
@@ -347,7 +347,7 @@ MESSAGES: dict[str, dict[str, Json]] = {
         data_type="string", fill_value=""
     ),
     "/attributes: must be an object, not []": array(attributes=[]),
-    "/dimension_names: must have 2 items, as shape has, not 1": array(dimension_names=["x"]),
+    "/dimension_names: must have 2 items, one for each dimension, not 1": array(dimension_names=["x"]),
     "/dimension_names/1: must be a string or null, not 1": array(dimension_names=["x", 1]),
     '/a~1b: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false': array(
         **{"a/b": 1}
@@ -562,11 +562,11 @@ def test_metadata_does_not_change() -> None:
     array = zarrlite.create_array(shape=(2,), dtype="u1", attributes={"a": 1}).metadata
     group = GroupMetadata({"a": 1})
     for metadata in (array, group):
-        with pytest.raises(AttributeError, match="metadata does not change, so 'attributes' cannot be set"):
+        with pytest.raises(AttributeError, match="metadata is immutable: 'attributes' cannot be set"):
             metadata.attributes = {}
-        with pytest.raises(AttributeError, match="metadata does not change, so 'other' cannot be set"):
+        with pytest.raises(AttributeError, match="metadata is immutable: 'other' cannot be set"):
             metadata.other = 1  # type: ignore[union-attr]
-        with pytest.raises(AttributeError, match="metadata does not change, so 'extra' cannot be removed"):
+        with pytest.raises(AttributeError, match="metadata is immutable: 'extra' cannot be removed"):
             del metadata.extra
         assert metadata.with_attributes({"a": 1}) == metadata != metadata.with_attributes({})
     assert array != group
@@ -574,5 +574,5 @@ def test_metadata_does_not_change() -> None:
     assert repr(group) == "GroupMetadata(attributes={'a': 1}, consolidated=None, extra={})"
     assert repr(array).startswith("ArrayMetadata(shape=(2,), data_type=")
     assert "_pipelines" not in repr(array)
-    with pytest.raises(TypeError, match="metadata of an array has no shpae"):
+    with pytest.raises(TypeError, match="array metadata has no member shpae"):
         array.replace(shpae=(3,))

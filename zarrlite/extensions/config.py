@@ -263,6 +263,7 @@ def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json")
     if plain is not None:
         return plain
     try:
+        # core spec, Metadata: "Metadata documents are defined here using the JSON type system"
         text = _decode_text(data)
         value, has_duplicates = _parse_text(text)
         # core spec, Array metadata: "This document must contain a single object"

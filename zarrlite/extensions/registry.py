@@ -108,6 +108,7 @@ class Registry(Generic[E]):
 
     def _split(self, value: Json, pointer: str, context: Context) -> tuple[Config, bool]:
         """Return the configuration, which has the name of the extension, and `must_understand`."""
+        # core spec, Short-hand names: "short-hand names MAY be used if no configuration metadata is required"
         # core spec, Short-hand names: "They are equivalent to extension objects with just a name key"
         if isinstance(value, str):
             value = {"name": value}
@@ -122,7 +123,7 @@ class Registry(Generic[E]):
             raise MetadataError(message, pointer=pointer, kind="type", document=context.document)
         outer = Config(value, pointer, context)
         # core spec, Objects: "the member name MUST be a plain string"
-        # core spec, Extension naming: "URIs names are still permitted", so that the characters are not checked
+        # core spec, Extension naming: "URIs names are still permitted", so the characters are not checked
         name = outer.string("name")
         if not name:
             raise outer.error("must not be empty", "name")
