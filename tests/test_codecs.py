@@ -1204,7 +1204,7 @@ MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
         {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}},
         "/chunk_grid/configuration/chunk_shape",
         "conflict",
-        "must have 2 items, as shape has, not 1",
+        "must have 2 items, one for each dimension, not 1",
     ),
     (
         {"codecs": ["bytes"]},

@@ -59,6 +59,7 @@ def key_prefix(path: str) -> str:
     """Return the prefix of all keys of a node."""
     # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
     # core spec, Stored representation: "metadata document for the root of a Zarr hierarchy is stored under"
+    # core spec, Stored representation: "All chunk or other data of an array is stored under"
     # core spec, Stored representation: "For a root array, the key prefix is obtained from the metadata"
     return f"{path}/" if path else ""
 

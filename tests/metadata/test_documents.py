@@ -295,7 +295,9 @@ MESSAGES: dict[str, dict[str, Json]] = {
         data_type={"name": "int16", "configuration": {"bits": 16}}
     ),
     '/data_type: must have a multiple of 8 bits, not "r12"': array(data_type="r12", fill_value=[0]),
-    "/chunk_grid/configuration/chunk_shape: must have 2 items, as shape has, not 1": array(chunk_grid=grid(2)),
+    "/chunk_grid/configuration/chunk_shape: must have 2 items, one for each dimension, not 1": array(
+        chunk_grid=grid(2)
+    ),
     "/chunk_grid/configuration/chunk_shape/0: must be an integer from 1 to 9223372036854775807, not 0": array(
         chunk_grid=grid(0, 3)
     ),
