@@ -579,7 +579,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"dtype": object},
             ArgumentError,
-            'Zarr does not store Python objects: name "string" or "bytes" as the data type',
+            'Python objects cannot be stored; use "string" or "bytes" as the data type',
         ),
         (
             {"chunk_key_encoding": "nope"},
@@ -595,7 +595,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"fill_value": 256, "dtype": "u1"},
             ArgumentError,
-            "fill_value 256 does not fit uint8: uint8 needs a number from 0 to 255, not 256",
+            "fill_value 256 does not fit uint8: uint8 needs an integer from 0 to 255, not 256",
         ),
         ({"fill_value": 1.5, "dtype": "u1"}, ArgumentError, None),
         (
