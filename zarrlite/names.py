@@ -26,6 +26,7 @@ def normalize_path(path: str | None) -> str:
     # core spec, Concepts and terminology: "The root node has a path of /"
     # core spec, Concepts and terminology: "a non-root path cannot end with /"
     path = path.strip("/")
+    # core spec, Concepts and terminology: "All nodes in a hierarchy have a name and a path"
     # core spec, Concepts and terminology: "the / character, unless the parent is the root node"
     for name in path.split("/") if path else ():
         fault = name_fault(name)

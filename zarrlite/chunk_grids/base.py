@@ -19,6 +19,7 @@ from zarrlite.selections.selection import Selection, Shape
 class ChunkGrid(Extension):
     """A division of an array into chunks.
 
+    Core spec, Concepts and terminology: "An array is divided into a set of chunks".
     Core spec, Chunk grids: "Additional grid types MAY be defined as extensions".
     """
 

@@ -25,6 +25,7 @@ class ChunkKeyEncoding(Extension):
     kind: ClassVar[str] = "chunk_key_encoding"
 
     # core spec, Chunk grids: "each chunk that is unique within the grid"
+    # regular grid, Description: "is determined based on the array-metadata-chunk-key-encoding member"
     @abstractmethod
     def encode(self, coords: Shape) -> str:
         """Return the key of a chunk."""

@@ -123,6 +123,7 @@ class Registry(Generic[E]):
             raise MetadataError(message, pointer=pointer, kind="type", document=context.document)
         outer = Config(value, pointer, context)
         # core spec, Objects: "the member name MUST be a plain string"
+        # core spec, Extension naming: "Registered names MUST start with one lower case letter a-z"; but
         # core spec, Extension naming: "URIs names are still permitted", so the characters are not checked
         name = outer.string("name")
         if not name:

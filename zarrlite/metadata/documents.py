@@ -253,11 +253,12 @@ class _ArrayParser:
 
     def _storage_transformers(self) -> Any:
         """Return the storage transformers. Returns None if the member is absent."""
+        # core spec, storage_transformers: "Specifies a list of" extensions
         # core spec, storage_transformers: "absent no storage transformer is used, same for an empty list"
         values = self.top.list("storage_transformers", default=None)
         if values is None:
             return None
-        # core spec, storage_transformers: "Specifies a list of"; "Each storage transformer is an extension point"
+        # core spec, storage_transformers: "Each storage transformer is an extension point"
         return registry.storage_transformers.parse_list(values, "/storage_transformers", self.context)
 
     def _dimension_names(self) -> tuple[str | None, ...] | None:
@@ -356,6 +357,7 @@ def _extra(top: Config, faults: Faults) -> dict[str, Json]:
         # core spec, Stability Policy: 'B fails to open it, as the key "foo" is unknown'
         # core spec, Additional fields: "The handling of fields not defined in this document"
         # core spec, must_understand: "MUST fail to open Zarr groups or arrays if any metadata fields"
+        # core spec, must_understand: "to add top-level keys is discouraged", but permitted
         if isinstance(value, dict) and value.get("must_understand") is False:
             extra[name] = value
             continue
@@ -376,6 +378,7 @@ def parse_node(
     content = data if isinstance(data, Mapping) else load_json(data, document)
     context = Context(document=document, strict=strict, options=options)
     # core spec, Array metadata: "A string defining the type of hierarchy node element"
+    # core spec, Concepts and terminology: "The root of a Zarr hierarchy may be either a group" or an array
     if content.get("node_type") == "array":
         return ArrayMetadata.from_json(content, context)
     if content.get("node_type") == "group":

@@ -237,7 +237,7 @@ def _slice_or_integer(item: Any, shape: Shape, dim: int) -> _Axis:
 
 
 def _flips(backwards: Sequence[bool]) -> tuple[slice, ...] | None:
-    """Return the slices that reverse some axes. Returns None if there is none to reverse."""
+    """Return the slices that reverse some axes. Returns None if no axis is reversed."""
     if not any(backwards):
         return None
     return tuple(slice(None, None, -1) if flip else slice(None) for flip in backwards)
