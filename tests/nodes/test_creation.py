@@ -562,7 +562,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"compressors": {"name": "zstd", "configuration": {"lvl": 9}}},
             MetadataError,
-            "codec#/configuration/lvl: is not a member known here (known: checksum, level)",
+            "codec#/configuration/lvl: is not a known member (known: checksum, level)",
         ),
         (
             {"filters": [{"name": "transpose", "configuration": {"order": [0]}}]},
@@ -587,7 +587,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"dtype": object},
             ArgumentError,
-            'Zarr does not store Python objects: name "string" or "bytes" as the data type',
+            'Python objects cannot be stored; use "string" or "bytes" as the data type',
         ),
         (
             {"chunk_key_encoding": "nope"},
@@ -597,19 +597,19 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"chunk_key_encoding": Zstd()},
             ArgumentError,
-            "a chunk_key_encoding is needed, not Zstd(level=3, checksum=False)",
+            "expected a chunk key encoding, not Zstd(level=3, checksum=False)",
         ),
         ({"fill_value": "x"}, ArgumentError, None),
         (
             {"fill_value": 256, "dtype": "u1"},
             ArgumentError,
-            "fill_value 256 does not fit uint8: uint8 needs a number from 0 to 255, not 256",
+            "fill_value 256 does not fit uint8: uint8 needs an integer from 0 to 255, not 256",
         ),
         ({"fill_value": 1.5, "dtype": "u1"}, ArgumentError, None),
         (
             {"dimension_names": ["x"]},
             MetadataError,
-            "new array#/dimension_names: must have 2 items, as shape has, not 1",
+            "new array#/dimension_names: must have 2 items, one for each dimension, not 1",
         ),
         (
             {"dimension_names": ["x", 3]},
@@ -671,10 +671,13 @@ def test_runtime_options_of_extensions_are_set_on_objects_or_by_pointer() -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"/codecs/9": {"padding_func": len}}, "options: no extension stands at '/codecs/9' in new array"),
-        ({"/codecs/1": {"level": 3}}, "options['/codecs/1']: pad has keep_padding, padding_func, not 'level'"),
-        ([1], "options are given as {JSON pointer: {option: value}}"),
-        ({"/codecs/1": 5}, "options are given as {JSON pointer: {option: value}}"),
+        ({"/codecs/9": {"padding_func": len}}, "options: new array has no extension at '/codecs/9'"),
+        (
+            {"/codecs/1": {"level": 3}},
+            "options['/codecs/1']: 'level' is not an option of pad (known: keep_padding, padding_func)",
+        ),
+        ([1], "options must be a mapping {JSON pointer: {option: value}}"),
+        ({"/codecs/1": 5}, "options must be a mapping {JSON pointer: {option: value}}"),
         (
             {"/codecs/1": {"keep_padding": True}},
             "pass runtime options with the extension objects or as options=, not both",

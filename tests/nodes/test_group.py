@@ -428,16 +428,16 @@ def test_unusual_names_are_stored_and_listed(store: Any) -> None:
 
 
 REFUSED_NAMES = [
-    ("..", "'..' cannot be the name of a node: a name is not made of periods alone"),
-    (".", "'.' cannot be the name of a node: a name is not made of periods alone"),
-    ("...", "'...' cannot be the name of a node: a name is not made of periods alone"),
-    ("a/../b", "'..' cannot be the name of a node: a name is not made of periods alone"),
-    ("a//b", "'' cannot be the name of a node: a name is not empty"),
-    ("__x", "'__x' cannot be the name of a node: names that start with '__' are reserved"),
-    ("a/__x", "'__x' cannot be the name of a node: names that start with '__' are reserved"),
-    ("zarr.json", "'zarr.json' cannot be the name of a node: that is the name of the metadata document"),
-    ("a\0b", "'a\\x00b' cannot be the name of a node: a name has no NUL and no backslash"),
-    ("a\\b", "'a\\\\b' cannot be the name of a node: a name has no NUL and no backslash"),
+    ("..", "invalid node name '..': node names must not consist of periods only"),
+    (".", "invalid node name '.': node names must not consist of periods only"),
+    ("...", "invalid node name '...': node names must not consist of periods only"),
+    ("a/../b", "invalid node name '..': node names must not consist of periods only"),
+    ("a//b", "invalid node name '': node names must not be empty"),
+    ("__x", "invalid node name '__x': node names must not start with '__', a reserved prefix"),
+    ("a/__x", "invalid node name '__x': node names must not start with '__', a reserved prefix"),
+    ("zarr.json", "invalid node name 'zarr.json': node names must not be 'zarr.json', the metadata document"),
+    ("a\0b", "invalid node name 'a\\x00b': node names must not contain NUL or a backslash"),
+    ("a\\b", "invalid node name 'a\\\\b': node names must not contain NUL or a backslash"),
 ]
 
 

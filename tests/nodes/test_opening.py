@@ -477,13 +477,13 @@ def test_writing_a_repaired_document_makes_it_valid() -> None:
 def test_options_must_point_to_an_extension() -> None:
     with pytest.raises(ArgumentError) as caught:
         zarrlite.open(array(), mode="r", options={"/codecs/7": {"x": 1}})
-    assert str(caught.value) == "options: no extension stands at '/codecs/7' in zarr.json"
+    assert str(caught.value) == "options: zarr.json has no extension at '/codecs/7'"
     with pytest.raises(ArgumentError) as caught:
         zarrlite.open_array(array(), mode="r", options={"/codecs/1": {"x": 1}})
-    assert str(caught.value) == "options['/codecs/1']: zstd has none, not 'x'"
+    assert str(caught.value) == "options['/codecs/1']: 'x' is not an option of zstd (known: none)"
     with pytest.raises(ArgumentError) as caught:
         zarrlite.open_group(group(), mode="r", options={"/codecs/1": {"x": 1}})
-    assert str(caught.value) == "options: no extension stands at '/codecs/1' in zarr.json"
+    assert str(caught.value) == "options: zarr.json has no extension at '/codecs/1'"
 
 
 # Messages.
@@ -568,9 +568,9 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
         (
             lambda: zarrlite.open(None, path="a/../b"),
             ArgumentError,
-            "'..' cannot be the name of a node: a name is not made of periods alone",
+            "invalid node name '..': node names must not consist of periods only",
         ),
-        (lambda: zarrlite.open(None, path=3), ArgumentError, "a path is text, not int"),  # type: ignore[arg-type]
+        (lambda: zarrlite.open(None, path=3), ArgumentError, "a path must be a string, not int"),  # type: ignore[arg-type]
         (
             lambda: zarrlite.open_array(None, missing_chunks="zero", **NEW),
             ArgumentError,

@@ -1,4 +1,4 @@
-"""All faults of a document at once."""
+"""Validation: all faults of a metadata document at once."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, stric
         metadata = parse_node(data, strict=strict)
     except MetadataError as error:
         return list(error.problems)
-    found: list[MetadataError] = []
+    problems: list[MetadataError] = []
     if isinstance(metadata, GroupMetadata):
         for path, content in (metadata.consolidated or {}).items():
             prefix = f"/consolidated_metadata/metadata/{escape(path)}"
-            found.extend(fault.under(prefix) for fault in validate(content, strict=strict))
-    return found
+            problems.extend(fault.under(prefix) for fault in validate(content, strict=strict))
+    return problems
