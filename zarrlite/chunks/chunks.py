@@ -127,10 +127,10 @@ class Chunks:
         count = max(1, selection.spread(pipeline.spec.shape))
         work = out.nbytes if pipeline.reads_parts else pipeline.nbytes * count
         read = out.nbytes // count  # bytes of each chunk
-        if pipeline.layout is not None and self.store.limits.concurrency == 1:
-            # only copied: below these sizes one thread is faster than two
-            if read < (pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES):
-                work = 0
+        copied = pipeline.layout is not None and self.store.limits.concurrency == 1
+        least = pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES
+        if copied and read < least:
+            work = 0  # one thread copies less than that faster than two
         if not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
             return 1, work
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes

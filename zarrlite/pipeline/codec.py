@@ -207,7 +207,7 @@ class ArrayArrayCodec(Codec):
     """array -> array: transposition, filters."""
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
-        """Return the spec of encoded arrays; raises MetadataError, with a pointer relative to the codec, on a misfit."""
+        """Return the spec of encoded arrays; raises MetadataError, with a relative pointer, if `spec` does not fit."""
         return spec
 
     @abstractmethod

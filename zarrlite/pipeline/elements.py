@@ -82,7 +82,8 @@ class ElementLayout:
 
     def position(self, coords: Shape) -> int:
         """Return the offset of an element."""
-        return self.offset + sum(map(mul, coords, self.strides))
+        offset: int = sum(map(mul, coords, self.strides), self.offset)
+        return offset
 
     def check_size(self, size: int) -> None:
         """Raise TruncatedError if a value of this size cannot hold the elements."""

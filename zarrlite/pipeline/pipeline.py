@@ -3,8 +3,8 @@
 Rules
 - Which lists of codecs form a chain is decided in chain.py. Everything that does not depend on a chunk's bytes is
   worked out once, here.
-- There is no partial path beside a full path: a full read is the selection that covers the chunk. A chunk is read in one
-  of three ways, decided by its chain: uncompressed elements by their ranges, shards by their index, the rest whole.
+- There is no partial path beside a full path: a full read is the selection that covers the chunk. A chunk is read in
+  one of three ways, decided by its chain: uncompressed elements by their ranges, shards by their index, others whole.
 - A fast path may decline; the general path then runs and reports errors.
 """
 
@@ -322,7 +322,9 @@ class Pipeline:
             if not self._decode_into_slots(values, memory, layout.size):
                 return None
             shape, strides = (len(values), *layout.shape), (layout.size, *layout.strides)
-            return layout.check(np.ndarray(shape, layout.dtype, memory, layout.offset, strides))
+            array: NDArray = np.ndarray(shape, layout.dtype, memory, layout.offset, strides)
+            layout.check(array)
+            return array
         except DataError:  # decoded one by one, one of them raises it again and says which
             return None
 

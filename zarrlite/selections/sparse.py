@@ -2,7 +2,7 @@
 
 Rules
 - The result is that of `Selection.project`, as selections of elements by their numbers.
-- Selections with larger parts of chunks, or with very many elements, are left to `project`, which keeps no list of them.
+- Selections of larger parts of chunks, or of very many elements, are left to `project`, which keeps no list of them.
 """
 
 from __future__ import annotations

@@ -159,8 +159,7 @@ class ShardReader:
             if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):
                 raise vanished()
         except FailedPart as failed:
-            error = failed.error
-            raise FailedPart(0, named(coords, error) if isinstance(error, DataError) else error) from error.__cause__
+            raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
         except DataError as error:
             raise FailedPart(0, named(coords, error)) from error.__cause__
         return []
@@ -204,9 +203,7 @@ class ShardReader:
                 raise FailedPart(missing[0], vanished())
         except FailedPart as failed:
             number, coords = jobs.origins[failed.number]
-            if isinstance(failed.error, DataError):
-                raise FailedPart(number, named(coords, failed.error)) from failed.error.__cause__
-            raise FailedPart(number, failed.error) from failed.error
+            raise FailedPart(number, named(coords, failed.error)) from failed.error.__cause__
         for place, out, elements in jobs.copies:
             place.put(out, elements)
 
@@ -316,9 +313,9 @@ class ShardReader:
         """Decode the inner chunks of a box into their places, given bytes of the shard from `start` on."""
         view = memoryview(b"" if data is None else data)
         entries = index.table[numbers].tolist()
-        places: list[Shape] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
+        places: list[Any] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
         values: list[memoryview] = []
-        present: list[Shape] = []
+        present: list[Any] = []
         for coords, (offset, length) in zip(places, entries, strict=True):
             if length > index.longest or offset > index.end:  # absent: damaged entries have been refused
                 blocks[(*coords, ...)] = self.spec.fill
@@ -335,7 +332,7 @@ class ShardReader:
                 self.inner.place(value, everything(self.chunk_shape), blocks[(*coords, ...)])
 
     def _decode_together(
-        self, values: list[memoryview], present: list[Shape], places: list[Shape], blocks: NDArray, memory: memoryview
+        self, values: list[memoryview], present: list[Any], places: list[Any], blocks: NDArray, memory: memoryview
     ) -> bool:
         """Decode inner chunks together. Returns False if one of them is damaged."""
         arrays = self.inner.decode_many(values, memory)
@@ -421,8 +418,10 @@ class _named:
             raise named(self.coords, error) from error.__cause__
 
 
-def named(coords: Shape, error: DataError) -> DataError:
-    """Return an error that says which inner chunk it is about."""
+def named(coords: Shape, error: Any) -> Any:
+    """Return an error that says which inner chunk it is about, if it is about data."""
+    if not isinstance(error, DataError):
+        return error
     return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)
 
 

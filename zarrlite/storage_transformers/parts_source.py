@@ -4,7 +4,7 @@ Rules
 - Each part is opened once, and those that were opened before are looked at again after the last one was opened: what is
   read is of one state of the chunk, or an error.
 - Parts without a size are read last: an index describes the data that is there when it is read.
-- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names the part.
+- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
 """
 
 from __future__ import annotations

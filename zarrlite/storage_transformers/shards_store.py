@@ -114,7 +114,7 @@ class ShardsStore(Store):
             index = indices[place[0]]
             entry = None if index is None else index.entry(place[1])
             if entry is not None and len(request) > 2 and request[2] not in (None, entry[1]):
-                raise WrongSizeError(entry[1], request[2])  # type: ignore[arg-type]
+                raise WrongSizeError(entry[1], request[2])
             chunks.append(None if entry is None else InnerChunk(sources[place[0]], *entry))
         ranges = [request[1] for request, place in zip(requests, places, strict=True) if place is not None]
         present = [(chunk, r, None) for chunk, r in zip(chunks, ranges, strict=True) if chunk is not None]

@@ -115,7 +115,7 @@ class LocalStore(Store):
                 return [None] * len(requests)
             for request in requests:
                 if len(request) > 2 and request[2] not in (None, source.known_size()):
-                    raise WrongSizeError(source.known_size() or 0, request[2])  # type: ignore[arg-type]
+                    raise WrongSizeError(source.known_size() or 0, request[2])
             return [*found]
         finally:
             source.close()

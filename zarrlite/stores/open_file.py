@@ -1,8 +1,8 @@
 """A value of the local store as a source: one open file.
 
 Rules
-- The file is opened by the first read and stays open until the source is closed: everything that is read is of the value
-  that was there then, whatever replaces it meanwhile.
+- The file is opened by the first read and stays open until the source is closed: everything that is read is of the
+  value that was there then, whatever replaces it meanwhile.
 """
 
 from __future__ import annotations
