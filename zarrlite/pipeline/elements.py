@@ -115,7 +115,7 @@ class ElementLayout:
                 return self._strided(first, selection.shape, self.strides)
             return self._strided(first, selection.shape, [*map(mul, selection.steps, self.strides)])
         if isinstance(selection, FlatSelection):
-            return self._flat(selection.numbers)
+            return self._flat(selection)
         if all(type(part) is Span for part in selection.parts):
             spans: Any = zip(selection.parts, selection.dims, strict=True)
             places = [(start, step, self.strides[dim]) for (start, _, step), (dim,) in spans]
@@ -128,9 +128,9 @@ class ElementLayout:
     def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
         """Return the selected elements, given the bytes of each range."""
         ranges, shape, strides, axis, index = extent
-        for (start, stop), data in zip(ranges, buffers, strict=True):
-            if len(data) != stop - start:  # type: ignore[operator]
-                raise TruncatedError(f"ends before byte {stop}", codec=self.codec)
+        for byte_range, data in zip(ranges, buffers, strict=True):
+            if byte_range.start + len(data) != byte_range.stop:
+                raise TruncatedError(f"ends before byte {byte_range.stop}", codec=self.codec)
         array: NDArray = np.ndarray(shape, self.dtype, buffers[0], 0, strides)
         if len(ranges) > 1:
             others = (np.ndarray(shape, self.dtype, data, 0, strides) for data in buffers[1:])
@@ -172,21 +172,22 @@ class ElementLayout:
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
             along: Any = sum(c * self.strides[dim] for dim, c in zip(dims, part.coordinates(), strict=True))
             flat = flat + along.reshape([-1] + [1] * (len(selection.parts) - axis - 1))
-        return self._picked(flat // itemsize)
+        positions = flat // itemsize
+        return self._picked(positions, int(positions.min()), int(positions.max()))
 
-    def _flat(self, numbers: NDArray) -> Extent:
+    def _flat(self, selection: FlatSelection) -> Extent:
         """Return the range of elements that are given by their numbers in row-major order."""
         if self.row_major:
-            return self._picked(numbers)
-        coords = np.unravel_index(numbers, self.shape)
-        return self._picked(sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize)
+            return self._picked(selection.numbers, *selection.bounds)
+        coords = np.unravel_index(selection.numbers, self.shape)
+        positions: Any = sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize
+        return self._picked(positions, int(positions.min()), int(positions.max()))
 
-    def _picked(self, positions: Any) -> Extent:
-        """Return the range that holds elements at positions that count in elements."""
+    def _picked(self, positions: Any, low: int, high: int) -> Extent:
+        """Return the range that holds elements at positions between two bounds; all count in elements."""
         itemsize = self.dtype.itemsize
-        low, high = int(positions.min()), int(positions.max()) + 1
-        start = self.offset + low * itemsize
-        return Extent([ByteRange(start, self.offset + high * itemsize)], (high - low,), (itemsize,), 0, positions - low)
+        wanted = ByteRange(self.offset + low * itemsize, self.offset + (high + 1) * itemsize)
+        return Extent([wanted], (high - low + 1,), (itemsize,), 0, positions - low)
 
 
 def row_major_strides(shape: Shape, itemsize: int) -> Shape:

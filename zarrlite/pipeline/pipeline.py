@@ -207,8 +207,8 @@ class Pipeline:
             return
         extent = layout.extent(selection)
         stop = max(byte_range.stop or 0 for byte_range in extent.ranges) if self._decodes_prefix else layout.size
-        memory = scratch.acquire(stop)[:stop]
-        found = self._decode_into(value, memory)
+        memory = scratch.acquire(stop)
+        found = self._decode_into(value, memory[:stop])
         if len(found) != stop:
             layout.check_size(len(found))
         target[...] = layout.read(extent, [byte_range.of(found) for byte_range in extent.ranges])
@@ -267,8 +267,13 @@ class Pipeline:
         return self._read_any_element(handle, coords)
 
     def _read_compressed_element(self, handle: Any, layout: ElementLayout, coords: tuple[int, ...]) -> Reading[Any]:
-        (value,) = yield [(handle, self._whole, None)], None
-        return None if value is None else self._element(value, layout, coords)
+        requests: list[Request] = [(handle, self._whole, None)]
+        memory = None if self.max_size is None else _scratch_for(requests)
+        (value,) = yield requests, memory
+        element = None if value is None else self._element(value, layout, coords)
+        if memory is not None:
+            scratch.release(memory)
+        return element
 
     def _read_any_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         target = np.empty((1,) * len(coords), self.spec.dtype)
@@ -285,9 +290,9 @@ class Pipeline:
                 layout.check_size(len(data))
             return np.frombuffer(data, layout.dtype, 1, position)[0]
         stop = position + layout.dtype.itemsize
-        memory = scratch.acquire(stop)[:stop]
-        data = self._decode_into(value, memory)
-        if data is not memory:
+        memory = scratch.acquire(stop)
+        data = self._decode_into(value, memory[:stop])
+        if len(data) != stop:
             layout.check_size(len(data))
         element = np.frombuffer(data, layout.dtype, 1, position)[0]
         scratch.release(memory)

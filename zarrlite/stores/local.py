@@ -92,19 +92,24 @@ class LocalStore(Store):
         if len(requests) > 1 and len({request[0] for request in requests}) < len(requests):
             runs = itertools.groupby(requests, key=lambda request: request[0])
             return [value for key, run in runs for value in self._read_run(key, [*run])]
-        paths = [self._root.path(request[0]) for request in requests]  # refused before anything is read
         found: Buffers = []
-        for request, path in zip(requests, paths, strict=True):  # short: other threads take the GIL at system calls
-            key, (start, stop), size = request if len(request) == 3 else (*request, None)
-            value: Buffer | None = None
-            if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
-                value = _read_range(path, start, stop, size, memory)
-            if value is None:
-                value = self._read_run(key, [request])[0]
-            elif memory is not None:
+        for request in requests:  # a short loop: other threads take the GIL at system calls
+            value = self._read_part(*request, memory=memory)
+            if memory is not None and type(value) is memoryview:
                 memory = memory[len(value) :]
             found.append(value)
         return found
+
+    def _read_part(
+        self, key: str, byte_range: ByteRange, size: int | None = None, *, memory: memoryview | None
+    ) -> Buffer | None:
+        """Read a part of a value, by as few system calls as possible if it is an ordinary one."""
+        path = self._root.path(key)
+        start, stop = byte_range
+        value = None
+        if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
+            value = _read_range(path, start, stop, size, memory)
+        return self._read_run(key, [(key, byte_range, size)])[0] if value is None else value
 
     def _read_run(self, key: str, requests: Sequence[Request]) -> Buffers:
         """Read several parts of one and the same value."""
