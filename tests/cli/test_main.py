@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,24 @@ def test_every_command_has_help_with_an_example_and_json(name, run):
     assert module.EXAMPLE.startswith(f"zarrlite {name}")
     assert f"example:\n  {module.EXAMPLE}" in ran.out
     assert "--json" in ran.out
+
+
+def test_ctrl_c_outside_of_the_command_is_one_line(run, monkeypatch):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    assert run("info", "a.zarr") == (130, "", "zarrlite: interrupted\n")
+
+
+def test_warnings_are_shown_except_those_about_unclosed_resources(run, monkeypatch):
+    def warn(args, console):
+        warnings.warn("unclosed", ResourceWarning, stacklevel=1)
+        warnings.warn("careful", UserWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr(importlib.import_module("zarrlite.tools.cli.info"), "run", warn)
+    assert run("info", "a.zarr") == (0, "", "zarrlite: warning: careful\n")
 
 
 MISTAKES = {

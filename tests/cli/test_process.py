@@ -125,24 +125,52 @@ def test_standard_output_that_takes_nothing(redirection, code, message, hierarch
     assert done.stderr == (f"zarrlite: {message}\n" if message else "")
 
 
-def test_ctrl_c_is_one_line_and_the_copy_can_be_gone_on_with(hierarchy, process):
+HALTED_COPY = """
+import os, runpy, sys, threading, time
+
+opened = 0
+
+def halt(event, arguments):
+    global opened
+    if event != "open" or threading.current_thread() is not threading.main_thread():
+        return
+    opened += os.path.isdir("other.zarr/c")
+    if opened == 100:  # there are 900 chunks, and each is written to a file of its own
+        os.mkdir("halted")
+        while os.path.isdir("halted"):
+            time.sleep(0.01)
+
+sys.addaudithook(halt)
+runpy.run_module("zarrlite", run_name="__main__", alter_sys=True)
+"""
+SECONDS = 120  # limit for a child process to reach a state; only a failing test waits as long
+
+
+def test_ctrl_c_prints_one_line_and_rerunning_the_command_resumes_the_copy(hierarchy, process):
+    """The command halts itself while it writes chunks, so that the signal cannot come too early or too late."""
     data = np.random.default_rng(0).integers(0, 255, (600, 600), dtype="u1")
     zarrlite.create_array("many.zarr", data=data, chunks=(60, 60), compressors=None)
-    started = subprocess.Popen(
-        [sys.executable, "-m", "zarrlite", "reencode", "many.zarr", "other.zarr", "--chunks", "8,8"],
+    command = ["reencode", "many.zarr", "other.zarr", "--chunks", "20,20"]
+    with subprocess.Popen(
+        [sys.executable, "-c", HALTED_COPY, *command],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
-    )
-    while started.poll() is None and not os.path.exists("other.zarr/c"):
-        time.sleep(0.01)
-    started.send_signal(signal.SIGINT)
-    _, err = started.communicate()
+    ) as started:
+        try:
+            limit = time.monotonic() + SECONDS
+            while started.poll() is None and not os.path.exists("halted") and time.monotonic() < limit:
+                time.sleep(0.01)
+            assert os.path.exists("halted")
+            started.send_signal(signal.SIGINT)
+            _, err = started.communicate(timeout=SECONDS)
+        finally:
+            started.kill()
     assert (started.returncode, err) == (130, "zarrlite reencode: interrupted; run the same command again to go on\n")
     message = "zarrlite info: other.zarr is an unfinished copy; run the command that made it again to finish it\n"
     assert process("info", "other.zarr") == (3, "", message)
-    assert process("reencode", "many.zarr", "other.zarr", "--chunks", "8,8").code == 0
+    assert process(*command).code == 0
     assert np.array_equal(zarrlite.open("other.zarr", mode="r"), data)
 
 

@@ -71,6 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(given)
         sys.stdout.flush()
         return code
+    except KeyboardInterrupt:  # before or after the command itself
+        if sys.flags.dev_mode:
+            raise
+        Console().error("zarrlite: interrupted")
+        return INTERRUPTED
     except SystemExit as stop:  # of argparse
         return stop.code if isinstance(stop.code, int) else FINE
     except OSError as error:  # of standard output
@@ -89,6 +94,8 @@ def _run(given: list[str]) -> int:
     console = Console()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+        if not sys.flags.dev_mode:  # an interrupt may leave a directory listing open
+            warnings.simplefilter("ignore", ResourceWarning)
         warnings.showwarning = lambda message, *_: console.warn(str(message))
         try:
             module = importlib.import_module(f"zarrlite.tools.cli.{name}")
