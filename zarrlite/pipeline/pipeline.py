@@ -219,8 +219,8 @@ class Pipeline:
         if not self.head and not self.tail:
             return self._read_filtered(handles, parts, gap)
         name = next(codec.name for codec, _ in self.compressors)
-        framed = [Framed(handle, self.head, self.tail, name) for handle in handles]
-        return unframed(self._read_filtered(framed, parts, gap), self.head, self.tail)
+        framed = [Framed(handle, i, self.head, self.tail, name) for i, handle in enumerate(handles)]
+        return unframed(self._read_filtered(framed, parts, gap))
 
     def _read_filtered(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of serialized chunks through the array -> array codecs."""
