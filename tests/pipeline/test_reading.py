@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
+from zarrlite.codecs import ArraySpec, Bytes
+from zarrlite.data_types import from_dtype
 from zarrlite.errors import TruncatedError
+from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Framed, Reading, read_from_sources, unframed
+from zarrlite.selections.selection import Selection, everything
 
 
 class OfUnknownSize(Source):
@@ -70,3 +74,11 @@ def test_a_value_shorter_than_its_frame_is_refused(
 @pytest.mark.parametrize("kind", [InMemory, OfUnknownSize])
 def test_a_missing_framed_value_is_missing(kind: Any) -> None:
     assert read_from_sources(unframed(reading(Framed(kind(None), 0, 3, 2, "pad"), [ByteRange(0, 2)]))) == [None]
+
+
+@pytest.mark.parametrize("size", [0, 15, 17])
+@pytest.mark.parametrize("selection", [everything((2, 2)), Selection.box((0, 0), (1, 1))], ids=["all", "one element"])
+def test_elements_of_a_chunk_in_memory_of_wrong_size_are_refused(size: int, selection: Selection) -> None:
+    pipeline = Pipeline([Bytes()], ArraySpec((2, 2), from_dtype("i4"), 0))
+    with pytest.raises(TruncatedError, match=rf"^codec bytes: has {size} bytes, a chunk of shape \(2, 2\) has 16$"):
+        pipeline.take(bytes(size), selection)

@@ -178,7 +178,7 @@ class Pipeline:
         elif self.layout is not None:
             target[...] = selection.take(self.layout.array(value))
         else:
-            target[...] = self.take(value, selection)
+            _run(self._read_serialized([InMemory(value)], [(selection, target)], 0))
 
     def _place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
         """Decode a chunk and copy a part of it to its target."""
@@ -209,10 +209,7 @@ class Pipeline:
         if self.decoded_layout is not None:
             target[...] = selection.take(self.decoded_layout.array(data))
         else:
-            try:
-                read_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
-            except FailedPart as failed:
-                raise failed.error from failed.error.__cause__
+            _run(self._read_filtered([InMemory(data)], [(selection, target)], 0))
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read what the array -> bytes codec needs of stored chunks that have nothing but frames around it."""
@@ -282,10 +279,7 @@ class Pipeline:
     def take(self, data: Buffer, selection: Selection) -> NDArray:
         """Return selected elements of a stored chunk."""
         target = np.empty(selection.shape, self.spec.dtype)
-        try:
-            read_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
-        except FailedPart as failed:
-            raise failed.error from failed.error.__cause__
+        self.place(data, selection, target)
         return target
 
     def decode(self, data: Buffer) -> NDArray:
@@ -467,6 +461,14 @@ class Pipeline:
         for codec, _ in self.filters:
             encoded = None if encoded is None else codec.encode_selection(encoded)
         return encoded
+
+
+def _run(reading: Reading[list[int]]) -> None:
+    """Run a reading of a single value in memory; raises its error."""
+    try:
+        read_from_memory(reading)
+    except FailedPart as failed:
+        raise failed.error from failed.error.__cause__
 
 
 def _keeps_old(codec: BytesBytesCodec) -> bool:
