@@ -216,7 +216,7 @@ def test_refusals_have_a_pointer(parts: Any, pointer: str, kind: str) -> None:
 
 
 def test_unknown_members_of_the_configuration_are_refused() -> None:
-    with pytest.raises(MetadataError, match="/storage_transformers/0/configuration/x: is not a member known here"):
+    with pytest.raises(MetadataError, match="/storage_transformers/0/configuration/x: is not a known member"):
         parse([{"key_suffix": ""}], x=1)
 
 

@@ -127,8 +127,8 @@ PERMUTATION = "must be a permutation of 0 to 1, not "
 CONFIGURATIONS: list[tuple[str, Json, str, str, str]] = [
     ("bytes", {"endian": "middle"}, "/endian", "value", 'must be "little" or "big", not "middle"'),
     ("bytes", {"endian": None}, "/endian", "type", "must be a string, not null"),
-    ("bytes", {"endianness": "big"}, "/endianness", "unknown-member", "is not a member known here (known: endian)"),
-    ("crc32c", {"x": 1}, "/x", "unknown-member", "is not a member known here (known: none)"),
+    ("bytes", {"endianness": "big"}, "/endianness", "unknown-member", "is not a known member (known: endian)"),
+    ("crc32c", {"x": 1}, "/x", "unknown-member", "is not a known member (known: none)"),
     ("gzip", {"level": 10}, "/level", "value", "must be an integer from 0 to 9, not 10"),
     ("gzip", {"level": -1}, "/level", "value", "must be an integer from 0 to 9, not -1"),
     ("gzip", {"level": True}, "/level", "type", "must be an integer, not true"),
@@ -164,9 +164,9 @@ CONFIGURATIONS: list[tuple[str, Json, str, str, str]] = [
         {"start_bit": 3},
         "/start_bit",
         "unknown-member",
-        "is not a member known here (known: first_bit, last_bit, padding_encoding)",
+        "is not a known member (known: first_bit, last_bit, padding_encoding)",
     ),
-    ("vlen-utf8", {"x": 1}, "/x", "unknown-member", "is not a member known here (known: none)"),
+    ("vlen-utf8", {"x": 1}, "/x", "unknown-member", "is not a known member (known: none)"),
     ("blosc", {}, "/shuffle", "missing", "is required and missing"),
     (
         "blosc",
@@ -286,7 +286,7 @@ MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
         {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}},
         "/chunk_grid/configuration/chunk_shape",
         "conflict",
-        "must have 2 items, as shape has, not 1",
+        "must have 2 items, one for each dimension, not 1",
     ),
     (
         {"codecs": ["bytes"]},
@@ -372,7 +372,7 @@ MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
         },
         "/codecs/0/configuration/index_codecs",
         "conflict",
-        "must produce an index of fixed size; compression is not possible here",
+        "must produce an index of fixed size, without compression",
     ),
     (
         {

@@ -37,7 +37,14 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         TruncatedError,
         "codec bytes: has 17 bytes, a chunk of shape (2, 2) has 16",
     ),
-    ("bool, a 2", [LITTLE], ((2,), "bool"), b"\1\2", DataError, "codec bytes: a bool is stored as 0 or 1, not as 2"),
+    (
+        "bool, a 2",
+        [LITTLE],
+        ((2,), "bool"),
+        b"\1\2",
+        DataError,
+        "codec bytes: bool elements must be stored as 0 or 1, not 2",
+    ),
     (
         "utf32, beyond Unicode",
         [LITTLE],

@@ -33,7 +33,7 @@ class OfUnknownSize(Source):
 
 def reading(handle: Any, ranges: list[ByteRange]) -> Reading[list[Any]]:
     """Request ranges of one value, all at once."""
-    found = yield [(handle, byte_range, None) for byte_range in ranges]
+    found = yield [(handle, byte_range, None) for byte_range in ranges], None
     return [None if part is None else bytes(part) for part in found]
 
 

@@ -151,7 +151,7 @@ class BlockSerializer(Serializer):
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         requests: list[Request] = [(handle, ByteRange(0, self.limit.fixed + 1), None) for handle in handles]
-        values = yield requests
+        values = yield requests, None
         for i, (value, (selection, target)) in enumerate(zip(values, parts, strict=True)):
             if value is not None:
                 try:

@@ -12,7 +12,7 @@ The format, reading and writing are in shards/.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -32,7 +32,7 @@ from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Patches, Seriali
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import Part, Reading, Request
+from zarrlite.pipeline.reading import Part, Reading
 from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import ABSENT, ShardFormat, boxes, coalesce, cut
@@ -125,7 +125,7 @@ class ShardSerializer(Serializer):
         index = self._pipeline("index_codecs", index_spec)
         if index.encoded_size is None:
             # codecs/sharding-indexed, index_codecs: "compression codecs, MUST NOT be used for index codecs"
-            message = "must produce an index of fixed size; compression is not possible here"
+            message = "must produce an index of fixed size, without compression"
             raise MetadataError(message, pointer="/configuration/index_codecs", kind="conflict")
         self.format = ShardFormat(self.grid, index, codec.index_location, self.inner.limit)
         super().__init__(codec, spec)
@@ -169,7 +169,7 @@ class ShardSerializer(Serializer):
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         return self.reader.read(handles, parts, gap)
 
-    def element(self, handle: Any, coords: Shape) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+    def element(self, handle: Any, coords: Shape) -> Reading[Any]:
         return self.reader.element(handle, coords)
 
     def decode(self, data: Buffer) -> NDArray:

@@ -3,18 +3,19 @@
 Rules
 - A reading handles several chunks at once and proceeds in rounds: it yields the requests of all of them, receives the
   answers in the same order (None for a missing value), and yields the next round, until it returns.
-- Its runner decides how requests are served: by one call to a store, by open sources, from memory.
+- The runner decides how requests are served: by one call to a store, by open sources, from memory.
 - A range does not end at an offset from the start if it begins at one from the end.
-- Answers may be in scratch memory: they are valid until the reading yields again.
+- A reading may provide memory for the answers of a round; they are there or elsewhere, and only the reading knows when
+  it reuses that memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
-from zarrlite.buffers.source import Source, inner_size
+from zarrlite.buffers.source import inner_size
 from zarrlite.errors import TruncatedError
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.selections.selection import Selection
@@ -23,7 +24,8 @@ T = TypeVar("T")
 Part = tuple[Selection, NDArray]  # elements of a chunk, and the array of the same shape that receives them
 # whose value: a key, a source, or what else the runner understands; which bytes; which size the value must have, if any
 Request = tuple[Any, ByteRange, int | None]
-Reading = Generator[list[Request], Sequence[Buffer | None], T]
+Round = tuple[list[Request], memoryview | None]  # and memory that the answers may be read into, one after the other
+Reading = Generator[Round, Sequence[Buffer | None], T]
 
 
 class FailedPart(Exception):
@@ -35,45 +37,45 @@ class FailedPart(Exception):
         self.error = error
 
 
-def read_from_sources(reading: Reading[T], memory: memoryview | None = None) -> T:
+def read_from_sources(reading: Reading[T]) -> T:
     """Run a reading whose handles are sources, one request after the other."""
     try:
-        requests = next(reading)
+        requests, memory = next(reading)
         while True:
-            requests = reading.send([*_read(requests, memory)])
+            requests, memory = reading.send(_read(requests, memory))
     except StopIteration as done:
         result: T = done.value
         return result
 
 
-def _read(requests: list[Request], memory: memoryview | None) -> Iterator[Buffer | None]:
-    """Read each request, those of one source that follow each other together."""
+def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer | None]:
+    """Read from sources, neighbouring requests for the same one together."""
+    if len(requests) == 1 and requests[0][2] is None:
+        source, byte_range, _ = requests[0]
+        return source.read((byte_range,), memory) or (None,)
+    answers: list[Buffer | None] = []
     first = 0
     while first < len(requests):
-        source: Source = requests[first][0]
+        source, byte_range, size = requests[first]
         last = first + 1
         while last < len(requests) and requests[last][0] is source:
             last += 1
-        found = source.read(
-            [byte_range for _, byte_range, _ in requests[first:last]],
-            memory if last == len(requests) and not first else None,
-        )
-        if found is None:
-            yield from [None] * (last - first)
-        else:
-            for _, _, size in requests[first:last]:
-                if size is not None and source.known_size() not in (None, size):
-                    raise TruncatedError(f"has {source.known_size()} bytes, must have {size}")
-            yield from found
+        ranges = [byte_range] if last == first + 1 else [r for _, r, _ in requests[first:last]]
+        found = source.read(ranges, memory)
+        memory = None  # used up
+        if found is not None and size is not None and source.known_size() not in (None, size):
+            raise TruncatedError(f"has {source.known_size()} bytes, must have {size}")
+        answers += [None] * len(ranges) if found is None else found
         first = last
+    return answers
 
 
 def read_from_memory(reading: Reading[T]) -> T:
     """Run a reading whose handles are sources in memory."""
     try:
-        requests = next(reading)
+        requests, _ = next(reading)
         while True:
-            requests = reading.send([byte_range.of(handle.value) for handle, byte_range, _ in requests])
+            requests, _ = reading.send([byte_range.of(handle.value) for handle, byte_range, _ in requests])
     except StopIteration as done:
         result: T = done.value
         return result
@@ -108,7 +110,7 @@ def unframed(reading: Reading[T]) -> Reading[T]:
     answers: Sequence[Buffer | None] | None = None
     while True:
         try:
-            requests = next(reading) if answers is None else reading.send(answers)
+            requests, memory = next(reading) if answers is None else reading.send(answers)
         except StopIteration as done:
             result: T = done.value
             return result
@@ -116,14 +118,16 @@ def unframed(reading: Reading[T]) -> Reading[T]:
         for handle, byte_range, size in requests:
             framed_size = None if size is None else size + handle.head + handle.tail
             framed.append((handle.handle, _with_frame(handle, byte_range), framed_size))
-        found = yield framed
+            if handle.known_size() is None:
+                memory = None  # which has no room for the frame
+        found = yield framed, memory
         answers = []
         for (handle, byte_range, _), answer in zip(requests, found, strict=True):
             if answer is not None:
                 answer = _without_frame(handle, byte_range, answer)
                 if not answer and byte_range.start == 0 and handle.known_size() is None:
                     # the value is empty, or shorter than its frame
-                    (framed_value,) = yield [(handle.handle, ByteRange(), None)]
+                    (framed_value,) = yield [(handle.handle, ByteRange(), None)], None
                     handle.inner_size(len(framed_value or b""))
             answers.append(answer)
 

@@ -4,7 +4,7 @@ Rules
 - Each part is opened once, and those that were opened before are looked at again after the last one was opened: what is
   read is of one state of the chunk, or an error.
 - Parts without a size are read last: an index describes the data that is there when it is read.
-- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names the part.
+- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class ChunkInParts(Source):
         self._key = key
         self._parts = parts
         self._opened: dict[int, Source] = {}
+        self._known_size: int | None = None
         self.separate_tail = parts.separate_tail
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -69,13 +70,19 @@ class ChunkInParts(Source):
         return None if sizes is None else sum(sizes)
 
     def known_size(self) -> int | None:
-        total = 0
+        if self._known_size is None:
+            self._known_size = self._find_size()
+        return self._known_size
+
+    def _find_size(self) -> int | None:
+        total, opened = 0, len(self._opened)
         for number in self._parts.in_order:
             size = self._part(number).known_size()
             if size is None or self._parts.all[number].size not in (None, size):
                 return None
             total += size
-        self._verify()
+        if len(self._opened) > max(opened, 1):
+            self._verify()
         return total
 
     def is_current(self) -> bool:
@@ -85,6 +92,7 @@ class ChunkInParts(Source):
         for part in self._opened.values():
             part.close()
         self._opened = {}
+        self._known_size = None
 
     def _part(self, number: int) -> Source:
         found = self._opened.get(number)
@@ -100,6 +108,13 @@ class ChunkInParts(Source):
 
     def _read_pieces(self, pieces: Sequence[Piece]) -> list[Buffer | None]:
         """Read pieces of parts, those without a size last."""
+        if len(pieces) == 1:
+            number, byte_range, _ = pieces[0]
+            new = number not in self._opened
+            (value,) = self._part(number).read((byte_range,)) or (None,)
+            if new and len(self._opened) > 1:
+                self._verify()
+            return [value]
         opened = len(self._opened)
         found: list[Buffer | None] = [None] * len(pieces)
         for i in sorted(range(len(pieces)), key=lambda i: self._parts.all[pieces[i][0]].size is None):
@@ -113,8 +128,10 @@ class ChunkInParts(Source):
         pieces = self._guess(byte_range)
         if pieces is not None:
             found = self._read_pieces(pieces)
+            if len(found) == 1 and found[0] is not None and pieces[0][2] in (None, len(found[0])):
+                return found[0]
             if all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
-                return found[0] if len(found) == 1 else b"".join(v for v in found if v is not None)
+                return b"".join(v for v in found if v is not None)
         else:
             found = []
         sizes = self._sizes()  # raises if some parts are missing, or not as long as they must be

@@ -70,10 +70,10 @@ class PartsStore(Store):
             run = [*group]
             with contextlib.closing(self.source(key)) as source:
                 values: Any = source.read([request[1] for request in run])
-                for request in run:
-                    size = source.known_size() if len(request) > 2 and request[2] is not None else None
-                    if values is not None and size not in (None, request[-1]):
-                        raise WrongSizeError(size or 0, request[2])  # type: ignore[arg-type]
+                for expected in {request[2] for request in run if len(request) > 2} - {None}:
+                    size = None if values is None else source.known_size()
+                    if size not in (None, expected):
+                        raise WrongSizeError(size or 0, expected or 0)
             found += [None] * len(run) if values is None else values
         return found
 
@@ -130,7 +130,7 @@ class PartsStore(Store):
             self.store.change(parts)
 
     def _overwrite(self, key: str, patches: Sequence[Patch]) -> None:
-        """Overwrite a chunk in its parts: in place, except for parts that are replaced whole, which are stored whole."""
+        """Overwrite parts of a chunk in place, except for objects that are replaced whole, which are stored whole."""
         with contextlib.closing(ChunkInParts(self.store, key, self.parts)) as source:
             sizes = source._sizes()
             if sizes is None or min([start for start, _ in patches], default=0) < 0:

@@ -105,7 +105,7 @@ class ShardsStore(Store):
         self, sources: dict[str, Source], requests: Sequence[Request], places: Sequence[Place | None]
     ) -> Reading[Buffers]:
         """Read parts of chunks in two rounds: the indices of all shards, then the chunks."""
-        answers = yield [(source, self.format.index_range, None) for source in sources.values()]
+        answers = yield [(source, self.format.index_range, None) for source in sources.values()], None
         indices = dict(zip(sources, map(self._parse_index, answers, sources.values()), strict=True))
         chunks: list[InnerChunk | None] = []
         for request, place in zip(requests, places, strict=True):
@@ -114,7 +114,7 @@ class ShardsStore(Store):
             index = indices[place[0]]
             entry = None if index is None else index.entry(place[1])
             if entry is not None and len(request) > 2 and request[2] not in (None, entry[1]):
-                raise WrongSizeError(entry[1], request[2])  # type: ignore[arg-type]
+                raise WrongSizeError(entry[1], request[2])
             chunks.append(None if entry is None else InnerChunk(sources[place[0]], *entry))
         ranges = [request[1] for request, place in zip(requests, places, strict=True) if place is not None]
         present = [(chunk, r, None) for chunk, r in zip(chunks, ranges, strict=True) if chunk is not None]
@@ -227,7 +227,7 @@ class ShardsStore(Store):
 
 
 def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
-    return (yield requests)
+    return (yield requests, None)
 
 
 def _apply(change: Change, old: Buffer | None) -> Buffer | None:

@@ -3,8 +3,8 @@
 Rules
 - A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
 - `get(k, r) == get(k)[r.start:r.stop]` for every store and every range; a missing key is None.
-- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults that
-  are built on these. A class that overrides one of the four gets the defaults that are built on it again.
+- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults
+  that are built on these. A class that overrides one of the four gets the defaults that are built on it again.
 - `set` replaces a value as a whole or not at all. Erasing a missing key is not an error.
 - `lock(key)` excludes every other writer of that key; a change by a function is read, compute, write under that lock.
 """
