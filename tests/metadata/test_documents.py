@@ -322,7 +322,7 @@ MESSAGES: dict[str, dict[str, Json]] = {
         "before the bytes -> bytes codecs"
     ): array(codecs=[GZIP]),
     (
-        "/codecs/1: transpose cannot stand here: the order is array -> array codecs, exactly one array -> bytes codec, "
+        "/codecs/1: transpose must not be here: the order is array -> array codecs, exactly one array -> bytes codec, "
         "bytes -> bytes codecs"
     ): array(codecs=[BYTES, {"name": "transpose", "configuration": {"order": [1, 0]}}]),
     '/codecs/0/configuration/endian: is required for int16: "little" or "big"': array(codecs=["bytes"]),
@@ -342,7 +342,7 @@ MESSAGES: dict[str, dict[str, Json]] = {
         codecs=[sharding(1, 2)]
     ),
     "/codecs/0/configuration/chunk_shape: must have 2 dimensions, as the shard has, not 1": array(codecs=[sharding(1)]),
-    "/codecs/0/configuration/index_codecs: must make an index of fixed size; no compression here": array(
+    "/codecs/0/configuration/index_codecs: must produce an index of fixed size, without compression": array(
         codecs=[sharding(1, 3, index_codecs=[BYTES, GZIP])]
     ),
     "/codecs/0: bytes cannot store string, whose elements vary in length; use vlen-utf8": array(
@@ -431,7 +431,7 @@ def test_the_lenient_mode_repairs_a_missing_fill_value() -> None:
 
 
 def test_the_lenient_mode_repairs_a_missing_serializer() -> None:
-    warning = "zarr.json#/codecs: has no array -> bytes codec; bytes, little endian, is put in"
+    warning = "zarr.json#/codecs: has no array -> bytes codec; bytes (little endian) is inserted"
     assert lenient(array(codecs=[])) == (array(), [warning])
     assert lenient(array(codecs=[GZIP])) == (array(codecs=[BYTES, GZIP]), [warning])
 

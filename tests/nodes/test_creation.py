@@ -542,7 +542,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"codecs": [ZSTD, LITTLE]},
             MetadataError,
-            f"new array#/codecs/1: bytes cannot stand here: {ORDER}",
+            f"new array#/codecs/1: bytes must not be here: {ORDER}",
         ),
         (
             {"filters": "zstd"},

@@ -190,7 +190,7 @@ class Pipeline:
         elif self.layout is not None:
             target[...] = selection.take(self.layout.array(value))
         else:
-            target[...] = self.take(value, selection)
+            _run(self._read_serialized([InMemory(value)], [(selection, target)], 0))
 
     def _place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
         """Decode a chunk and copy a part of it to its target."""
@@ -221,18 +221,15 @@ class Pipeline:
         if self.decoded_layout is not None:
             target[...] = selection.take(self.decoded_layout.array(data))
         else:
-            try:
-                read_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
-            except FailedPart as failed:
-                raise failed.error from failed.error.__cause__
+            _run(self._read_filtered([InMemory(data)], [(selection, target)], 0))
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read what the array -> bytes codec needs of stored chunks that have nothing but frames around it."""
         if not self.head and not self.tail:
             return self._read_filtered(handles, parts, gap)
         name = next(codec.name for codec, _ in self.compressors)
-        framed = [Framed(handle, self.head, self.tail, name) for handle in handles]
-        return unframed(self._read_filtered(framed, parts, gap), self.head, self.tail)
+        framed = [Framed(handle, i, self.head, self.tail, name) for i, handle in enumerate(handles)]
+        return unframed(self._read_filtered(framed, parts, gap))
 
     def _read_filtered(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of serialized chunks through the array -> array codecs."""
@@ -303,10 +300,7 @@ class Pipeline:
     def take(self, data: Buffer, selection: Selection) -> NDArray:
         """Return selected elements of a stored chunk."""
         target = np.empty(selection.shape, self.spec.dtype)
-        try:
-            read_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
-        except FailedPart as failed:
-            raise failed.error from failed.error.__cause__
+        self.place(data, selection, target)
         return target
 
     def decode(self, data: Buffer) -> NDArray:
@@ -490,6 +484,14 @@ class Pipeline:
         for codec, _ in self.filters:
             encoded = None if encoded is None else codec.encode_selection(encoded)
         return encoded
+
+
+def _run(reading: Reading[list[int]]) -> None:
+    """Run a reading of a single value in memory; raises its error."""
+    try:
+        read_from_memory(reading)
+    except FailedPart as failed:
+        raise failed.error from failed.error.__cause__
 
 
 def _keeps_old(codec: BytesBytesCodec) -> bool:

@@ -4,6 +4,7 @@ Rules
 - A reading handles several chunks at once and proceeds in rounds: it yields the requests of all of them, receives the
   answers in the same order (None for a missing value), and yields the next round, until it returns.
 - The runner decides how requests are served: by one call to a store, by open sources, from memory.
+- A range does not end at an offset from the start if it begins at one from the end.
 - A reading may provide memory for the answers of a round; they are there or elsewhere, and only the reading knows when
   it reuses that memory.
 """
@@ -83,20 +84,28 @@ def read_from_memory(reading: Reading[T]) -> T:
 class Framed:
     """A handle of a value without its frame; the handle of the framed value is inside."""
 
-    __slots__ = ("codec", "handle", "head", "tail")
+    __slots__ = ("codec", "handle", "head", "number", "tail")
 
-    def __init__(self, handle: Any, head: int, tail: int, codec: str) -> None:
+    def __init__(self, handle: Any, number: int, head: int, tail: int, codec: str) -> None:
         self.handle = handle
+        self.number = number  # of the part that is read, for errors
         self.head = head
         self.tail = tail
         self.codec = codec
 
     def known_size(self) -> int | None:
         size: int | None = self.handle.known_size()
-        return None if size is None else inner_size(size, self.head, self.tail, self.codec)
+        return None if size is None else self.inner_size(size)
+
+    def inner_size(self, size: int) -> int:
+        """Return the size of the value in a framed one of `size` bytes. Raises FailedPart if that is too short."""
+        try:
+            return inner_size(size, self.head, self.tail, self.codec)
+        except TruncatedError as error:
+            raise FailedPart(self.number, error) from None
 
 
-def unframed(reading: Reading[T], head: int, tail: int) -> Reading[T]:
+def unframed(reading: Reading[T]) -> Reading[T]:
     """Run a reading of values without their frames, whose handles are `Framed`, on the framed values."""
     answers: Sequence[Buffer | None] | None = None
     while True:
@@ -105,37 +114,49 @@ def unframed(reading: Reading[T], head: int, tail: int) -> Reading[T]:
         except StopIteration as done:
             result: T = done.value
             return result
-        found = yield [(handle.handle, _shift(r, head, tail), size) for handle, r, size in requests], memory
+        framed: list[Request] = []
+        for handle, byte_range, size in requests:
+            framed_size = None if size is None else size + handle.head + handle.tail
+            framed.append((handle.handle, _with_frame(handle, byte_range), framed_size))
+            if handle.known_size() is None:
+                memory = None  # which has no room for the frame
+        found = yield framed, memory
         answers = []
-        for (handle, r, _), answer in zip(requests, found, strict=True):
+        for (handle, byte_range, _), answer in zip(requests, found, strict=True):
             if answer is not None:
-                answer = yield from _without_frame(handle, r, answer)
+                answer = _without_frame(handle, byte_range, answer)
+                if not answer and byte_range.start == 0 and handle.known_size() is None:
+                    # the value is empty, or shorter than its frame
+                    (framed_value,) = yield [(handle.handle, ByteRange(), None)], None
+                    handle.inner_size(len(framed_value or b""))
             answers.append(answer)
 
 
-def _shift(r: ByteRange, head: int, tail: int) -> ByteRange:
-    start = r.start + head if r.start >= 0 else r.start - tail
-    if r.stop is None:
-        return ByteRange(start, -tail or None)
-    return ByteRange(start, r.stop + head if r.stop >= 0 else r.stop - tail)
+def _with_frame(handle: Framed, byte_range: ByteRange) -> ByteRange:
+    """Return the range of the framed value that holds a range of the value.
+
+    If the size is not known, a range that may reach beyond the value is extended by the whole frame at that end, so
+    that `_without_frame` can tell the two apart.
+    """
+    head, tail, size = handle.head, handle.tail, handle.known_size()
+    if size is not None:
+        start, stop = byte_range.resolve(size)
+        return ByteRange(head + start, head + stop)
+    start, end = byte_range
+    if start < 0:
+        return ByteRange(start - tail - head, -tail or None if end is None else end - tail)
+    if end is None:
+        return ByteRange(start + head, -tail or None)
+    return ByteRange(start + head, end + head + tail if end >= 0 else end - tail)
 
 
-def _without_frame(handle: Framed, r: ByteRange, answer: Buffer) -> Reading[Buffer | None]:
-    """Return an answer without the bytes of the frame that a shifted range of a short value has reached."""
-    size = handle.known_size()
-    if size is None:
-        reach = max(r.start, r.stop or 0, -r.start, -(r.stop or 0), 1)
-        need = handle.head + reach + handle.tail
-        (last,) = yield [(handle.handle, ByteRange(need - 1, need), None)], None
-        if last:
-            return answer  # long enough: the range cannot have reached the frame at the other end
-        (value,) = yield [(handle.handle, ByteRange(), None)], None
-        if value is None:
-            return None
-        size = inner_size(len(value), handle.head, handle.tail, handle.codec)
-        return r.of(memoryview(value)[handle.head : handle.head + size])
-    low, high = r.resolve(size)
-    if len(answer) == high - low:
+def _without_frame(handle: Framed, byte_range: ByteRange, answer: Buffer) -> Buffer:
+    """Return the part of an answer that is not of the frame."""
+    start, end = byte_range
+    if handle.known_size() is not None:
         return answer
-    (exact,) = yield [(handle.handle, ByteRange(handle.head + low, handle.head + high), None)], None
-    return exact
+    if start < 0:
+        return memoryview(answer)[handle.head :]
+    if end is not None and end >= 0:
+        return memoryview(answer)[: max(0, len(answer) - handle.tail)]
+    return answer
