@@ -101,7 +101,7 @@ class LocalStore(Store):
                 continue
             value = None
             start, stop = byte_range
-            if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
+            if stop is not None and 0 <= start < stop <= files.MAX_READ and files.TEMPORARY not in key:
                 value = self._read_quickly(paths[first], start, stop, rest[0] if rest else None, memory, position)
             if value is None:
                 value = self._read_run(key, requests[first : first + 1])[0]
@@ -126,9 +126,8 @@ class LocalStore(Store):
                     raise WrongSizeError(found, size)
                 return None
             if memory is None:
-                return files.pread(fd, stop - start, start) or None
-            count = os.preadv(fd, (memory[position : position + stop - start],), start)
-            return memory[position : position + count] if count else None
+                return files.read(fd, start, stop) or None
+            return files.read_into(memory[position:], fd, start, stop) or None
         except OSError:
             return None
         finally:
