@@ -3,8 +3,8 @@
 Rules
 - A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
 - `get(k, r) == get(k)[r.start:r.stop]` for every store and every range; a missing key is None.
-- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults that
-  are built on these. A class that overrides one of the four gets the defaults that are built on it again.
+- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults
+  that are built on these. A class that overrides one of the four gets the defaults that are built on it again.
 - `set` replaces a value as a whole or not at all. Erasing a missing key is not an error.
 - `lock(key)` excludes every other writer of that key; a change by a function is read, compute, write under that lock.
 """
@@ -190,9 +190,12 @@ class Store(ABC):
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
+        check_key(key)
         return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))
 
 
+# Operations that get their defaults again with each of the four. Not `size`: to read whole values for it would be slow,
+# and a class whose values have other sizes than those of its base overrides it.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),
@@ -245,7 +248,7 @@ def overwrite(old: Buffer | None, patches: Iterable[Patch]) -> bytearray:
     value = bytearray(b"" if old is None else old)
     for start, piece in ((start, flat(piece)) for start, piece in patches):
         if not 0 <= start < _MAX_BYTES:
-            raise StoreError(f"a partial value must start at 0 or later, not at {start}")
+            raise StoreError(f"a partial value must start at an offset from 0 to {_MAX_BYTES - 1}, not at {start}")
         if len(value) < start + len(piece):
             value.extend(bytes(start + len(piece) - len(value)))
         value[start : start + len(piece)] = piece
