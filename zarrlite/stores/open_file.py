@@ -1,8 +1,8 @@
 """A value of the local store as a source: one open file.
 
 Rules
-- The file is opened by the first read and stays open until the source is closed: everything that is read is of the value
-  that was there then, whatever replaces it meanwhile.
+- The file is opened by the first read and stays open until the source is closed: everything that is read is of the
+  value that was there then, whatever replaces it meanwhile.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class OpenFile(Source):
             return True
         try:
             found, opened = os.stat(self._path), os.fstat(self._fd)
-        except FileNotFoundError:
-            return False
         except OSError as error:
+            if error.errno in files.MISSING:
+                return False
             raise store_error(error, "read", self.key) from error
         return all(getattr(found, name) == getattr(opened, name) for name in _IDENTITY)
 
