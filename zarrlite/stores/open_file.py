@@ -63,7 +63,7 @@ class OpenFile(Source):
     size = known_size
 
     def is_current(self) -> bool:
-        if self._fd < 0:
+        if self._fd < 0 or self._size is None:
             return True
         try:
             found, opened = os.stat(self._path), os.fstat(self._fd)
@@ -71,12 +71,11 @@ class OpenFile(Source):
             if error.errno in files.MISSING:
                 return False
             raise store_error(error, "read", self.key) from error
-        return all(getattr(found, name) == getattr(opened, name) for name in _IDENTITY)
+        # a file that was overwritten in place without growing cannot be told from the one that was opened
+        return os.path.samestat(found, opened) and found.st_size == self._size
 
     def close(self) -> None:
         fd, self._fd, self._size = self._fd, _NOT_OPENED, None
         if fd >= 0:
             os.close(fd)
 
-
-_IDENTITY = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
