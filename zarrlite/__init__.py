@@ -1,44 +1,123 @@
 """zarrlite: a small, complete Zarr v3 library in pure Python.
 
-The library is loaded when the first of its names is used: the help of the command does without it, and without numpy.
-Modules that are not always needed (`zarrlite.nodes.creation`, `zarrlite.nodes.info`) load in the same way.
+Rules
+- Every public name is in `_MODULES`, with the module that defines it, and is imported when it is first used:
+  `zarrlite --help` loads neither numpy nor the rest of the library.
+- Type checkers read the plain imports below the table; a test compares the two lists.
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
+# public name -> module of zarrlite that defines it
+_MODULES = {
+    "ArgumentError": "errors",
+    "Array": "nodes.array",
+    "ArrayMetadata": "metadata.documents",
+    "ByteRange": "buffers.ranges",
+    "ChecksumError": "errors",
+    "DataError": "errors",
+    "DependencyError": "errors",
+    "Extension": "extensions.extension",
+    "Group": "nodes.group",
+    "GroupMetadata": "metadata.documents",
+    "KeyRefusedError": "errors",
+    "LocalStore": "stores.local",
+    "MemoryStore": "stores.memory",
+    "MetadataError": "errors",
+    "MetadataWarning": "errors",
+    "MissingChunkError": "errors",
+    "NodeExistsError": "errors",
+    "NodeNotFoundError": "errors",
+    "ReadOnlyError": "errors",
+    "SelectionError": "errors",
+    "ShardError": "errors",
+    "Store": "stores.base",
+    "StoreError": "errors",
+    "TruncatedError": "errors",
+    "UnknownExtensionError": "errors",
+    "ZarrliteError": "errors",
+    "consolidate_metadata": "nodes.opening",
+    "copy": "nodes.opening",
+    "create_array": "nodes.opening",
+    "create_group": "nodes.opening",
+    "open": "nodes.opening",
+    "open_array": "nodes.opening",
+    "open_group": "nodes.opening",
+    "register": "extensions.registry",
+    "runtime": "extensions.extension",
+    "validate": "metadata.validation",
+}
+# modules that can be used as attributes, `zarrlite.codecs.Zstd`, without an import of their own
+_ROOMS = (
+    "chunk_grids",
+    "chunk_key_encodings",
+    "codecs",
+    "data_types",
+    "errors",
+    "storage_transformers",
+    "stores",
+)
+# the same at run time; type checkers want an import, since these modules are built on top of this one
+_TOOLS = ("layout", "n5", "testing", "tiff")
+__all__ = list(_MODULES)
+
 if TYPE_CHECKING:
-    from zarrlite.public import *  # noqa: F403
-    from zarrlite.public import __all__ as __all__
-else:
+    from zarrlite import chunk_grids as chunk_grids
+    from zarrlite import chunk_key_encodings as chunk_key_encodings
+    from zarrlite import codecs as codecs
+    from zarrlite import data_types as data_types
+    from zarrlite import errors as errors
+    from zarrlite import storage_transformers as storage_transformers
+    from zarrlite import stores as stores
+    from zarrlite.buffers.ranges import ByteRange as ByteRange
+    from zarrlite.errors import ArgumentError as ArgumentError
+    from zarrlite.errors import ChecksumError as ChecksumError
+    from zarrlite.errors import DataError as DataError
+    from zarrlite.errors import DependencyError as DependencyError
+    from zarrlite.errors import KeyRefusedError as KeyRefusedError
+    from zarrlite.errors import MetadataError as MetadataError
+    from zarrlite.errors import MetadataWarning as MetadataWarning
+    from zarrlite.errors import MissingChunkError as MissingChunkError
+    from zarrlite.errors import NodeExistsError as NodeExistsError
+    from zarrlite.errors import NodeNotFoundError as NodeNotFoundError
+    from zarrlite.errors import ReadOnlyError as ReadOnlyError
+    from zarrlite.errors import SelectionError as SelectionError
+    from zarrlite.errors import ShardError as ShardError
+    from zarrlite.errors import StoreError as StoreError
+    from zarrlite.errors import TruncatedError as TruncatedError
+    from zarrlite.errors import UnknownExtensionError as UnknownExtensionError
+    from zarrlite.errors import ZarrliteError as ZarrliteError
+    from zarrlite.extensions.extension import Extension as Extension
+    from zarrlite.extensions.extension import runtime as runtime
+    from zarrlite.extensions.registry import register as register
+    from zarrlite.metadata.documents import ArrayMetadata as ArrayMetadata
+    from zarrlite.metadata.documents import GroupMetadata as GroupMetadata
+    from zarrlite.metadata.validation import validate as validate
+    from zarrlite.nodes.array import Array as Array
+    from zarrlite.nodes.group import Group as Group
+    from zarrlite.nodes.opening import consolidate_metadata as consolidate_metadata
+    from zarrlite.nodes.opening import copy as copy
+    from zarrlite.nodes.opening import create_array as create_array
+    from zarrlite.nodes.opening import create_group as create_group
+    from zarrlite.nodes.opening import open as open  # noqa: A004
+    from zarrlite.nodes.opening import open_array as open_array
+    from zarrlite.nodes.opening import open_group as open_group
+    from zarrlite.stores.base import Store as Store
+    from zarrlite.stores.local import LocalStore as LocalStore
+    from zarrlite.stores.memory import MemoryStore as MemoryStore
+else:  # a type checker that saw `__getattr__` would accept every attribute
 
     def __getattr__(name):
-        """A module of the library, or one of its public names, which is here then."""
-        import importlib
-
-        if name == "__all__" or not name.startswith("__"):
-            try:
-                return importlib.import_module(f"zarrlite.{name}")
-            except ModuleNotFoundError as error:
-                if error.name != f"zarrlite.{name}":
-                    raise
-            public = _without_collections(lambda: importlib.import_module("zarrlite.public"))
-            if name in public.__all__ or name == "__all__":
-                return globals().setdefault(name, getattr(public, name))
+        """Import a public name or a submodule when it is first used."""
+        if name in _MODULES:
+            value = getattr(importlib.import_module(f"zarrlite.{_MODULES[name]}"), name)
+            return globals().setdefault(name, value)
+        if name in _ROOMS or name in _TOOLS:
+            return importlib.import_module(f"zarrlite.{name}")
         raise AttributeError(f"module 'zarrlite' has no attribute {name!r}")
 
-    def _without_collections(load):
-        """Nothing becomes garbage meanwhile, and to look for it among all that numpy has made takes its time."""
-        import gc
-
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return load()
-        finally:
-            if enabled:
-                gc.enable()
-
     def __dir__():
-        return sorted({*globals(), *__getattr__("__all__")})
+        return [*__all__, "__version__"]

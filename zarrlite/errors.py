@@ -3,7 +3,7 @@
 Rules
 - Each class mixes in the standard exception that a caller would catch anyway (ValueError, KeyError, OSError ...).
 - A message says what is wrong, where, and what would be right; the parts of "where" are attributes as well.
-- Every error pickles, so that it survives the way back from a worker process.
+- Every error can be pickled, so that worker processes can return it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,27 @@ FaultKind = Literal[
     "json",  # the text is not strict JSON
     "missing",  # a required member is absent
     "type",  # a member has the wrong JSON type
-    "value",  # a member has the right type and a value that is not allowed
+    "value",  # a member has the right type and a forbidden value
     "conflict",  # two members contradict each other
-    "limit",  # a number, depth or size beyond what zarrlite handles
-    "unknown-member",  # a member that nobody defined
-    "unknown-extension",  # an extension that nobody registered
+    "limit",  # a number, depth or size is larger than zarrlite supports
+    "unknown-member",  # a member is not defined
+    "unknown-extension",  # an extension is not registered
 ]
 
 
 class ZarrliteError(Exception):
-    """Base of everything that zarrlite raises because of its input."""
+    """Base class of all errors that zarrlite raises because of its input."""
 
     def __init__(self, message: str, **where: Any) -> None:
+        """Create an error.
+
+        Parameters
+        ----------
+        message : str
+            The reason, and a remedy where there is one.
+        **where : object
+            The place of the fault; each keyword becomes an attribute of the error.
+        """
         super().__init__(message)
         self.message = message
         self._where = where
@@ -44,15 +53,18 @@ def _rebuild(cls: type[ZarrliteError], message: str, where: dict[str, Any]) -> Z
 
 
 class ArgumentError(ZarrliteError, ValueError):
-    """An argument of a call does not fit; correct the call."""
+    """A call has an invalid argument; correct the call."""
 
 
 class DependencyError(ZarrliteError, ImportError):
-    """An optional package is needed; the message names the extra to install."""
+    """An optional package is not installed; the message names the extra to install."""
 
 
 class MetadataError(ZarrliteError, ValueError):
-    """A metadata document is refused; `pointer` says where, `kind` what sort of fault, `problems` lists all of them."""
+    """A metadata document is invalid.
+
+    `pointer` locates the first fault, `kind` classifies it, `problems` has all faults of the document.
+    """
 
     def __init__(
         self,
@@ -63,16 +75,37 @@ class MetadataError(ZarrliteError, ValueError):
         document: str = "zarr.json",
         problems: tuple[MetadataError, ...] = (),
     ) -> None:
+        """Create an error.
+
+        Parameters
+        ----------
+        message : str
+            The reason, without the place.
+        pointer : str, optional
+            JSON pointer to the fault; empty for the document itself.
+        kind : FaultKind, optional
+            The kind of fault, such as "missing" or "type".
+        document : str, optional
+            The key of the document, or another name for it.
+        problems : tuple of MetadataError, optional
+            All faults of the document, this one included; omitted if it is the only one.
+
+        Examples
+        --------
+        >>> print(MetadataError("must be 3, not 2", pointer="/zarr_format"))
+        zarr.json#/zarr_format: must be 3, not 2
+        """
         super().__init__(message, pointer=pointer, kind=kind, document=document, problems=problems)
         self.pointer, self.kind, self.document = pointer, kind, document
         self.problems: tuple[MetadataError, ...] = problems or (self,)
 
     def __str__(self) -> str:
-        more = len(self.problems) - 1
-        return f"{self.document}#{self.pointer}: {self.message}" + (f" (and {more} more)" if more else "")
+        text = f"{self.document}#{self.pointer}: {self.message}"
+        others = len(self.problems) - 1
+        return f"{text} (and {others} more)" if others else text
 
     def under(self, prefix: str, document: str | None = None) -> Self:
-        """The same fault, or faults, seen from further up in the document."""
+        """Return the same fault, or faults, with `prefix` in front of every pointer."""
         others = tuple(p.under(prefix, document) for p in self.problems) if len(self.problems) > 1 else ()
         return type(self)(
             self.message,
@@ -84,13 +117,22 @@ class MetadataError(ZarrliteError, ValueError):
 
 
 class UnknownExtensionError(MetadataError):
-    """The document needs an extension that is not registered; register it, or use a library that has it."""
+    """A document requires an extension that is not registered; register it, or use a library that has it."""
 
 
 class MetadataWarning(UserWarning):
-    """A document was read although it is not quite right; `pointer` says where."""
+    """A document was read in spite of a fault; `pointer` locates the fault."""
 
     def __init__(self, message: str, pointer: str = "") -> None:
+        """Create a warning.
+
+        Parameters
+        ----------
+        message : str
+            The fault, and how it was repaired.
+        pointer : str, optional
+            JSON pointer to the fault.
+        """
         super().__init__(message, pointer)
         self.pointer = pointer
 
@@ -99,17 +141,36 @@ class MetadataWarning(UserWarning):
 
 
 class NodeNotFoundError(ZarrliteError, KeyError, FileNotFoundError):
-    """There is no array or group at that path."""
+    """The path has no array or group."""
 
 
 class NodeExistsError(ZarrliteError, FileExistsError):
-    """There is a node already; open it, or say overwrite=True."""
+    """The path already has a node; open it, or pass overwrite=True."""
 
 
 class DataError(ZarrliteError, ValueError):
-    """Stored data is damaged or does not fit its metadata; `key` names the stored value, `codec` who noticed."""
+    """Stored data is damaged or contradicts its metadata.
+
+    `key` names the stored value, `codec` the codec that failed on it.
+    """
 
     def __init__(self, message: str, *, key: str | None = None, codec: str | None = None) -> None:
+        """Create an error.
+
+        Parameters
+        ----------
+        message : str
+            The reason, without the place.
+        key : str or None, optional
+            The key of the stored value, if it is known.
+        codec : str or None, optional
+            The name of the codec that found the fault, if there was one.
+
+        Examples
+        --------
+        >>> print(DataError("has 3 bytes, not 4", key="c/0/1", codec="bytes"))
+        chunk c/0/1, codec bytes: has 3 bytes, not 4
+        """
         super().__init__(message, key=key, codec=codec)
         self.key, self.codec = key, codec
 
@@ -118,16 +179,16 @@ class DataError(ZarrliteError, ValueError):
         return f"{where}: {self.message}" if where else self.message
 
     def at(self, *, key: str | None = None, codec: str | None = None) -> Self:
-        """The same fault with what is now known about its place."""
+        """Return the same fault with the key or codec added where it was not known yet."""
         return type(self)(self.message, key=self.key or key, codec=self.codec or codec)
 
 
 class ChecksumError(DataError):
-    """The checksum does not match: the bytes have changed since they were written."""
+    """The checksum does not match: the bytes changed after they were written."""
 
 
 class TruncatedError(DataError):
-    """Stored bytes are shorter or longer than they must be."""
+    """Stored bytes are shorter or longer than required."""
 
 
 class ShardError(DataError):
@@ -139,15 +200,15 @@ class MissingChunkError(DataError):
 
 
 class StoreError(ZarrliteError, OSError):
-    """The store cannot do that, or failed to."""
+    """The store failed, or does not support the operation."""
 
 
 class ReadOnlyError(StoreError, PermissionError):
-    """The store or the node was opened for reading only."""
+    """The store or the node is open for reading only; open it with mode="r+"."""
 
 
 class KeyRefusedError(StoreError):
-    """The key could leave the store or cannot be stored."""
+    """The key could point outside of the store, or the store cannot hold it."""
 
 
 class SelectionError(ZarrliteError, IndexError):

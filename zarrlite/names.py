@@ -1,18 +1,20 @@
-"""Names and paths of nodes.
+"""Names and paths of nodes, and text that becomes part of a key.
 
 Rules
-- A path has no leading or trailing `/`; the root is the empty path. Node names follow the core spec (Node names).
+- A path has no leading or trailing `/`; the root is the empty path.
+- Node names follow the core spec, Node names.
+- The functions `*_fault` return a rule that the text breaks, phrased for an error message, or None.
 """
 
 from __future__ import annotations
 
 from zarrlite.errors import ArgumentError
 
-DOCUMENT = "zarr.json"
+DOCUMENT = "zarr.json"  # core spec, Metadata: "metadata documents are stored under the key zarr.json"
 
 
 def normalize_path(path: str | None) -> str:
-    """A path without outer slashes, each of its names allowed.
+    """Return a path without leading and trailing slashes, after checking each of its names.
 
     >>> normalize_path("/foo/bar/")
     'foo/bar'
@@ -20,46 +22,63 @@ def normalize_path(path: str | None) -> str:
     if path is None:
         return ""
     if not isinstance(path, str):
-        raise ArgumentError(f"a path is text, not {type(path).__name__}")
+        raise ArgumentError(f"a path must be a string, not {type(path).__name__}")
+    # core spec, Concepts and terminology: "The root node has a path of /"
+    # core spec, Concepts and terminology: "a non-root path cannot end with /"
     path = path.strip("/")
+    # core spec, Concepts and terminology: "All nodes in a hierarchy have a name and a path"
+    # core spec, Concepts and terminology: "the / character, unless the parent is the root node"
     for name in path.split("/") if path else ():
         fault = name_fault(name)
         if fault:
-            raise ArgumentError(f"{name!r} cannot be the name of a node: {fault}")
+            raise ArgumentError(f"invalid node name {name!r}: {fault}")
     return path
 
 
 def name_fault(name: str) -> str | None:
-    """Core spec, Node names; NUL and backslash are refused by every store."""
+    """Return the rule that a node name breaks. Returns None if the name is valid."""
+    # core spec, Node names: "Node names are case sensitive"
+    # core spec, Node names: "we recommend users to only use characters in the sets", so others are accepted
+    # core spec, Node names: "must not be the empty string"
     if not name:
-        return "a name is not empty"
+        return "node names must not be empty"
+    # core spec, Node names: "must not be a string composed only of period characters"
     if not name.strip("."):
-        return "a name is not made of periods alone"
+        return "node names must not consist of periods only"
+    # core spec, Node names: "must not start with the reserved prefix"
     if name.startswith("__"):
-        return "names that start with '__' are reserved"
+        return "node names must not start with '__', a reserved prefix"
+    # core spec, Node names: 'must not be "zarr.json"'
     if name == DOCUMENT:
-        return "that is the name of the metadata document"
-    if "\0" in name or "\\" in name:
-        return "a name has no NUL and no backslash"
+        return f"node names must not be {DOCUMENT!r}, the metadata document"
+    if "\0" in name or "\\" in name:  # not in the core spec, but no store accepts them
+        return "node names must not contain NUL or a backslash"
     return None
 
 
 def key_prefix(path: str) -> str:
-    """The prefix of a node's keys."""
+    """Return the prefix of all keys of a node."""
+    # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
+    # core spec, Stored representation: "metadata document for the root of a Zarr hierarchy is stored under"
+    # core spec, Stored representation: "All chunk or other data of an array is stored under"
+    # core spec, Stored representation: "For a root array, the key prefix is obtained from the metadata"
     return f"{path}/" if path else ""
 
 
 def key_text_fault(text: str) -> str | None:
-    """What makes text unfit to stand behind a key, if it comes from a file nobody has checked."""
+    """Return the rule that text from a document breaks if it is appended to a key. Returns None if it is safe.
+
+    The proposals do not restrict such text; unchecked, it could move a key out of the array or onto a document.
+    """
     if text.startswith("/") or text.endswith("/") or "//" in text:
-        return "it has no '/' at its ends and no '//'"
+        return "must not start or end with '/' and must not contain '//'"
     if "\\" in text or any(c < " " or "\x7f" <= c <= "\x9f" for c in text):
-        return "it has no backslash and no control characters"
+        return "must not contain backslashes or control characters"
     if any("\ud800" <= c <= "\udfff" for c in text):
-        return "it is Unicode text"
+        return "must not contain lone surrogates"
     segments = text.split("/")
     if "." in segments or ".." in segments:
-        return "no segment of it is '.' or '..'"
+        return "must not have '.' or '..' as a segment"
     if any(segment == DOCUMENT or segment.startswith("__") for segment in segments[1:]):
-        return f"no segment of it is {DOCUMENT} or starts with '__'"
+        return f"must not have a segment that is {DOCUMENT!r} or starts with '__'"
     return None

@@ -1,4 +1,4 @@
-"""Fill values as callers give them: nothing is rounded away or cut off in silence."""
+"""Scalars from values that callers pass: nothing is silently rounded or truncated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zarrlite.data_types import from_dtype
 DAY = datetime.date(2020, 1, 2)
 RECORD = np.dtype([("x", "f4"), ("n", [("s", "S2")])])
 
-# data type, value given, JSON of the scalar
+# data type, value, JSON of the scalar
 CAST = [
     ("bool", True, True),
     ("bool", np.False_, False),
@@ -70,7 +70,7 @@ CAST = [
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), CAST)
-def test_a_value_becomes_a_scalar(name, value, expected):
+def test_a_value_is_cast_to_a_scalar_of_the_data_type(name, value, expected):
     data_type = from_dtype(name)
     scalar = data_type.cast_scalar(value)
     assert data_type.fill_value_json(scalar) == expected
@@ -81,15 +81,15 @@ def test_a_value_becomes_a_scalar(name, value, expected):
 
 
 LONG = "-9223372036854775808 to 9223372036854775807"
-NO_TIME = "numpy.datetime64 needs a time, a text or an integer, not "
+NO_TIME = "numpy.datetime64 needs a time, a string or an integer, not "
 
-# data type, value given, exception, message
+# data type, value, exception, message
 REFUSED = [
     ("bool", 2, ValueError, "bool needs True or False, not 2"),
     ("bool", "yes", TypeError, "bool needs a number, not 'yes'"),
-    ("uint8", 300, OverflowError, "uint8 needs a number from 0 to 255, not 300"),
-    ("uint8", -1, OverflowError, "uint8 needs a number from 0 to 255, not -1"),
-    ("uint8", 1.5, ValueError, "uint8 needs a whole number, not 1.5"),
+    ("uint8", 300, OverflowError, "uint8 needs an integer from 0 to 255, not 300"),
+    ("uint8", -1, OverflowError, "uint8 needs an integer from 0 to 255, not -1"),
+    ("uint8", 1.5, ValueError, "uint8 needs an integer, not 1.5"),
     ("uint8", float("nan"), ValueError, "cannot convert float NaN to integer"),
     ("uint8", float("inf"), OverflowError, "cannot convert float infinity to integer"),
     ("int64", None, TypeError, "int64 needs a number, not None"),
@@ -98,11 +98,11 @@ REFUSED = [
     ("int64", [1], TypeError, "int64 needs a number, not [1]"),
     ("float32", None, TypeError, "float32 needs a number, not None"),
     ("float32", "1.5", TypeError, "float32 needs a number, not '1.5'"),
-    ("float16", 1e6, OverflowError, "1000000.0 is too large for float16"),
-    ("float32", -(10**39), OverflowError, f"-{10**39} is too large for float32"),
+    ("float16", 1e6, OverflowError, "1000000.0 exceeds the range of float16"),
+    ("float32", -(10**39), OverflowError, f"-{10**39} exceeds the range of float32"),
     ("float64", 10**400, OverflowError, "int too large to convert to float"),
     ("complex64", "1", TypeError, "complex64 needs a number, not '1'"),
-    ("complex64", complex(0, 1e300), OverflowError, "1e+300j is too large for complex64"),
+    ("complex64", complex(0, 1e300), OverflowError, "1e+300j exceeds the range of complex64"),
     ("r16", b"\1", ValueError, "r16 needs 2 bytes, not 1"),
     ("r16", "ab", TypeError, "r16 needs bytes, not 'ab'"),
     ("string", b"a", TypeError, "string needs a string, not b'a'"),
@@ -120,10 +120,25 @@ REFUSED = [
     ("M8[s]", np.timedelta64(5, "s"), TypeError, NO_TIME + "np.timedelta64(5,'s')"),
     ("M8[s]", 2**63, OverflowError, f"numpy.datetime64 needs an integer from {LONG}, not {2**63}"),
     ("m8[s]", np.uint64(2**63), OverflowError, f"numpy.timedelta64 needs an integer from {LONG}, not {2**63}"),
-    ("M8[D]", "2020-01-01T12", ValueError, "'2020-01-01T12' is no multiple of 1 D within 64 bits"),
-    ("M8[ns]", "9999-01-01", ValueError, "'9999-01-01' is no multiple of 1 ns within 64 bits"),
-    ("m8[10s]", np.timedelta64(5, "s"), ValueError, "np.timedelta64(5,'s') is no multiple of 10 s within 64 bits"),
-    ("m8", np.timedelta64(5, "s"), ValueError, "np.timedelta64(5,'s') is no multiple of 1 generic within 64 bits"),
+    (
+        "M8[D]",
+        "2020-01-01T12",
+        ValueError,
+        "numpy.datetime64 needs a multiple of 1 D within 64 bits, not '2020-01-01T12'",
+    ),
+    ("M8[ns]", "9999-01-01", ValueError, "numpy.datetime64 needs a multiple of 1 ns within 64 bits, not '9999-01-01'"),
+    (
+        "m8[10s]",
+        np.timedelta64(5, "s"),
+        ValueError,
+        "numpy.timedelta64 needs a multiple of 10 s within 64 bits, not np.timedelta64(5,'s')",
+    ),
+    (
+        "m8",
+        np.timedelta64(5, "s"),
+        ValueError,
+        "numpy.timedelta64 needs a multiple of 1 generic within 64 bits, not np.timedelta64(5,'s')",
+    ),
     (RECORD, 0, TypeError, "struct needs a tuple, a dict or a record, not 0"),
     (RECORD, np.void(bytes(6)), TypeError, f"struct needs a tuple, a dict or a record, not {np.void(bytes(6))!r}"),
     (RECORD, (1,), ValueError, "struct needs 2 values, not 1"),
@@ -133,13 +148,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "value", "error", "message"), REFUSED)
-def test_a_value_that_does_not_fit_is_refused(name, value, error, message):
+def test_a_value_of_the_wrong_type_or_range_is_refused(name, value, error, message):
     with pytest.raises(error) as caught:
         from_dtype(name).cast_scalar(value)
     assert type(caught.value) is error
     assert str(caught.value) == message
 
 
-def test_a_payload_is_kept_where_the_dtype_is_the_same():
+def test_the_payload_of_a_nan_of_the_same_dtype_is_kept():
     signalling = np.frombuffer(b"\1\0\x80\x7f", "<f4").astype(np.float32)[0]
     assert from_dtype("float32").cast_scalar(signalling).tobytes() == signalling.tobytes()

@@ -1,4 +1,4 @@
-"""Data types as zarr.json spells them: what is refused and where, and what elements must look like on disk."""
+"""Configurations of data types that are refused, and checks of decoded elements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def field(name, data_type) -> dict:
 
 # JSON, kind, pointer below /data_type, message
 REFUSED = [
-    (configured("float32", x=1), "unknown-member", "/configuration/x", "is not a member known here (known: none)"),
+    (configured("float32", x=1), "unknown-member", "/configuration/x", "is not a known member (known: none)"),
     ("r12", "value", "", 'must have a multiple of 8 bits, not "r12"'),
     ({"name": "r12"}, "value", "", 'must have a multiple of 8 bits, not "r12"'),
     ("r8388616", "limit", "", 'must have at most 8388608 bits, not "r8388616"'),
@@ -46,7 +46,7 @@ REFUSED = [
     ("null_terminated_bytes", "missing", "/configuration/length_bytes", "is required and missing"),
     (configured("numpy.datetime64", unit="s"), "missing", "/configuration/scale_factor", "is required and missing"),
     (configured("numpy.datetime64", unit="µs", scale_factor=1), "value", "/configuration/unit",
-     f'must be {UNITS}, not "\\u00b5s"'),  # the micro sign is not the Greek letter
+     f'must be {UNITS}, not "\\u00b5s"'),  # the micro sign is not the Greek letter mu
     (configured("numpy.timedelta64", unit="s", scale_factor=2**31), "value", "/configuration/scale_factor",
      "must be an integer from 1 to 2147483647, not 2147483648"),
     (configured("numpy.timedelta64", unit="s", scale_factor=0), "value", "/configuration/scale_factor",
@@ -59,30 +59,30 @@ REFUSED = [
     (struct({"name": "x"}), "missing", "/configuration/fields/0/data_type", "is required and missing"),
     (struct(field("", "int8")), "value", "/configuration/fields/0/name", "must not be empty"),
     (struct(field("x", "int8") | {"y": 1}), "unknown-member", "/configuration/fields/0/y",
-     "is not a member known here (known: data_type, name)"),
+     "is not a known member (known: data_type, name)"),
     (struct(field("x", "int8"), field("x", "int8")), "conflict", "/configuration/fields/1/name",
-     '"x" is the name of an earlier field'),
+     'field names must be unique, but "x" occurs twice'),
     (struct(field("x", "int8"), field("s", "string")), "value", "/configuration/fields/1/data_type",
-     'must have a fixed size, which "string" has not'),
+     'must be a data type of fixed size, not "string"'),
     (struct(field("x", struct(field("y", "r9")))), "value",
      "/configuration/fields/0/data_type/configuration/fields/0/data_type",
      'must have a multiple of 8 bits, not "r9"'),
     (struct(field("x", BIG), field("y", BIG)), "limit", "/configuration/fields",
-     "must have at most 1048576 bytes in all"),
+     "must have at most 1048576 bytes in total"),
     (configured("structured", fields=[["x"]]), "value", "/configuration/fields/0",
      'must be a name and a data type, not ["x"]'),
     (configured("structured", fields=["x"]), "type", "/configuration/fields/0",
      'must be an object with "name" and "data_type", not "x"'),
     (configured("structured", fields=[[1, "int8"]]), "type", "/configuration/fields/0/0", "must be a string, not 1"),
     (configured("structured", fields=[["x", "bytes"]]), "value", "/configuration/fields/0/1",
-     'must have a fixed size, which "bytes" has not'),
+     'must be a data type of fixed size, not "bytes"'),
     (configured("structured", fields=[["x", configured("raw_bytes")]]), "missing",
      "/configuration/fields/0/1/configuration/length_bytes", "is required and missing"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "kind", "pointer", "message"), REFUSED)
-def test_a_data_type_is_refused(value, kind, pointer, message):
+def test_an_invalid_data_type_is_refused(value, kind, pointer, message):
     with pytest.raises(MetadataError) as caught:
         data_types.parse(value, "/data_type", Context(document="a/zarr.json"))
     error = caught.value
@@ -90,7 +90,7 @@ def test_a_data_type_is_refused(value, kind, pointer, message):
     assert error.document == "a/zarr.json"
 
 
-def test_the_faults_of_all_fields_are_found():
+def test_the_faults_of_all_fields_are_reported():
     value = struct(field("x", "int7"), field("y", "int8"), field("", "int8"), ["z", "int8"])
     with pytest.raises(MetadataError) as caught:
         from_dtype(value)
@@ -112,23 +112,23 @@ def test_the_largest_sizes_are_accepted():
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [("bool", False), ("int8", False), ("uint16", True), ("float16", True), ("complex64", True), ("r16", False),
      ("string", False), ("bytes", False), ("U1", True), ("S2", False), ("M8", True), ("m8", True),
      ("u1,S2", False), ("u1,u2", True)],
 )  # fmt: skip
-def test_what_has_a_byte_order(given, expected):
-    assert from_dtype(given).has_byte_order is expected
+def test_data_types_with_multi_byte_elements_have_a_byte_order(value, expected):
+    assert from_dtype(value).has_byte_order is expected
 
 
-def test_only_structured_does_without_endian():
+def test_only_structured_may_omit_endian():
     assert from_dtype(configured("structured", fields=[["x", "int16"]])).endian_optional
     assert not from_dtype("i2,i2").endian_optional
 
 
-@pytest.mark.parametrize(("given", "codec"), [("string", "vlen-utf8"), ("bytes", "vlen-bytes"), ("int8", "bytes")])
-def test_the_codec_that_fits(given, codec):
-    assert from_dtype(given).serializer == codec
+@pytest.mark.parametrize(("value", "codec"), [("string", "vlen-utf8"), ("bytes", "vlen-bytes"), ("int8", "bytes")])
+def test_the_default_codec_depends_on_the_data_type(value, codec):
+    assert from_dtype(value).serializer == codec
 
 
 def stored(dtype, data: bytes) -> np.ndarray:
@@ -136,11 +136,11 @@ def stored(dtype, data: bytes) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("given", "data", "message"),
+    ("dtype", "data", "message"),
     [
         ("bool", b"\0\1\1", None),
         ("bool", b"", None),
-        ("bool", b"\0\3\2", "a bool is stored as 0 or 1, not as 3"),
+        ("bool", b"\0\3\2", "bool elements must be stored as 0 or 1, not 3"),
         ("int8", b"\xff", None),
         ("U1", b"\xff\xff\x10\0" + b"\xff\xd7\0\0" + b"\0\xe0\0\0", None),
         ("U2", b"", None),
@@ -148,14 +148,14 @@ def stored(dtype, data: bytes) -> np.ndarray:
         ("U2", b"a\0\0\0" + b"\0\xd8\0\0", "0xd800 is not a Unicode character"),
         ("U1", b"\xff\xdf\0\0", "0xdfff is not a Unicode character"),
         ([("x", "i1"), ("b", "?")], b"\7\1\7\0", None),
-        ([("x", "i1"), ("b", "?")], b"\7\1\7\2", 'field "b": a bool is stored as 0 or 1, not as 2'),
+        ([("x", "i1"), ("b", "?")], b"\7\1\7\2", 'field "b": bool elements must be stored as 0 or 1, not 2'),
         ([("x", "i1"), ("u", "U1")], b"\7a\0\0\0\7\0\xd8\0\0", 'field "u": 0xd800 is not a Unicode character'),
-        ([("p", [("b", "?")])], b"\2", 'field "p": field "b": a bool is stored as 0 or 1, not as 2'),
+        ([("p", [("b", "?")])], b"\2", 'field "p": field "b": bool elements must be stored as 0 or 1, not 2'),
     ],
 )
-def test_elements_from_disk_are_checked(given, data, message):
-    data_type = from_dtype(np.dtype(given))
-    array = stored(given, data)
+def test_invalid_bit_patterns_of_elements_are_reported(dtype, data, message):
+    data_type = from_dtype(np.dtype(dtype))
+    array = stored(dtype, data)
     assert data_type.check(array) == message
     assert data_type.check(array.reshape(1, -1)[:, ::-1]) == message
     if array.size == 1:

@@ -1,4 +1,4 @@
-"""What zarr-python writes is read here as the same scalar, and the other way round."""
+"""zarrlite and zarr-python read each other's data types and fill values as the same scalars."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CASES = [
 def written_by_zarr_python(dtype, fill_value) -> dict:
     store = zarr.storage.MemoryStore()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # types without a specification
+        warnings.simplefilter("ignore")  # zarr-python warns about types without a specification
         zarr.create_array(store, shape=(1,), dtype=dtype, fill_value=fill_value, compressors=None)
     return json.loads(store._store_dict["zarr.json"].to_bytes())
 
@@ -53,7 +53,7 @@ def as_bytes(data_type, scalar) -> bytes:
 
 
 @pytest.mark.parametrize(("dtype", "fill_value"), [(dtype, value) for dtype, values in CASES for value in values])
-def test_zarr_python_is_understood(dtype, fill_value):
+def test_data_types_written_by_zarr_python_are_read(dtype, fill_value):
     numpy_dtype = dtype if dtype == "variable_length_bytes" else np.dtype(dtype)
     document = written_by_zarr_python(numpy_dtype, fill_value)
     data_type = from_dtype(document["data_type"])
@@ -65,7 +65,7 @@ def test_zarr_python_is_understood(dtype, fill_value):
 
 
 @pytest.mark.parametrize(("dtype", "fill_value"), [(dtype, value) for dtype, values in CASES for value in values])
-def test_zarr_python_understands(dtype, fill_value):
+def test_zarr_python_reads_fill_values_of_zarrlite(dtype, fill_value):
     numpy_dtype = dtype if dtype == "variable_length_bytes" else np.dtype(dtype)
     document = written_by_zarr_python(numpy_dtype, fill_value)
     data_type = from_dtype(document["data_type"])
@@ -77,7 +77,7 @@ def test_zarr_python_understands(dtype, fill_value):
     assert as_bytes(data_type, theirs) == as_bytes(data_type, data_type.cast_scalar(fill_value))
 
 
-def test_zarr_python_reads_a_nan_by_its_bits():
+def test_zarr_python_reads_a_nan_with_a_payload():
     document = written_by_zarr_python(np.dtype("float32"), 0)
     document["fill_value"] = from_dtype("float32").fill_value_json(NAN)
     assert document["fill_value"] == "0x7fc00001"

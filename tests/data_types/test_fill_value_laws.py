@@ -1,4 +1,4 @@
-"""Laws of fill values: what is written parses to the same bits, also after a trip through JSON text."""
+"""Laws of fill values: the JSON of a scalar parses to the same bits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from zarrlite.data_types import from_dtype
 from zarrlite.data_types.time import UNITS
 
-SPECIAL_HIGH = [0x00, 0x7F, 0x80, 0xFF]  # of the most significant byte: zeros, infinities and NaNs are there
+SPECIAL_HIGH = [0x00, 0x7F, 0x80, 0xFF]  # most significant bytes of zeros, infinities and NaNs
 
 
 def words(size: int):
-    """Bytes of a number, NaNs and their like more often than chance has them."""
+    """Bytes of a number, with more zeros, infinities and NaNs than random bytes have."""
     special = st.builds(
         lambda high, second, rest: bytes([*rest, second, high]),
         st.sampled_from(SPECIAL_HIGH),
@@ -47,7 +47,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("name", NUMBERS)
 @given(data=st.data())
-def test_every_bit_pattern_of_a_number_survives(name, data):
+def test_every_bit_pattern_of_a_number_is_kept(name, data):
     data_type = from_dtype(name)
     scalar = from_bytes(data_type, b"".join(data.draw(words(size)) for size in NUMBERS[name]))
     again = round_trip(data_type, scalar)
@@ -64,14 +64,14 @@ def test_a_json_number_is_rounded_as_numpy_rounds(number, name):
 
 
 @given(st.integers(-(2**127), 2**127), st.sampled_from([(16, 11), (32, 24), (64, 53)]))
-def test_a_json_integer_is_rounded_once(number, width_and_precision):
+def test_a_json_integer_is_rounded_only_once(number, width_and_precision):
     width, precision = width_and_precision
     excess = max(abs(number).bit_length() - precision, 0)
     kept, lost = divmod(abs(number), 1 << excess)
     half = (1 << excess) >> 1
     if excess and (lost > half or (lost == half and kept % 2)):
         kept += 1
-    expected = float((kept if number > 0 else -kept) << excess)  # exact by now
+    expected = float((kept if number > 0 else -kept) << excess)  # exact: at most 53 significant bits are left
     with np.errstate(over="ignore"):
         assert from_dtype(f"float{width}").parse_fill_value(number) == np.dtype(f"float{width}").type(expected)
 
@@ -80,33 +80,33 @@ characters = st.characters(exclude_categories=("Cs",))
 
 
 @given(st.text(characters))
-def test_every_text_survives(text):
+def test_every_text_is_kept(text):
     data_type = from_dtype("string")
     assert round_trip(data_type, data_type.cast_scalar(text)) == text
 
 
 @given(st.binary(), st.sampled_from(["bytes", "variable_length_bytes"]))
-def test_every_byte_string_survives(value, name):
+def test_every_byte_string_is_kept(value, name):
     data_type = from_dtype(name)
     assert round_trip(data_type, data_type.cast_scalar(value)) == value
 
 
 @given(st.text(characters, max_size=5))
-def test_every_short_text_survives_without_its_padding(text):
+def test_every_text_of_fixed_length_is_kept_without_its_padding(text):
     data_type = from_dtype("U5")
     scalar = data_type.cast_scalar(text)
     assert round_trip(data_type, scalar) == scalar == text.rstrip("\0")
 
 
 @given(st.binary(max_size=5))
-def test_every_short_byte_string_survives_without_its_padding(value):
+def test_every_byte_string_of_fixed_length_is_kept_without_its_padding(value):
     data_type = from_dtype("S5")
     scalar = data_type.cast_scalar(value)
     assert round_trip(data_type, scalar) == scalar == value.rstrip(b"\0")
 
 
 @given(st.sampled_from("mM"), st.sampled_from(UNITS), st.integers(1, 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
-def test_every_time_survives(code, unit, scale_factor, count):
+def test_every_time_is_kept(code, unit, scale_factor, count):
     name = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}[code]
     data_type = from_dtype({"name": name, "configuration": {"unit": unit, "scale_factor": scale_factor}})
     scalar = data_type.parse_fill_value(count)
@@ -142,7 +142,7 @@ def records(children):
 
 
 @given(records(st.recursive(fixed_size, records, max_leaves=6)), st.data(), st.sampled_from(["little", "big"]))
-def test_every_record_survives(description, data, byte_order):
+def test_every_record_is_kept(description, data, byte_order):
     data_type = from_dtype(description)
     assert data_type.to_json() == description
     stored = np.frombuffer(data.draw(words(max(data_type.itemsize, 2)))[: data_type.itemsize], data_type.dtype)

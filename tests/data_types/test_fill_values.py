@@ -1,4 +1,4 @@
-"""Fill values as JSON: each row is read, written and read again; each refusal is compared in whole."""
+"""Fill values as JSON: valid ones are read, written and read again; invalid ones are refused with a whole message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def bits(number: int, width: int) -> bytes:
     return number.to_bytes(width // 8, "little")
 
 
-SAME = object()  # written as read
+SAME = object()  # the JSON written is the JSON read
 
 # data type, JSON read, JSON written, bytes of the scalar
 READ_AND_WRITTEN = [
@@ -59,14 +59,14 @@ READ_AND_WRITTEN = [
     ("float16", 1e6, "Infinity", bits(0x7C00, 16)),
     ("float32", 0.1, SAME, bits(0x3DCCCCCD, 32)),
     ("float32", -0.0, SAME, bits(0x80000000, 32)),
-    ("float32", 16777217, 16777216.0, bits(0x4B800000, 32)),  # half way: to even
+    ("float32", 16777217, 16777216.0, bits(0x4B800000, 32)),  # halfway between two floats: rounded to even
     ("float32", 16777219, 16777220.0, bits(0x4B800002, 32)),
-    ("float32", 2**60 + 2**36 + 1, 1.1529216e18, bits(0x5D800001, 32)),  # half way after rounding to double
+    ("float32", 2**60 + 2**36 + 1, 1.1529216e18, bits(0x5D800001, 32)),  # halfway only after rounding to double
     ("float32", -(2**60) - 2**36 - 1, -1.1529216e18, bits(0xDD800001, 32)),
     ("float32", 2**60, 1.1529215e18, bits(0x5D800000, 32)),
     ("float32", 1e39, "Infinity", bits(0x7F800000, 32)),
     ("float32", "NaN", SAME, bits(0x7FC00000, 32)),
-    ("float32", "0x7f800001", SAME, bits(0x7F800001, 32)),  # signalling
+    ("float32", "0x7f800001", SAME, bits(0x7F800001, 32)),  # a signalling NaN
     ("float32", "0x3f800000", 1.0, bits(0x3F800000, 32)),
     ("float64", 0.1, SAME, bits(0x3FB999999999999A, 64)),
     ("float64", 5e-324, SAME, bits(1, 64)),
@@ -109,13 +109,14 @@ READ_AND_WRITTEN = [
 
 
 @pytest.mark.parametrize(("name", "read", "written", "expected"), READ_AND_WRITTEN)
-def test_a_fill_value_survives_reading_and_writing(name, read, written, expected):
+def test_a_fill_value_is_read_and_written_exactly(name, read, written, expected):
     data_type = from_dtype(name)
     scalar = data_type.parse_fill_value(read)
     assert stored(data_type, scalar) == expected
-    again = data_type.fill_value_json(scalar)
-    assert json.dumps(again) == json.dumps(read if written is SAME else written)  # tells 1 from 1.0 and 0.0 from -0.0
-    assert stored(data_type, data_type.parse_fill_value(json.loads(json.dumps(again)))) == expected
+    # compared as text, which distinguishes 1 from 1.0 and 0.0 from -0.0
+    text = json.dumps(data_type.fill_value_json(scalar))
+    assert text == json.dumps(read if written is SAME else written)
+    assert stored(data_type, data_type.parse_fill_value(json.loads(text))) == expected
 
 
 @pytest.mark.parametrize("name", [row[0] for row in READ_AND_WRITTEN])
@@ -133,7 +134,7 @@ def test_the_default_fill_value_can_be_written(name):
      (MICROS, "NaT"), (PAIRS, "AAAAAAA="),
      (NESTED, {"p": {"x": 0.0, "a/b": 0}, "t": "NaT"})],
 )  # fmt: skip
-def test_the_default_fill_value_is_zero_or_nothing(name, expected):
+def test_the_default_fill_value_is_zero_or_empty(name, expected):
     data_type = from_dtype(name)
     assert data_type.fill_value_json(data_type.default_fill_value) == expected
 
@@ -165,8 +166,8 @@ REFUSED = [
     ("float16", "0x7e0\u0660", "value", "", floats(4) + '"0x7e0\\u0660"'),
     ("float64", "+Infinity", "value", "", floats(16) + '"+Infinity"'),
     ("float64", 10**400, "value", "",
-     f"must be within double precision, not {str(10**400)[:57]}...; infinity is written as a string"),
-    ("float64", float("nan"), "value", "", "must be within double precision, not NaN; infinity is written as a string"),
+     f"must be within double precision, not {str(10**400)[:57]}...; write infinity as a string"),
+    ("float64", float("nan"), "value", "", "must be within double precision, not NaN; write infinity as a string"),
     ("complex64", 1, "type", "", "must be an array of two numbers, not 1"),
     ("complex64", [1], "value", "", "must be an array of two numbers, not of 1"),
     ("complex64", [1, "x"], "value", "/1", floats(8) + '"x"'),
@@ -199,20 +200,20 @@ REFUSED = [
     (POINT, {"x": 0, "a/b": 0.5}, "type", "/a~1b", "must be an integer, not 0.5"),
     (NESTED, {"p": {"x": "?", "a/b": 0}, "t": 0}, "value", "/p/x", floats(8) + '"?"'),
     (PAIRS, "AAAA", "value", "", "must have 5 bytes, not 3"),
-    (PAIRS, "AAAAAAI=", "value", "", 'field "b": a bool is stored as 0 or 1, not as 2'),
+    (PAIRS, "AAAAAAI=", "value", "", 'field "b": bool elements must be stored as 0 or 1, not 2'),
     (PAIRS, 0, "type", "", "must be an object with a value for each field, not 0"),
     (TEXTS, "AAARAAAAAAAAAAAA", "value", "", 'field "u": 0x110000 is not a Unicode character'),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value", "kind", "pointer", "message"), REFUSED)
-def test_a_fill_value_is_refused(name, value, kind, pointer, message):
+def test_an_invalid_fill_value_is_refused(name, value, kind, pointer, message):
     with pytest.raises(MetadataError) as caught:
         from_dtype(name).parse_fill_value(value)
     assert (caught.value.kind, caught.value.pointer, caught.value.message) == (kind, pointer, message)
 
 
-def test_packed_bytes_of_structured_follow_the_byte_order():
+def test_packed_bytes_of_structured_have_the_byte_order_of_the_codec():
     data_type = from_dtype(PAIRS)
     little, big = "AACAPwE=", "P4AAAAE="
     for text, order in [(little, "little"), (big, "big")]:
@@ -222,14 +223,14 @@ def test_packed_bytes_of_structured_follow_the_byte_order():
     assert data_type.fill_value_json(data_type.parse_fill_value(big, "big")) == little
 
 
-def test_packed_bytes_inside_a_struct_follow_the_byte_order():
+def test_packed_bytes_inside_a_struct_have_the_byte_order_of_the_codec():
     outer = from_dtype({"name": "struct", "configuration": {"fields": [{"name": "s", "data_type": PAIRS}]}})
     scalar = outer.parse_fill_value({"s": "P4AAAAE="}, "big")
     assert scalar.tolist() == ((1.0, True),)
     assert outer.fill_value_json(scalar, "big") == {"s": "P4AAAAE="}
 
 
-def test_a_record_that_is_a_fill_value_cannot_be_changed():
+def test_the_fill_value_of_a_struct_is_read_only():
     scalar = from_dtype(POINT).parse_fill_value({"x": 1, "a/b": 2})
     with pytest.raises(ValueError, match="read-only"):
         scalar["x"] = 5

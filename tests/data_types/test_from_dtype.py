@@ -1,4 +1,4 @@
-"""Every way to name a data type, the JSON that it is written as, and what is refused."""
+"""Data types from all kinds of arguments, the JSON that is written for them, and arguments that are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAIRS = configured("structured", fields=[["x", "float32"], ["y", fields(("z", "r
 RAW = ["r8", "r16", "r128"]
 NUMBERS = [name for cls in (Bool, Integer, Float, Complex) for name in (cls.name, *cls.aliases)]
 
-# what a caller writes, JSON of the data type, numpy dtype in memory
+# argument, JSON of the data type, numpy dtype in memory
 NAMED = [
     *((name, name, name) for name in NUMBERS),
     *((name, name, f"V{int(name[1:]) // 8}") for name in RAW),
@@ -68,9 +68,9 @@ NAMED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "written", "dtype"), NAMED)
-def test_a_data_type_is_found(given, written, dtype):
-    data_type = from_dtype(given)
+@pytest.mark.parametrize(("value", "written", "dtype"), NAMED)
+def test_a_data_type_is_created_from_the_argument(value, written, dtype):
+    data_type = from_dtype(value)
     assert data_type.to_json() == written
     assert data_type.dtype == np.dtype(dtype)
     assert data_type.dtype.isnative
@@ -82,21 +82,21 @@ def test_a_data_type_is_found(given, written, dtype):
     assert from_dtype(data_type) is data_type
 
 
-@pytest.mark.parametrize("given", [row[0] for row in NAMED])
-def test_a_data_type_pickles(given):
-    data_type = from_dtype(given)
+@pytest.mark.parametrize("value", [row[0] for row in NAMED])
+def test_a_data_type_can_be_pickled(value):
+    data_type = from_dtype(value)
     assert pickle.loads(pickle.dumps(data_type)) == data_type
-    assert data_type.dtype == pickle.loads(pickle.dumps(data_type)).dtype  # with what was derived
+    assert data_type.dtype == pickle.loads(pickle.dumps(data_type)).dtype  # also once the dtype is cached
 
 
-def test_every_core_type_of_the_specification_is_there():
+def test_every_core_type_of_the_specification_is_implemented():
     integers = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
     assert set(NUMBERS) == {"bool", "float16", "float32", "float64", "complex64", "complex128"} | integers
 
 
 def test_data_types_differ_by_name():
     others = ["string", "bytes", "variable_length_bytes", "S3", "S4", "M8", "m8"]
-    every = [from_dtype(given) for given in [*NUMBERS, *RAW, *others]]
+    every = [from_dtype(name) for name in [*NUMBERS, *RAW, *others]]
     assert len(set(every)) == len(every)
     assert Integer("int16") == from_dtype("i2") != "int16"
     assert Bool() == from_dtype("bool")
@@ -104,50 +104,50 @@ def test_data_types_differ_by_name():
 
 
 REFUSED = [
-    (None, "None is not a data type: give a numpy dtype, a name or the JSON of zarr.json"),
-    (3.5, "3.5 is not a data type: give a numpy dtype, a name or the JSON of zarr.json"),
-    ("O", 'Zarr does not store Python objects: name "string" or "bytes" as the data type'),
-    (object, 'Zarr does not store Python objects: name "string" or "bytes" as the data type'),
-    ("S", f"{np.dtype('S')!r} has no size; name \"bytes\" for any length, or S<n>"),
-    ("U0", f"{np.dtype('U')!r} has no size; name \"string\" for any length, or U<n>"),
-    (np.str_, f"{np.dtype('U')!r} has no size; name \"string\" for any length, or U<n>"),
-    ("V0", f"{np.dtype('V')!r} has no size; give a length, as in V<n>, or at least one field"),
-    ([], "dtype([]) has no size; give a length, as in V<n>, or at least one field"),
-    ("(2,3)f4", "Zarr has no subarrays; use float32 and more dimensions (2, 3) or more fields"),
-    ([("x", "f4", 2)], "field 'x': Zarr has no subarrays; use float32 and more dimensions (2,) or more fields"),
+    (None, "a data type must be a numpy dtype, a name or the JSON of zarr.json, not None"),
+    (3.5, "a data type must be a numpy dtype, a name or the JSON of zarr.json, not 3.5"),
+    ("O", 'Python objects cannot be stored; use "string" or "bytes" as the data type'),
+    (object, 'Python objects cannot be stored; use "string" or "bytes" as the data type'),
+    ("S", f"{np.dtype('S')!r} must not have a size of zero; use \"bytes\" for any length, or S<n>"),
+    ("U0", f"{np.dtype('U')!r} must not have a size of zero; use \"string\" for any length, or U<n>"),
+    (np.str_, f"{np.dtype('U')!r} must not have a size of zero; use \"string\" for any length, or U<n>"),
+    ("V0", f"{np.dtype('V')!r} must not have a size of zero; use V<n>, or at least one field"),
+    ([], "dtype([]) must not have a size of zero; use V<n>, or at least one field"),
+    ("(2,3)f4", "Zarr has no subarrays; use float32 with additional dimensions (2, 3), or more fields"),
+    ([("x", "f4", 2)], "field 'x': Zarr has no subarrays; use float32 with additional dimensions (2,), or more fields"),
     ([("x", "O")], "field 'x': object has no fixed size; use U<n> for text and S<n> for bytes"),
-    ([("x", "T")], "[('x', 'T')] is not a data type: give a numpy dtype, a name or the JSON of zarr.json"),
+    ([("x", "T")], "a data type must be a numpy dtype, a name or the JSON of zarr.json, not [('x', 'T')]"),
     (np.dtypes.StringDType(na_object=None),
-     "Zarr has no missing values; use numpy.dtypes.StringDType(), not StringDType(na_object=None)"),
+     "missing values cannot be stored; use numpy.dtypes.StringDType(), not StringDType(na_object=None)"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "message"), REFUSED)
-def test_what_zarr_has_no_type_for_is_refused(given, message):
+@pytest.mark.parametrize(("value", "message"), REFUSED)
+def test_arguments_without_a_data_type_are_refused(value, message):
     with pytest.raises(ArgumentError) as caught:
-        from_dtype(given)
+        from_dtype(value)
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    "given", [np.dtype("u1,f8", align=True), np.dtype({"names": ["a"], "formats": ["f4"], "itemsize": 8})]
+    "dtype", [np.dtype("u1,f8", align=True), np.dtype({"names": ["a"], "formats": ["f4"], "itemsize": 8})]
 )
-def test_padded_fields_are_refused(given):
+def test_padded_fields_are_refused(dtype):
     with pytest.raises(ArgumentError) as caught:
-        from_dtype(given)
+        from_dtype(dtype)
     assert str(caught.value) == (
-        f"the fields of {given!r} are not packed, as Zarr stores them; use numpy.lib.recfunctions.repack_fields(dtype)"
+        f"the fields of {dtype!r} must be packed, without padding; use numpy.lib.recfunctions.repack_fields(dtype)"
     )
-    packed = from_dtype(repack_fields(given))
-    assert packed.dtype.names == given.names
+    packed = from_dtype(repack_fields(dtype))
+    assert packed.dtype.names == dtype.names
 
 
-@pytest.mark.parametrize(("given", "nearest"), [(np.longdouble, "float64"), (np.clongdouble, "complex128")])
-@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="here a long double is a double")
-def test_long_doubles_are_refused(given, nearest):
+@pytest.mark.parametrize(("scalar_type", "closest"), [(np.longdouble, "float64"), (np.clongdouble, "complex128")])
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="a long double is a double on this machine")
+def test_long_doubles_are_refused(scalar_type, closest):
     with pytest.raises(ArgumentError) as caught:
-        from_dtype(given)
-    assert str(caught.value) == f"Zarr has no data type for {np.dtype(given)}; the nearest that it has is {nearest}"
+        from_dtype(scalar_type)
+    assert str(caught.value) == f"Zarr has no data type for {np.dtype(scalar_type)}; the closest one is {closest}"
 
 
 def test_an_unknown_name_is_refused():
@@ -160,11 +160,11 @@ def test_an_extension_of_another_kind_is_refused():
     class Codec(Extension):
         kind = "codec"
 
-    with pytest.raises(ArgumentError, match=r"^a data_type is needed, not "):
+    with pytest.raises(ArgumentError, match=r"^expected a data type, not "):
         from_dtype(Codec())
 
 
-def test_an_alien_numpy_type_is_asked_of_the_registry(monkeypatch):
+def test_numpy_types_of_other_packages_are_looked_up_in_the_registry(monkeypatch):
     class Doubles(Float):
         name = "float128"
         aliases = ()
@@ -176,7 +176,7 @@ def test_an_alien_numpy_type_is_asked_of_the_registry(monkeypatch):
         from_dtype = DataType.from_dtype
 
     if np.dtype(np.longdouble).name != "float128":
-        pytest.skip("needs a numpy type that Zarr has not")
+        pytest.skip("needs a numpy type that Zarr does not have")
     monkeypatch.setitem(registry.data_types._classes, "float128", Doubles)
     assert from_dtype(np.longdouble) == Doubles()
     assert from_dtype(np.longdouble).cast_scalar(1) == np.longdouble(1)
@@ -186,17 +186,17 @@ def test_an_alien_numpy_type_is_asked_of_the_registry(monkeypatch):
 
 
 @pytest.mark.parametrize("name", registry.data_types.names())
-def test_every_name_that_is_offered_has_a_class(name):
+def test_every_listed_name_has_a_class(name):
     cls = registry.data_types.find(name)
     assert issubclass(cls, DataType)
     assert name in (cls.name, *cls.aliases)
 
 
-def test_the_examples_run():
+def test_the_examples_of_from_dtype_run():
     assert doctest.testmod(native).failed == 0
 
 
-def test_metadata_errors_name_no_document_of_a_store():
+def test_faults_of_an_argument_name_the_data_type_as_the_document():
     with pytest.raises(MetadataError) as caught:
         from_dtype({"name": "raw_bytes"})
     assert str(caught.value) == "data_type#/configuration/length_bytes: is required and missing"

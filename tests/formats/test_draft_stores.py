@@ -322,7 +322,7 @@ def test_a_missing_node_is_not_found():
     with pytest.raises(zarrlite.NodeNotFoundError) as caught:
         zarrlite.open(memory("root_array"), mode="r", path="no")
     where = "no array or group at 'no' in DraftStore(ReadOnlyStore(MemoryStore(5 keys)))"
-    assert str(caught.value) == f"{where}: the hierarchy of the Zarr v3 draft has none there"
+    assert str(caught.value) == f"{where}: the hierarchy of the Zarr v3 draft has no node there"
 
 
 REFUSED = {

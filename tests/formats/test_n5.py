@@ -364,7 +364,7 @@ REFUSED = [
     ({"compression": {"type": "lz4", "blockSize": 65536}}, "/compression/type", "unknown-extension",
      '"lz4" is not a known compression (known: raw, gzip, zstd, blosc)'),
     ({"compression": {"type": "raw", "level": 1}}, "/compression/level", "unknown-member",
-     "is not a member known here (known: type)"),
+     "is not a known member (known: type)"),
     ({"compression": {"type": "gzip", "useZlib": True}}, "/compression/useZlib", "value",
      "must be false: a zlib stream is not a gzip stream, and no Zarr codec is registered for it"),
     ({"compression": {"type": "gzip", "level": 10}}, "/compression/level", "value",

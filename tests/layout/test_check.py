@@ -123,7 +123,7 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
     ),
     "a name that is reserved": (
         lambda s: s.set("__x/zarr.json", b"{}"),
-        [("__x/", "unknown", "cannot be a node: names that start with '__' are reserved")],
+        [("__x/", "unknown", "cannot be a node: node names must not start with '__', a reserved prefix")],
     ),
     "a copy that is stale": (
         lambda s: s.set("a/zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {"new": 1}}'),

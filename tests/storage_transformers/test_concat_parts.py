@@ -223,7 +223,7 @@ def test_invalid_configurations_are_refused_with_a_pointer(parts: Any, pointer: 
 
 
 def test_unknown_members_of_the_configuration_are_refused() -> None:
-    with pytest.raises(MetadataError, match="/storage_transformers/0/configuration/x: is not a member known here"):
+    with pytest.raises(MetadataError, match="/storage_transformers/0/configuration/x: is not a known member"):
         parse([{"key_suffix": ""}], x=1)
 
 

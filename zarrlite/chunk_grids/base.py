@@ -1,4 +1,9 @@
-"""What a chunk grid is: a division of an array into chunks."""
+"""The base class of chunk grids: divisions of an array into chunks (core spec, Chunk grids).
+
+Rules
+- A grid does not store the shape of the array; methods that need the shape take it as an argument.
+- Coordinates of chunks count chunks, coordinates of elements count elements; both start at zero.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +17,52 @@ from zarrlite.selections.selection import Selection, Shape
 
 
 class ChunkGrid(Extension):
-    """A division of an array; the array's shape is given with each question."""
+    """A division of an array into chunks.
+
+    Core spec, Concepts and terminology: "An array is divided into a set of chunks".
+    Core spec, Chunk grids: "Additional grid types MAY be defined as extensions".
+    """
 
     kind: ClassVar[str] = "chunk_grid"
-    uniform: ClassVar[bool] = False  # whether all chunks have one shape
+    uniform: ClassVar[bool] = False  # whether all chunks have the same shape
 
     @abstractmethod
     def check(self, shape: Shape) -> None:
-        """Raise MetadataError, with a pointer relative to the grid, if it does not fit an array of this shape."""
+        """Raise MetadataError, with a pointer relative to the grid, if it cannot divide an array of this shape."""
 
     @abstractmethod
     def grid_shape(self, shape: Shape) -> Shape:
-        """The number of chunks along each dimension."""
+        """Return the number of chunks along each dimension."""
 
     @abstractmethod
     def chunk_shape(self, coords: Shape) -> Shape:
-        """The shape of one chunk, as it is encoded: at the edges it may reach beyond the array."""
+        """Return the shape of an encoded chunk. At the edges it may extend beyond the array."""
 
     @abstractmethod
     def origin(self, coords: Shape) -> Shape:
-        """Where a chunk begins in the array."""
+        """Return the coordinates of the first element of a chunk."""
 
+    # core spec, Chunk grids: "every element of the array is a member of one chunk"
     @abstractmethod
     def locate(self, coords: Shape) -> tuple[Shape, Shape]:
-        """The chunk that an element lies in, and its place there."""
+        """Return the chunk that contains an element, and the coordinates of the element inside the chunk."""
 
     def offset(self, coords: Shape, strides: Shape) -> tuple[Shape, int]:
-        """The chunk that an element lies in, and how far into it, if neighbours there lie these strides apart."""
+        """Return the chunk that contains an element, and the offset of the element for these strides of a chunk."""
         chunk, inside = self.locate(coords)
         return chunk, sum(map(mul, inside, strides))
 
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
-        """The chunk that a selection lies in, and the selection inside of it; None: if not a single one."""
+        """Return the one chunk that contains a selection, and the selection inside the chunk.
+
+        Returns None if the selection extends over several chunks. A fast path that may decline: None is always right.
+        """
         return None
 
     @abstractmethod
     def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
-        """For each chunk that is touched: its coordinates, the selection inside of it, its place in the result."""
+        """Yield, for each chunk that a selection touches, three values.
+
+        They are the coordinates of the chunk, the selection inside the chunk, and the selection of its place in the
+        result.
+        """

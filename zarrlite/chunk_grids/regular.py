@@ -1,7 +1,9 @@
-"""The `regular` chunk grid: every chunk has the same shape, also at the edges.
+"""The `regular` chunk grid: all chunks have the same shape, also those at the edges.
 
-Rules (core spec, chunk_grid)
+Rules
 - `chunk_shape` has a positive length for each dimension of the array.
+
+"regular grid" in comments is its specification (zarr-specs, docs/v3/chunk-grids/regular-grid/index.rst).
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from zarrlite.selections.selection import Selection, Shape
 class Regular(ChunkGrid):
     """Chunks of one shape."""
 
+    # core spec, Array metadata: 'The value of name must be the string "regular"'
     name = "regular"
+    # regular grid, Abstract: "each chunk is a hyperrectangle of the same shape"
     uniform = True
     shape: tuple[int, ...]
 
@@ -31,26 +35,38 @@ class Regular(ChunkGrid):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        # core spec, Array metadata: "and the value of configuration an object with the member chunk_shape"
+        # core spec, Array metadata: "chunk_shape must be an array of integers"
+        # regular grid, Description: "Chunk sizes must be greater than zero", also along empty dimensions, though
+        # core spec, Concepts and terminology: "The chunk shape elements are non-zero when the corresponding dimensions"
         return cls(config.integers("chunk_shape", 1))
 
     def to_config(self) -> dict[str, Json]:
         return {"chunk_shape": list(self.shape)}
 
     def check(self, shape: Shape) -> None:
+        # regular grid, Abstract: "grid is the same as the dimensionality of the array"
         if len(self.shape) != len(shape):
-            message = f"must have {len(shape)} items, as shape has, not {len(self.shape)}"
+            message = f"must have {len(shape)} items, one for each dimension, not {len(self.shape)}"
             raise MetadataError(message, pointer="/configuration/chunk_shape", kind="conflict")
 
     def grid_shape(self, shape: Shape) -> Shape:
+        # regular grid, Description: "The shape of the chunk grid will be (ceil(z / dz)"
+        # regular grid, Description: "the grid will overhang the edge of the array"
         return tuple(-(-n // c) for n, c in zip(shape, self.shape, strict=True))
 
     def chunk_shape(self, coords: Shape) -> Shape:
+        # regular grid, Description: "the border of an array always have the full chunk size"
         return self.shape
 
     def origin(self, coords: Shape) -> Shape:
+        # regular grid, Description: "The origin element of a chunk has coordinates in the array space"
+        # regular grid, Description: "the grid is aligned with the origin of the array"
         return tuple([i * c for i, c in zip(coords, self.shape, strict=True)])
 
     def locate(self, coords: Shape) -> tuple[Shape, Shape]:
+        # regular grid, Description: "the chunk at grid index (c // dz, b // dy"
+        # regular grid, Description: "will have coordinates (c % dz, b % dy, a % dx"
         chunk, inside = [], []
         for dim, n in enumerate(self.shape):
             chunk.append(coords[dim] // n)

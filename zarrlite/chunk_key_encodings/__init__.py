@@ -1,27 +1,8 @@
-"""The chunk key encodings; modules load when their encoding is first met."""
-
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
+"""The chunk key encodings, one module for each."""
 
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
-
-if TYPE_CHECKING:
-    from zarrlite.chunk_key_encodings.default import DefaultKeys
-    from zarrlite.chunk_key_encodings.suffix import SuffixKeys
-    from zarrlite.chunk_key_encodings.v2 import V2Keys
-
-_CLASSES = {"DefaultKeys": "default", "SuffixKeys": "suffix", "V2Keys": "v2"}
+from zarrlite.chunk_key_encodings.default import DefaultKeys
+from zarrlite.chunk_key_encodings.suffix import SuffixKeys
+from zarrlite.chunk_key_encodings.v2 import V2Keys
 
 __all__ = ["ChunkKeyEncoding", "DefaultKeys", "SuffixKeys", "V2Keys"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-def __getattr__(name: str) -> Any:
-    if name in _CLASSES:
-        return getattr(importlib.import_module(f"zarrlite.chunk_key_encodings.{_CLASSES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

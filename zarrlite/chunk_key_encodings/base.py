@@ -1,4 +1,9 @@
-"""What a chunk key encoding is: chunk coordinates to keys, and exactly back."""
+"""The base class of chunk key encodings: chunk coordinates to keys, and exactly back.
+
+Rules
+- Keys are relative to the array.
+- Decoding is the exact inverse of encoding: a text that no coordinates encode to is not the key of a chunk.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +15,36 @@ from typing import ClassVar
 from zarrlite.extensions.extension import Extension
 from zarrlite.selections.selection import Shape
 
+MAX_DIGITS = 19  # digits of 2^63 - 1, the longest dimension; longer numbers are not the coordinates of a chunk
 _CANONICAL = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
 
 
 class ChunkKeyEncoding(Extension):
-    """Coordinates to keys and back; keys are relative to the array."""
+    """A mapping from chunk coordinates to keys, and back."""
 
     kind: ClassVar[str] = "chunk_key_encoding"
 
+    # core spec, Chunk grids: "each chunk that is unique within the grid"
+    # regular grid, Description: "is determined based on the array-metadata-chunk-key-encoding member"
     @abstractmethod
     def encode(self, coords: Shape) -> str:
-        """The key of a chunk."""
+        """Return the key of a chunk."""
 
     def bound(self, ndim: int) -> Callable[[Shape], str]:
-        """What makes the keys of an array of so many dimensions; override where some of it can be prepared."""
+        """Return `encode` for arrays of `ndim` dimensions. Override to do work once that all keys share."""
         return self.encode
 
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Shape | None:
-        """The coordinates that encode to exactly this key; None: it is not the key of a chunk."""
+        """Return the coordinates that encode to exactly this key. Returns None if it is not the key of a chunk."""
 
 
 def parse_coords(texts: list[str], ndim: int) -> Shape | None:
-    """Coordinates from decimal numbers without leading zeros, signs or anything else that int() would take."""
-    if len(texts) != ndim or not all(len(text) < 20 and _CANONICAL(text) for text in texts):
+    """Parse coordinates in canonical decimal form: no leading zeros, signs, or other texts that int() accepts.
+
+    Returns None if one is not canonical, or if there are not exactly `ndim` coordinates.
+    """
+    # default encoding, Description: "the ASCII decimal string representation of the chunk index within that dimension"
+    if len(texts) != ndim or not all(len(text) <= MAX_DIGITS and _CANONICAL(text) for text in texts):
         return None
     return tuple(map(int, texts))

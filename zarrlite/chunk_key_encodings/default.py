@@ -1,4 +1,7 @@
-"""The `default` chunk key encoding: `c/1/23/45`, or `c.1.23.45`; `c` for an array of no dimensions."""
+"""The `default` chunk key encoding: `c/1/23/45`, or `c.1.23.45`; `c` for an array without dimensions.
+
+"default encoding" in comments is its specification (zarr-specs, docs/v3/chunk-key-encodings/default/index.rst).
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,25 @@ from zarrlite.selections.selection import Shape
 @register
 @dataclass(frozen=True)
 class DefaultKeys(ChunkKeyEncoding):
-    """`c` and the coordinates."""
+    """Keys of the prefix `c` and the coordinates."""
 
     name = "default"
     separator: str = "/"
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        # default encoding, Description: 'separator, which must be either "/" or "."'
+        # default encoding, Description: 'separator defaults to "/"'
         return cls(config.string("separator", ("/", "."), default="/"))
 
     def encode(self, coords: Shape) -> str:
         return self.bound(len(coords))(coords)
 
     def bound(self, ndim: int) -> Callable[[Shape], str]:
+        # default encoding, Description: "taking the initial prefix c"
+        # default encoding, Description: "the separator character, followed by"
+        # default encoding, Description: "the ASCII decimal string representation of the chunk index"
+        # default encoding, Description: "the chunk key will consist of the string c", without dimensions
         return ("c" + f"{self.separator}%d" * ndim).__mod__
 
     def decode(self, key: str, ndim: int) -> Shape | None:

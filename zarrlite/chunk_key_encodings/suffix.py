@@ -1,10 +1,12 @@
-"""The `suffix` chunk key encoding: the key of another encoding with text behind it, `c/1/2.tiff`.
+"""The `suffix` chunk key encoding: the key of a base encoding followed by a fixed text, `c/1/2.tiff`.
 
-Rules (proposal `suffix`, Specification)
-- "The final key is base_encoded_key + suffix"; decoding is exactly the inverse.
-- The proposal spells the base `base_encoding` in its text and `base-encoding` in its example. Both are read, if they
-  agree; written is `base_encoding`, always, as an object. Without one the base is `default`.
-- The text comes from a file, so it cannot lead a key anywhere: see `names.key_text_fault`.
+Rules
+- The proposal spells the base encoding `base_encoding` in Configuration and `base-encoding` in Example 2 and in
+  Encoding. Both are read if they agree; `base_encoding` is written, always, as an object.
+- The suffix comes from a document and is not trusted: `names.key_text_fault` refuses text that could move a key.
+- A base may be a `suffix` encoding.
+
+"proposal suffix" in comments is the proposal of this encoding, version 0.1.
 """
 
 from __future__ import annotations
@@ -25,8 +27,12 @@ _SPELLINGS = ("base_encoding", "base-encoding")
 @register
 @dataclass(frozen=True)
 class SuffixKeys(ChunkKeyEncoding):
-    """Keys with a suffix, such as the extension of a file name."""
+    """Keys with a suffix, such as a file name extension.
 
+    Proposal suffix, Encoding and Decoding Logic: "a simple wrapper around an existing chunk key encoding".
+    """
+
+    # proposal suffix, Specification: "Name: suffix"
     name = "suffix"
     suffix: str
     base_encoding: Any = "default"
@@ -36,19 +42,24 @@ class SuffixKeys(ChunkKeyEncoding):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        # proposal suffix, Configuration: '"suffix": (Required)'
+        # proposal suffix, Configuration: "A string that will be appended to the encoded chunk key."
         suffix = config.string("suffix")
         fault = key_text_fault(suffix)
         if fault:
-            raise config.error(f"{fault}; {suffix!r} cannot be part of a key", "suffix")
+            raise config.error(f"{suffix!r} {fault}", "suffix")
         bases = [cls._base(config, spelling) for spelling in _SPELLINGS if spelling in config]
         if len(bases) == 2 and bases[0] != bases[1]:
-            raise config.error(
-                "base_encoding and base-encoding differ; write base_encoding alone", "base-encoding", "conflict"
-            )
+            message = "must not differ from base_encoding; use base_encoding only"
+            raise config.error(message, "base-encoding", "conflict")
+        # proposal suffix, Configuration: '"base_encoding": (Optional)'
+        # proposal suffix, Configuration: "If omitted, the default chunk key encoding is used."
         return cls(suffix, *bases[:1])
 
     @classmethod
     def _base(cls, config: Config, spelling: str) -> Any:
+        """Return the base encoding of a member; an object or, as at all extension points, a short-hand name."""
+        # proposal suffix, Configuration: "A chunk key encoding configuration object."
         return chunk_key_encodings.parse(config.raw(spelling), config.at(spelling), config.context)
 
     def to_config(self) -> dict[str, Json]:
@@ -58,11 +69,18 @@ class SuffixKeys(ChunkKeyEncoding):
         return self.bound(len(coords))(coords)
 
     def bound(self, ndim: int) -> Callable[[Shape], str]:
+        # proposal suffix, Configuration: "used before the suffix is appended"
+        # proposal suffix, Encoding: "Append the suffix from the configuration to the result"
+        # proposal suffix, Encoding: "The final key is base_encoded_key + suffix"
         base: Callable[[Shape], str] = self.base_encoding.bound(ndim)
         return lambda coords: base(coords) + self.suffix
 
     def decode(self, key: str, ndim: int) -> Shape | None:
+        # proposal suffix, Decoding: "Verify that the key ends with the configured suffix."
+        # proposal suffix, Decoding: "If not, it is an invalid key for this encoding."
         if not key.endswith(self.suffix):
             return None
+        # proposal suffix, Decoding: "Remove the suffix from the end of the key string"
+        # proposal suffix, Decoding: "retrieve the original chunk coordinate tuple (1, 2)"
         coords: Shape | None = self.base_encoding.decode(key[: len(key) - len(self.suffix)], ndim)
         return coords

@@ -1,4 +1,7 @@
-"""The `v2` chunk key encoding: `1.23.45`, or `1/23/45`; `0` for an array of no dimensions."""
+"""The `v2` chunk key encoding: `1.23.45`, or `1/23/45`; `0` for an array without dimensions.
+
+"v2 encoding" in comments is its specification (zarr-specs, docs/v3/chunk-key-encodings/v2/index.rst).
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,21 @@ from zarrlite.selections.selection import Shape
 @register
 @dataclass(frozen=True)
 class V2Keys(ChunkKeyEncoding):
-    """The coordinates alone."""
+    """Keys of the coordinates alone."""
 
     name = "v2"
     separator: str = "."
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        # v2 encoding, Description: 'separator, which must be either "/" or "."'
+        # v2 encoding, Description: 'separator defaults to "."'
         return cls(config.string("separator", ("/", "."), default="."))
 
     def encode(self, coords: Shape) -> str:
+        # v2 encoding, Description: "the ASCII decimal string representation of the chunk index within that dimension"
+        # v2 encoding, Description: "except that it is omitted for the last dimension"
+        # v2 encoding, Description: 'the single chunk has the key "0"', without dimensions
         return self.separator.join(map(str, coords)) or "0"
 
     def decode(self, key: str, ndim: int) -> Shape | None:

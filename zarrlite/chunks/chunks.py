@@ -36,10 +36,8 @@ from zarrlite.shards.reading import MissingInnerChunk
 from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError
 from zarrlite.tuning import (
     BATCH_BYTES,
-    COPY_BLOCK_BYTES,
     MAX_BATCH_CHUNKS,
     MAX_SCRATCH_BYTES,
-    NEAR_BYTES,
     READ_BATCH_BYTES,
     SMALL_CHUNK_BYTES,
     THREADED_COPY_BYTES,
@@ -129,10 +127,10 @@ class Chunks:
         count = max(1, selection.spread(pipeline.spec.shape))
         work = out.nbytes if pipeline.reads_parts else pipeline.nbytes * count
         read = out.nbytes // count  # bytes of each chunk
-        if pipeline.layout is not None and self.store.limits.concurrency == 1:
-            # only copied: below these sizes one thread is faster than two
-            if read < (pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES):
-                work = 0
+        copied = pipeline.layout is not None and self.store.limits.concurrency == 1
+        least = pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES
+        if copied and read < least:
+            work = 0  # one thread copies less than that faster than two
         if not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
             return 1, work
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
@@ -183,15 +181,10 @@ class Chunks:
     def _read_at_once(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks by one batch of requests; returns the numbers of missing ones."""
         reading = pipeline.read(keys, parts, 0)
-        requests = next(reading)
-        size = sum([(stop or 0) - start for _, (start, stop), _ in requests])
-        memory = scratch.acquire(size) if NEAR_BYTES <= size <= MAX_SCRATCH_BYTES else None
-        values = self.store.get_partial_values(requests, memory)
+        values = self.store.get_partial_values(*next(reading))
         try:
             reading.send(values)
         except StopIteration as done:
-            if memory is not None:
-                scratch.release(memory)
             missing: list[int] = done.value
             return missing
         raise RuntimeError("a reading of one request has made another")
@@ -199,15 +192,11 @@ class Chunks:
     def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks that take several rounds of requests, each from one source."""
         sources = [self.store.source(key) for key in keys]
-        memory = scratch.acquire(COPY_BLOCK_BYTES) if parts[0][1].nbytes > SMALL_CHUNK_BYTES else None
         try:
-            missing = read_from_sources(pipeline.read(sources, parts, self.store.limits.gap), memory)
+            return read_from_sources(pipeline.read(sources, parts, self.store.limits.gap))
         finally:
             for source in sources:
                 source.close()
-        if memory is not None:
-            scratch.release(memory)
-        return missing
 
     def element(self, coords: Shape) -> Any:
         """Read a single element as numpy represents it."""
@@ -218,9 +207,11 @@ class Chunks:
         try:
             if layout is not None and layout.is_number:
                 start = layout.position(inside)
-                wanted = ByteRange(start, start + layout.dtype.itemsize)
-                (data,) = self.store.get_partial_values(((key, wanted, layout.size),))
-                found = None if data is None else np.frombuffer(_complete(data, wanted, layout.codec), layout.dtype)[0]
+                stop = start + layout.dtype.itemsize
+                (data,) = self.store.get_partial_values(((key, ByteRange(start, stop), layout.size),))
+                if data is not None and len(data) != stop - start:
+                    raise TruncatedError(f"ends before byte {stop}", codec=layout.codec)
+                found = None if data is None else np.frombuffer(data, layout.dtype)[0]
             else:
                 found = self._read_element(pipeline, key, inside)
             if found is None and self.options.missing_chunks == "error":
@@ -240,7 +231,7 @@ class Chunks:
             finally:
                 source.close()
         reading = pipeline.read_element(key, inside)
-        values = self.store.get_partial_values(next(reading))
+        values = self.store.get_partial_values(*next(reading))
         try:
             reading.send(values)
         except StopIteration as done:
@@ -434,9 +425,3 @@ class Chunks:
 def _filling(pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:
     """Return an update that overwrites a part of a chunk with the fill value, if there is a chunk."""
     return lambda old: None if old is None else pipeline.update(old, selection, pipeline.spec.fill)
-
-
-def _complete(data: Buffer, wanted: ByteRange, codec: str) -> Buffer:
-    if len(data) != wanted.stop - wanted.start:  # type: ignore[operator]
-        raise TruncatedError(f"ends before byte {wanted.stop}", codec=codec)
-    return data

@@ -1,4 +1,4 @@
-"""The codecs, each in a file of its own; modules load when their codec is first met."""
+"""The codecs, each in a module of its own, which is imported when its codec is first used."""
 
 from __future__ import annotations
 

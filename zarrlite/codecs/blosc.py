@@ -1,8 +1,8 @@
-"""The `blosc` codec, by numcodecs (install zarrlite[blosc]).
+"""The `blosc` codec, implemented by numcodecs (install zarrlite[blosc]).
 
 Rules (codecs/blosc, Configuration parameters)
-- `typesize` is "Required unless shuffle is noshuffle".
-- The header of a blosc buffer says how large both forms are; both are checked before the library sees them.
+- `typesize` is required unless `shuffle` is "noshuffle".
+- The header of a blosc buffer contains the encoded and the decoded size; both are checked before the library is called.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from zarrlite.extensions.config import Config
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
 
-_HEADER = 16
-_FORMATS = {1: "lz4", 2: "snappy", 3: "zlib", 4: "zstd"}  # the upper three bits of byte 2; 0 is blosclz
+_HEADER = 16  # bytes
+_FORMATS = {1: "lz4", 2: "snappy", 3: "zlib", 4: "zstd"}  # by the upper three bits of byte 2; 0 is blosclz
 
 
 @register
 @dataclass(frozen=True)
 class Blosc(BytesBytesCodec):
-    """A meta-compressor that shuffles bytes or bits before it compresses."""
+    """A meta-compressor that shuffles bytes or bits before compressing them."""
 
     name = "blosc"
     compressors: ClassVar[tuple[str, ...]] = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
@@ -40,6 +40,7 @@ class Blosc(BytesBytesCodec):
     def from_config(cls, config: Config) -> Self:
         shuffle = config.string("shuffle", cls.shuffles)
         typesize = config.integer("typesize", 1, default=None)
+        # codecs/blosc, Configuration parameters: 'Required unless shuffle is "noshuffle"'
         if typesize is None and shuffle != "noshuffle":
             raise config.error(f"is required with shuffle {shuffle!r}", "typesize", "missing")
         cname = config.string("cname", cls.compressors)
@@ -53,7 +54,7 @@ class Blosc(BytesBytesCodec):
 
     def encode(self, data: Buffer) -> Buffer:
         blosc = _library(self.cname)
-        # the typesize is taken from the buffer, so the buffer gets items of that size
+        # numcodecs takes the typesize from the item size of the buffer
         typesize = self.typesize or 1
         if self.shuffle == "noshuffle" or len(data) % typesize:
             typesize = 1
@@ -84,7 +85,7 @@ class Blosc(BytesBytesCodec):
 
 
 def _library(cname: str) -> Any:
-    """Numcodecs' blosc, if it is there and can do this."""
+    """Return the blosc module of numcodecs. Raises DependencyError unless it supports this compressor."""
     try:
         from numcodecs import blosc
     except ImportError as error:

@@ -1,7 +1,8 @@
-"""The `bytes` codec: elements in lexicographical order, in one byte order.
+"""The `bytes` codec: uncompressed elements in row-major order, in one byte order.
 
 Rules (codecs/bytes, Configuration parameters)
-- `endian` is "Required for data types for which endianness is applicable".
+- `endian` is required for data types whose elements have several bytes.
+- "Array elements are encoded in lexicographical order" (codecs/bytes, Format and algorithm).
 - Legacy `structured` data without `endian` "MUST be treated as little-endian" (data-types/structured).
 """
 
@@ -50,9 +51,9 @@ class Bytes(ArrayBytesCodec):
         return BytesSerializer(self, spec)
 
     def layout(self, spec: ArraySpec) -> ElementLayout:
-        """Return where the elements of a chunk are."""
+        """Return the layout of the elements of a chunk."""
         dtype = spec.dtype.newbyteorder(">" if self.endian == "big" else "<")
-        # every pattern of bits is a number; of booleans, text and the like some are not valid
+        # every bit pattern is a valid number, but not a valid boolean or character
         check = None if dtype.kind in "iufc" else spec.data_type.check
         return ElementLayout(dtype, spec.shape, row_major_strides(spec.shape, dtype.itemsize), self.name, check)
 
@@ -68,7 +69,7 @@ class Bytes(ArrayBytesCodec):
 
 
 class BytesSerializer(Serializer):
-    """Elements at places that are known beforehand."""
+    """The codec bound to a chunk: elements at known offsets."""
 
     codec: Bytes
     layout: ElementLayout

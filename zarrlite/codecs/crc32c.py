@@ -1,8 +1,8 @@
-"""The `crc32c` codec: four bytes of checksum after the data.
+"""The `crc32c` codec: a checksum of four bytes after the data.
 
 Rules (codecs/crc32c, Format and algorithm)
 - The checksum is "a 32-bit unsigned integer represented in little endian".
-- It covers the whole value, so the whole value is read: a part of it would go unchecked.
+- It covers the whole value, so reading a part reads all of it: a part alone could not be verified.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ class Crc32c(Framing):
     depends_on_value = True
 
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
-        found = 0
+        value_checksum = 0
         for piece in as_list(value):
-            found = google_crc32c.extend(found, piece if type(piece) is bytes else np.frombuffer(piece, _BYTE))  # type: ignore[arg-type]
-        return b"", found.to_bytes(4, "little")
+            data = piece if type(piece) is bytes else np.frombuffer(piece, _BYTE)  # type: ignore[arg-type]
+            value_checksum = google_crc32c.extend(value_checksum, data)
+        # codecs/crc32c, Format and algorithm: "unsigned integer represented in little endian"
+        return b"", value_checksum.to_bytes(4, "little")
 
     def verify(self, data: Buffer) -> None:
         if checksum(data) != _RESIDUE:
-            found, expected = int.from_bytes(data[-4:], "little"), checksum(memoryview(data)[:-4])
-            raise ChecksumError(f"the checksum is {found:08x}, the data has {expected:08x}")
+            stored, computed = int.from_bytes(data[-4:], "little"), checksum(memoryview(data)[:-4])
+            raise ChecksumError(f"the checksum is {stored:08x}, the data has {computed:08x}")
 
 
 def checksum(data: Buffer) -> int:
-    """Return the CRC32C of some bytes; google_crc32c takes bytes and arrays, not memoryviews."""
+    """Return the CRC32C of a buffer; google_crc32c accepts bytes and arrays, not memoryviews."""
     value: int = google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, _BYTE))
     return value

@@ -1,8 +1,8 @@
 """The `gzip` codec: RFC 1952, one member or several.
 
 Rules
-- What is written is the same on every day: no name, no time.
-- Decompression stops at the size that fits; what follows the last member is an error.
+- Output is reproducible: its header has no file name and no time.
+- Decompression stops at the limit. Bytes after the last member are an error.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
 
 _GZIP = 16 + zlib.MAX_WBITS
-_STEP = 2**14  # bytes at a time behind the first member, since zlib copies what it does not use
+_STEP = 2**14  # bytes; members after the first are read in such steps, since zlib copies unused input
 
 
 @register
 @dataclass(frozen=True)
 class Gzip(BytesBytesCodec):
-    """Deflate with a header and a checksum."""
+    """Deflate compression with a header and a checksum."""
 
     name = "gzip"
     level: int = 5
@@ -40,15 +40,16 @@ class Gzip(BytesBytesCodec):
     def decode(self, data: Buffer, limit: int) -> bytes:
         view = memoryview(data)
         pieces: list[bytes] = []
-        room, position, step = limit + 1, 0, len(view)  # zlib reads 0 as "no limit": there is always one byte more
+        # one byte more than the limit: zlib takes 0 for "no limit", and the byte more shows that it is exceeded
+        room, position, step = limit + 1, 0, len(view)
         while position < len(view) or not pieces:
             member = zlib.decompressobj(_GZIP)
             while not member.eof:
-                some = view[position : position + step]
-                if not some:
+                block = view[position : position + step]
+                if not block:
                     raise TruncatedError("the gzip stream ends too early")
-                pieces.append(member.decompress(some, room))
-                position += len(some) - len(member.unused_data)
+                pieces.append(member.decompress(block, room))
+                position += len(block) - len(member.unused_data)
                 room -= len(pieces[-1])
                 if room <= 0:
                     raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")

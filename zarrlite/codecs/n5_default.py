@@ -1,11 +1,11 @@
-"""The `n5_default` codec: a block of N5 in default mode, which begins with its own shape.
+"""The `n5_default` codec: an N5 block in default mode, which starts with its own shape.
 
 Rules (registered codec n5_default, Configuration parameters and Procedure)
 - The inner chain is a full `transpose`, `bytes` in big endian, and at most one bytes -> bytes codec.
 - A block of another mode, or of another number of dimensions, is refused.
-- A block that is shorter than its chunk is padded with the fill value. A longer one is refused: "truncate" is for grids
-  with short chunks at the edge, and on a regular grid it would hide a wrong chunk shape.
-- Blocks are written full-size, at the edge as well; readers of N5 know both kinds.
+- A block smaller than its chunk is padded with the fill value. A larger one is refused: "truncate" is for grids with
+  smaller chunks at the edge; on a regular grid it would hide a wrong chunk shape.
+- Blocks are written full-size, at the edge as well; N5 readers accept both kinds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from zarrlite.selections.casting import normalize_shape
 from zarrlite.selections.selection import Points, Selection, Shape, everything
 
 DATA_TYPES: Final = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
-MAX_LENGTH: Final = 2**32 - 1  # of a block along one dimension
+MAX_LENGTH: Final = 2**32 - 1  # elements of a block along one dimension
 _MODES = {1: "varlength", 2: "object"}
 
 
@@ -46,7 +46,7 @@ def n5_header(shape: Any) -> bytes:
     """
     lengths = normalize_shape(shape)
     if any(not 1 <= n <= MAX_LENGTH for n in lengths):
-        raise ArgumentError(f"an N5 block has lengths from 1 to {MAX_LENGTH}, not {shape!r}")
+        raise ArgumentError(f"an N5 block must have lengths from 1 to {MAX_LENGTH}, not {shape!r}")
     return struct.pack(f">HH{len(lengths)}I", 0, len(lengths), *lengths)
 
 
@@ -83,12 +83,13 @@ class N5Default(ArrayBytesCodec):
         return self.bind(spec).decode(data)
 
     def check(self, spec: ArraySpec) -> None:
-        """Refuse chunks that N5 has no blocks for; pointers are relative to the codec."""
+        """Raise MetadataError for chunks that N5 cannot store; pointers are relative to the codec."""
         ndim, name = len(spec.shape), spec.data_type.name
         if name not in DATA_TYPES:
-            raise MetadataError(f"N5 has no {name}; it has {', '.join(DATA_TYPES)}", kind="conflict")
+            raise MetadataError(f"N5 has no {name}; use one of {', '.join(DATA_TYPES)}", kind="conflict")
         if any(not 1 <= n <= MAX_LENGTH for n in spec.shape):
-            raise MetadataError(f"an N5 block has lengths from 1 to {MAX_LENGTH}, not {spec.shape}", kind="conflict")
+            message = f"an N5 block must have lengths from 1 to {MAX_LENGTH}, not {spec.shape}"
+            raise MetadataError(message, kind="conflict")
         chain = [(i, codec) for i, codec in enumerate(self.codecs) if not isinstance(codec, Ignored)]
         kinds = (Transpose, Bytes, BytesBytesCodec)[: max(2, len(chain))]
         if len(chain) != len(kinds) or not all(isinstance(c, k) for (_, c), k in zip(chain, kinds, strict=True)):
@@ -150,7 +151,7 @@ class BlockSerializer(Serializer):
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         requests: list[Request] = [(handle, ByteRange(0, self.limit.fixed + 1), None) for handle in handles]
-        values = yield requests
+        values = yield requests, None
         for i, (value, (selection, target)) in enumerate(zip(values, parts, strict=True)):
             if value is not None:
                 try:
@@ -160,14 +161,14 @@ class BlockSerializer(Serializer):
         return [i for i, value in enumerate(values) if value is None]
 
     def _take(self, data: Buffer, selection: Selection) -> NDArray:
-        """Return selected elements of a stored block; the elements that it lacks are the fill value."""
+        """Return selected elements of a stored block; elements outside of it are the fill value."""
         if len(data) > self.limit.fixed:
             raise TruncatedError(f"has more than {self.limit.fixed} bytes, the most that fit here")
         shape, block = self.open(data)
         if shape == self.spec.shape:
             return self.inner.take(block, selection)
         pipeline = self.pipeline(shape)
-        # no larger than the selection needs: the chunk shape comes from a file, and nothing vouches for it
+        # no larger than the selection needs: the chunk shape is untrusted metadata
         needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
         if needed == shape:
             return pipeline.take(block, selection)
@@ -193,7 +194,7 @@ class BlockSerializer(Serializer):
 
 
 def _stops(selection: Selection) -> list[int]:
-    """Return for each dimension the end of the selection."""
+    """Return the index after the last selected element, for each dimension."""
     stops = [0] * selection.ndim
     for part, dims in zip(selection.parts, selection.dims, strict=True):
         for i, dim in enumerate(dims):

@@ -1,10 +1,10 @@
 """The `packbits` codec: a fixed number of bits for each element, least significant first.
 
 Rules (codecs/packbits)
-- Of each component the bits `first_bit` to `last_bit` are kept; signed integers are sign-extended on reading.
-- The prose and the published schema disagree on the names of the members; the prose (which is what is written) rules,
-  and the schema's `start_bit`, `end_bit`, `start_byte`, `end_byte` are not members.
-- The bit sequence is "padded with 0 bits"; other padding, or a wrong count of it, is damage.
+- The bits `first_bit` to `last_bit` of each component are kept; signed integers are sign-extended on reading.
+- The prose and the published schema disagree on the names of the members. The prose is followed, by other writers too;
+  the schema's `start_bit`, `end_bit`, `start_byte`, `end_byte` are not members.
+- The bit sequence is "padded with 0 bits"; other padding, or a wrong padding count, is damage.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Serializer
 
 Array = np.ndarray[Any, Any]
-_BLOCK = 2**16  # components at a time; a multiple of 8, so that blocks end on byte boundaries
+_BLOCK = 2**16  # components that are unpacked at once; a multiple of 8, so that blocks end on byte boundaries
 
 
 @register
 @dataclass(frozen=True)
 class Packbits(ArrayBytesCodec):
-    """Elements packed without gaps."""
+    """Elements packed into as few bits as they need."""
 
     name = "packbits"
     padding_encoding: str = "none"
@@ -59,11 +59,11 @@ class Packbits(ArrayBytesCodec):
         return super().bind(spec)
 
     def _range(self, spec: ArraySpec) -> tuple[int, int]:
-        """First bit kept, and the one after the last."""
+        """Return the first bit that is kept, and the one after the last."""
         return self.first_bit or 0, _bits(spec) if self.last_bit is None else self.last_bit + 1
 
     def _sizes(self, spec: ArraySpec) -> tuple[int, int]:
-        """Bytes of the packed bits, and how many bits of them are padding."""
+        """Return the number of bytes of the packed bits, and the number of padding bits among them."""
         first, end = self._range(spec)
         bits = spec.size * _components(spec) * (end - first)
         return -(-bits // 8), -bits % 8
@@ -76,11 +76,9 @@ class Packbits(ArrayBytesCodec):
         rows = _rows(np.ascontiguousarray(array, spec.dtype.newbyteorder("<")), spec)
         pieces = []
         for i in range(0, len(rows), _BLOCK):
-            bits = (
-                rows[i : i + _BLOCK]
-                if spec.dtype.kind == "b"
-                else np.unpackbits(rows[i : i + _BLOCK], axis=1, bitorder="little")
-            )
+            bits = rows[i : i + _BLOCK]
+            if spec.dtype.kind != "b":
+                bits = np.unpackbits(bits, axis=1, bitorder="little")
             pieces.append(np.packbits(bits[:, first:end].reshape(-1), bitorder="little").tobytes())
         padding = bytes([self._sizes(spec)[1]])
         head = padding if self.padding_encoding == "first_byte" else b""
@@ -97,41 +95,43 @@ class Packbits(ArrayBytesCodec):
             part = rows[i : i + _BLOCK]
             start = i * width // 8
             piece = packed[start : start + -(-len(part) * width // 8)]
-            found = np.unpackbits(piece, count=len(part) * width, bitorder="little").reshape(-1, width)
+            kept = np.unpackbits(piece, count=len(part) * width, bitorder="little").reshape(-1, width)
             if spec.dtype.kind == "b":
-                part[:] = found
+                part[:] = kept
                 continue
             bits = np.zeros((len(part), _bits(spec)), "u1")
-            bits[:, first:end] = found
+            bits[:, first:end] = kept
             if spec.dtype.kind == "i":
-                bits[:, end:] = found[:, -1:]
+                bits[:, end:] = kept[:, -1:]
             part[:] = np.packbits(bits, axis=1, bitorder="little")
         return array
 
     def _without_padding(self, data: Array, spec: ArraySpec) -> Array:
-        """The packed bits, once everything around them has been checked."""
+        """Check the padding and its count; returns the packed bits."""
         padding = self._sizes(spec)[1]
         if len(data) != self.encoded_size(spec):
             raise TruncatedError(f"has {len(data)} bytes, a chunk of shape {spec.shape} has {self.encoded_size(spec)}")
         if self.padding_encoding != "none":
             at = 0 if self.padding_encoding == "first_byte" else -1
             if data[at] != padding:
-                raise DataError(f"says {data[at]} bits of padding, there are {padding}")
+                raise DataError(f"the padding count must be {padding}, not {data[at]}")
             data = data[1:] if at == 0 else data[:-1]
+        # codecs/packbits: "padded with 0 bits"
         if padding and data[-1] >> (8 - padding):
-            raise DataError("the padding bits are not 0")
+            raise DataError("the padding bits must be 0")
         return data
 
 
 def _components(spec: ArraySpec) -> int:
+    """Return the number of components of an element: real and imaginary part, or the element itself."""
     return 2 if spec.dtype.kind == "c" else 1
 
 
 def _bits(spec: ArraySpec) -> int:
-    """Bits of one component."""
+    """Return the number of bits of a component."""
     return 1 if spec.dtype.kind == "b" else 8 * spec.dtype.itemsize // _components(spec)
 
 
 def _rows(array: Array, spec: ArraySpec) -> Array:
-    """One row of bytes for each component, sharing memory with the array."""
+    """Return a view of an array with one row of bytes for each component."""
     return array.reshape(-1).view("u1").reshape(-1, max(1, _bits(spec) // 8))

@@ -1,9 +1,11 @@
 """The `pad` and `offset` codecs: a fixed number of bytes before or after a chunk.
 
 Rules (proposals `pad` and `offset`, Configuration Parameters)
-- Encoding adds the padding: literal bytes, the result of a function of the bytes to be padded, or zeros.
-- "The length of the decoded bytes MUST be equal to offset" holds for `pad` too, which forgot to say so.
-- Decoding skips and never compares, since foreign headers differ; a value shorter than its padding is an error.
+- Encoding adds the padding: literal bytes, the result of a function of the value, or zeros.
+- The literal padding has as many bytes as the configuration states. Only the text of `offset` requires that; `pad` is
+  held to the same rule.
+- Decoding skips the padding without comparing it, since the headers of other programs differ. A value shorter than its
+  padding is an error.
 - Byte ranges are shifted, so that a shard after a header is still read in parts.
 - `offset {offset, prefix}` is `pad {start, offset, prefix}`; each is written back under its own name.
 """
@@ -24,11 +26,11 @@ from zarrlite.extensions.extension import runtime
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import Framing
 
-PaddingFunc = Callable[[Buffer], Buffer]  # receives the bytes that are to be padded
+PaddingFunc = Callable[[Buffer], Buffer]  # from the value to its padding
 
 
 class Padding(Framing):
-    """The behaviour that `pad` and `offset` share; each says in its own words which bytes it adds."""
+    """The common base of `pad` and `offset`, whose configurations have different member names."""
 
     @property
     @abstractmethod
@@ -38,7 +40,7 @@ class Padding(Framing):
     @property
     @abstractmethod
     def function(self) -> PaddingFunc | None:
-        """The function that generates the padding from the bytes that it is added to."""
+        """The function that generates the padding from the value. None if there is none."""
 
     @property
     def depends_on_value(self) -> bool:  # type: ignore[override]
@@ -67,9 +69,9 @@ class Pad(Padding):
     name = "pad"
     location: str
     nbytes: int
-    padding: bytes | None = None
+    padding: bytes | None = None  # None: zeros
     padding_func: PaddingFunc | None = runtime(None)
-    keep_padding: bool = runtime(False)
+    keep_padding: bool = runtime(False)  # whether overwriting a chunk keeps the padding that it has
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -107,9 +109,9 @@ class Offset(Padding):
 
     name = "offset"
     offset: int
-    prefix: bytes | None = None
+    prefix: bytes | None = None  # None: zeros
     prefix_func: PaddingFunc | None = runtime(None)
-    keep_prefix: bool = runtime(False)
+    keep_prefix: bool = runtime(False)  # whether overwriting a chunk keeps the prefix that it has
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -137,8 +139,9 @@ class Offset(Padding):
 
 
 def _literal(config: Config, key: str, size_key: str, size: int) -> bytes | None:
-    """Return the literal padding, which must have as many bytes as the other member says."""
+    """Return the literal padding, which must have as many bytes as the member `size_key` states."""
     padding: bytes | None = config.base64(key, default=None)
+    # proposal offset, Configuration Parameters: "length of the decoded bytes MUST be equal to offset"
     if padding is not None and len(padding) != size:
         raise config.error(f"must have {size} bytes, as {size_key} says, not {len(padding)}", key, "conflict")
     return padding

@@ -1,8 +1,8 @@
 """The `sharding_indexed` codec: a chunk that is divided into inner chunks.
 
-Rules (codecs/sharding-indexed)
-- "the inner chunk shape along each dimension must evenly divide the size of the shard shape".
-- Index codecs are of fixed size: "variable-sized encoded representation ... MUST NOT be used".
+Rules (codecs/sharding-indexed, Configuration parameters)
+- The inner chunk shape divides the shard shape evenly.
+- The encoded index has a fixed size, so index codecs must not compress.
 - Reading touches the index and the inner chunks of the selection. Writing a part decodes only the inner chunks that it
   covers in part; the others are copied as bytes, or left alone, as the runtime options say.
 
@@ -12,7 +12,7 @@ The format, reading and writing are in shards/.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -32,7 +32,7 @@ from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Patches, Seriali
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import Part, Reading, Request
+from zarrlite.pipeline.reading import Part, Reading
 from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import ABSENT, ShardFormat, boxes, coalesce, cut
@@ -41,13 +41,13 @@ from zarrlite.shards.writing import ShardWriter, Writing
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
-Job = tuple[Shape, Selection, Selection]  # an inner chunk, the selection inside of it, its place in the values
+Job = tuple[Shape, Selection, Selection]  # coordinates of an inner chunk, the selection in it, its place in the values
 
 
 @register
 @dataclass(frozen=True)
 class ShardingIndexed(ArrayBytesCodec):
-    """Inner chunks and an index of them."""
+    """Inner chunks and an index of their offsets and lengths."""
 
     name = "sharding_indexed"
     chunk_shape: tuple[int, ...]
@@ -112,7 +112,7 @@ class ShardingIndexed(ArrayBytesCodec):
 
 
 class ShardSerializer(Serializer):
-    """Sharding bound to a shard: the grid inside of it, the inner chain, the format."""
+    """The codec bound to a shard: the grid of inner chunks, their chain, the format."""
 
     codec: ShardingIndexed
 
@@ -124,8 +124,8 @@ class ShardSerializer(Serializer):
         index_spec = ArraySpec((*self.grid, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
         index = self._pipeline("index_codecs", index_spec)
         if index.encoded_size is None:
-            # codecs/sharding-indexed, Configuration parameters: "variable-sized encoded representation"
-            message = "must produce an index of fixed size; compression is not possible here"
+            # codecs/sharding-indexed, index_codecs: "compression codecs, MUST NOT be used for index codecs"
+            message = "must produce an index of fixed size, without compression"
             raise MetadataError(message, pointer="/configuration/index_codecs", kind="conflict")
         self.format = ShardFormat(self.grid, index, codec.index_location, self.inner.limit)
         super().__init__(codec, spec)
@@ -140,11 +140,12 @@ class ShardSerializer(Serializer):
         if len(shape) >= MAX_NDIM:
             message = f"a shard must have at most {MAX_NDIM - 1} dimensions, since its index has one more"
             raise MetadataError(message, kind="limit")
+        # codecs/sharding-indexed, chunk_shape: "must match the number of dimensions of the shard shape"
         if len(inner) != len(shape):
             message = f"must have {len(shape)} dimensions, as the shard has, not {len(inner)}"
             raise MetadataError(message, pointer="/configuration/chunk_shape", kind="conflict")
         for i, (n, c) in enumerate(zip(shape, inner, strict=True)):
-            # codecs/sharding-indexed, Configuration parameters: "must evenly divide the size of the shard shape"
+            # codecs/sharding-indexed, chunk_shape: "must evenly divide the size of the shard shape"
             if n % c:
                 message = f"must divide {n}, the length of the shard, evenly; {c} does not"
                 raise MetadataError(message, pointer=f"/configuration/chunk_shape/{i}", kind="conflict")
@@ -157,7 +158,7 @@ class ShardSerializer(Serializer):
             raise error.under(f"/configuration/{name}") from None
 
     def _limit(self) -> Limit:
-        """Return a sane limit, twice what full chunks need: unused space is allowed in a shard."""
+        """Return twice the size of a full shard: unused space is allowed, within reason."""
         chunk = self.inner.limit
         if chunk.per_byte:
             return Limit(super()._limit().fixed + self.format.index_size, chunk.per_byte)
@@ -168,7 +169,7 @@ class ShardSerializer(Serializer):
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         return self.reader.read(handles, parts, gap)
 
-    def element(self, handle: Any, coords: Shape) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+    def element(self, handle: Any, coords: Shape) -> Reading[Any]:
         return self.reader.element(handle, coords)
 
     def decode(self, data: Buffer) -> NDArray:
@@ -193,7 +194,7 @@ class ShardSerializer(Serializer):
     def _encode_together(self, blocks: NDArray) -> Iterator[list[Value | None]]:
         """Encode small inner chunks in batches, in the order of the index."""
         maybe_fill = np.ones(self.format.count, bool)
-        if self.spec.dtype.kind in "biufc":  # the first element tells most chunks apart from the fill value
+        if self.spec.dtype.kind in "biufc":  # decided by the first element for most chunks
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe_fill = (first == self.spec.fill) | (first != first)
@@ -205,7 +206,7 @@ class ShardSerializer(Serializer):
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part
             encoded = self.inner.encode_many(arrays, maybe_fill[numbers].tolist())
-            # out of scratch memory, which the next batch overwrites, if a codec returns its input
+            # copied: a codec may return its input, which is scratch memory that the next batch overwrites
             yield [chunk if chunk is None else bytes(join(chunk)) for chunk in encoded]
         scratch.release(memory)
 
@@ -221,7 +222,7 @@ class ShardSerializer(Serializer):
 
     def _empty(self, blocks: NDArray) -> set[int]:
         """Return the inner chunks that contain only the fill value."""
-        corner: Any = (..., *(0,) * len(self.grid))  # the first element tells most of the others apart
+        corner: Any = (..., *(0,) * len(self.grid))  # decided by the first element for most chunks
         first = np.ascontiguousarray(blocks[corner]).reshape(-1, 1).view(np.uint8)
         fill = np.frombuffer(self.spec.fill.astype(blocks.dtype).tobytes(), np.uint8)
         maybe = np.flatnonzero((first == fill).all(axis=1)).tolist()

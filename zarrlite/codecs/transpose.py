@@ -1,8 +1,8 @@
 """The `transpose` codec: `B = numpy.transpose(A, order)`.
 
 Rules (codecs/transpose, Configuration parameters)
-- `order` is "a permutation of 0, 1, ..., n-1"; the old constants "C" and "F" are gone and refused.
-- Nothing moves: reading and writing a part passes the same part on, with its dimensions relabelled.
+- `order` is a permutation of the dimensions. The former constants "C" and "F" are refused (Change log).
+- No element is moved when a part is read or written: the selection is passed on with its dimensions relabelled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zarrlite.selections.selection import Selection
 @register
 @dataclass(frozen=True)
 class Transpose(ArrayArrayCodec):
-    """Another order of dimensions."""
+    """A permutation of the dimensions."""
 
     name = "transpose"
     order: tuple[int, ...]
@@ -34,6 +34,7 @@ class Transpose(ArrayArrayCodec):
     @classmethod
     def from_config(cls, config: Config) -> Self:
         order = config.integers("order")
+        # codecs/transpose, Configuration parameters: "array of integers specifying a permutation"
         if sorted(order) != list(range(len(order))):
             raise config.error(f"must be a permutation of 0 to {len(order) - 1}, not {list(order)}", "order")
         return cls(order)
@@ -42,6 +43,7 @@ class Transpose(ArrayArrayCodec):
         if sorted(self.order) != list(range(len(spec.shape))):
             message = f"must be a permutation of the {len(spec.shape)} dimensions, not {list(self.order)}"
             raise MetadataError(message, pointer="/configuration/order", kind="conflict")
+        # codecs/transpose, Format and algorithm: "B_shape[i] = A_shape[order[i]]"
         return spec.reshaped(tuple(spec.shape[i] for i in self.order))
 
     def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:

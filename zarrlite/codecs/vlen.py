@@ -1,8 +1,9 @@
-"""The `vlen-utf8` and `vlen-bytes` codecs: elements of any length.
+"""The `vlen-utf8` and `vlen-bytes` codecs: elements of variable length.
 
 Rules (codecs/vlen-utf8, Format and algorithm)
-- A chunk is the number of elements, then for each its length in bytes and the bytes; both numbers are u32le.
-- Every length is checked against the bytes that are there before anything is cut out.
+- A chunk is the number of elements, followed by the length in bytes and the bytes of each element. Numbers are unsigned
+  32-bit integers, little endian.
+- Each length is checked against the bytes that remain before an element is cut out.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _U32 = struct.Struct("<I")
 
 
 class _Vlen(ArrayBytesCodec):
-    """What the two codecs share: the layout."""
+    """The format that the two codecs share."""
 
-    element: ClassVar[str]
+    element: ClassVar[str]  # plural noun, for messages
 
     def bind(self, spec: ArraySpec) -> Serializer:
         if spec.data_type.serializer != self.name:
@@ -34,21 +35,23 @@ class _Vlen(ArrayBytesCodec):
         return super().bind(spec)
 
     def join(self, items: list[bytes]) -> bytes:
+        """Return the chunk with these elements."""
         if any(len(item) >= 2**32 for item in items):
-            raise ArgumentError(f"{self.name} stores elements of less than 4 GiB")
+            raise ArgumentError(f"{self.name} elements must be smaller than 4 GiB")
         pieces = [_U32.pack(len(items))]
         for item in items:
             pieces += (_U32.pack(len(item)), item)
         return b"".join(pieces)
 
     def split(self, data: Buffer, count: int) -> list[bytes]:
+        """Return the elements of a chunk, which must have `count` of them."""
         data = bytes(data)
         end = len(data)
         if end < 4:
             raise TruncatedError(f"has {end} bytes, the number of elements alone has 4")
-        (found,) = _U32.unpack_from(data)
-        if found != count:
-            raise DataError(f"has {found} elements, the chunk has {count}")
+        (stated,) = _U32.unpack_from(data)
+        if stated != count:
+            raise DataError(f"has {stated} elements, the chunk has {count}")
         if end < 4 + 4 * count:
             raise TruncatedError(f"has {end} bytes, the lengths of {count} elements alone have {4 * count}")
         items = []
@@ -60,14 +63,14 @@ class _Vlen(ArrayBytesCodec):
                 raise TruncatedError(f"ends within element {i}")
             items.append(data[start:position])
         if position != end:
-            raise TruncatedError(f"has {end - position} bytes behind the last element")
+            raise TruncatedError(f"has {end - position} bytes after the last element")
         return items
 
 
 @register
 @dataclass(frozen=True)
 class VlenUtf8(_Vlen):
-    """Strings, as UTF-8."""
+    """Strings, encoded as UTF-8."""
 
     name = "vlen-utf8"
     element = "strings"

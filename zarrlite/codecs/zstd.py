@@ -1,9 +1,9 @@
 """The `zstd` codec: RFC 8878, one frame or several, with or without a content size.
 
 Rules
-- A level does not matter for decoding, so a bare `{"name": "zstd"}` is read; it is always written.
-- Nothing is allocated because a frame header says so: the claimed size is compared with what fits first.
-- Compressors and decompressors are kept for each thread.
+- Decoding does not need the level, so a bare `{"name": "zstd"}` is accepted. Metadata is always written with a level.
+- The content size in a frame header is compared with the limit before anything is allocated.
+- Each thread keeps its compressors and its decompressor.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.tuning import ZSTD_DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
 _local = local()
-# A block makes at most 128 KiB out of 4 bytes: a step of 256 bytes makes at most 8 MiB.
-_STEP = 256
-_GROWTH = 2**15
-_RLE = 1  # the type of a block that is one byte, repeated
+# A block of 4 bytes decodes to at most 128 KiB, hence a step of 256 bytes to at most 8 MiB.
+_STEP = 256  # bytes; frames without a content size are decoded in steps of at least this size
+_GROWTH = 2**15  # the most that a byte can decode to; larger limits allow larger steps
+_RLE = 1  # block type: one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
 
@@ -50,7 +50,7 @@ class Zstd(BytesBytesCodec):
         return {"level": self.level, "checksum": self.checksum}
 
     def _compressor(self) -> zstandard.ZstdCompressor:
-        """The one of this thread."""
+        """Return the compressor of this thread."""
         key = (self.level, self.checksum)
         compressors: dict[Any, zstandard.ZstdCompressor] = _local.__dict__.setdefault("compressors", {})
         if key not in compressors:
@@ -98,7 +98,7 @@ def _is_frame_of(size: int) -> Callable[[Buffer], bool]:
 
 
 def _decode_together(values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
-    """Decode small values by one call, since every call hands the GIL over, then copy them into their slots."""
+    """Decode small values by one call, since every call releases the GIL, then copy them into their slots."""
     sizes = struct.pack("=Q", size) * len(values)
     decoded: Any = _decompressor().multi_decompress_to_buffer(list(values), sizes, threads=1)
     for i, value in enumerate(decoded):
@@ -120,16 +120,16 @@ def _decode_prefix(data: Buffer, memory: memoryview, size: int) -> bool:
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:
-    """The one of this thread."""
+    """Return the decompressor of this thread."""
     try:
-        found: zstandard.ZstdDecompressor = _local.decompressor
+        decompressor: zstandard.ZstdDecompressor = _local.decompressor
     except AttributeError:
-        found = _local.decompressor = zstandard.ZstdDecompressor()
-    return found
+        decompressor = _local.decompressor = zstandard.ZstdDecompressor()
+    return decompressor
 
 
 def _first_block(descriptor: int) -> int:
-    """Where the first block of a frame begins: behind the magic number, the descriptor, and what that tells of."""
+    """Return the offset of the first block of a frame, which follows a header of variable size (RFC 8878, 3.1.1.1)."""
     single, content, dictionary = descriptor >> 5 & 1, descriptor >> 6, descriptor & 3
     return 6 - single + (0, 1, 2, 4)[dictionary] + (single, 2, 4, 8)[content]
 
@@ -140,13 +140,13 @@ _FIRST_BLOCK = [_first_block(descriptor) for descriptor in range(256)]
 def _is_one_frame(data: Buffer) -> bool:
     """Whether a value is a single frame from its first byte to its last (RFC 8878, 3.1.1).
 
-    Decompressors stop at the end of a frame, whatever follows.
+    Decompressors stop at the end of the first frame and ignore the bytes after it.
     """
     end = len(data)
     if end < 9:
         return False
     descriptor = data[4]
-    end -= descriptor & 4  # which says that there is a checksum, of just as many bytes
+    end -= descriptor & 4  # the checksum flag, which is as large as the checksum
     position, last = _FIRST_BLOCK[descriptor], 0
     while not last and position + 3 <= end:
         low, high = _block_header(data, position)
@@ -156,7 +156,7 @@ def _is_one_frame(data: Buffer) -> bool:
 
 
 def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, limit: int) -> bytes:
-    """Frame after frame, in small steps, so that a bomb is noticed before it has gone off."""
+    """Decode consecutive frames in small steps, so that a decompression bomb is refused before memory is exhausted."""
     pieces: list[bytes] = []
     room, position = limit, 0
     while position < len(data):

@@ -1,4 +1,4 @@
-"""The data types: core types are loaded with the package, the others when their name is first met."""
+"""The data types. Core types are imported with the package, the others when their name first occurs."""
 
 from zarrlite.data_types.base import DataType
 from zarrlite.data_types.core import Bool, Complex, Float, Integer, Raw

@@ -1,10 +1,11 @@
-"""What a data type is: a numpy dtype in memory, and fill values in JSON, both ways and bit for bit.
+"""The base class of data types: a numpy dtype in memory, and fill values to and from JSON, bit for bit.
 
 Rules
-- `parse_fill_value` is strict: what the specification does not allow is refused, with a pointer relative to the value.
-- `fill_value_json` takes a scalar that `parse_fill_value` or `cast_scalar` made, and writes the JSON that parses to it.
-- `cast_scalar` takes what a caller of the library gave; it never rounds a fraction away and never cuts anything off.
-- Data types compare and hash by value, and pickle.
+- `parse_fill_value` is strict: values that the specification does not permit are refused, with a pointer relative to
+  the fill value.
+- `fill_value_json` takes a scalar from `parse_fill_value` or `cast_scalar`, and returns the JSON that parses to it.
+- `cast_scalar` takes a value from a caller of the library; it never rounds fractions to integers and never truncates.
+- Data types compare and hash by value, and can be pickled.
 """
 
 from __future__ import annotations
@@ -18,63 +19,70 @@ from zarrlite.errors import FaultKind, MetadataError
 from zarrlite.extensions.config import Config, Json, show
 from zarrlite.extensions.extension import Extension
 
-MAX_ITEMSIZE: Final = 2**20  # bytes; a fill value is an element, so elements are what a document makes us hold
+NDArray = np.ndarray[Any, Any]
+MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused: parsing a document allocates one, the fill value
 
 
 class DataType(Extension, ABC):
-    """One data type.
+    """A data type (core spec, Data types).
 
-    `dtype` is what arrays have in memory, in native byte order; byte order on disk is a matter of codecs.
+    `dtype` is the dtype of arrays in memory, in native byte order; codecs determine the byte order on disk.
     """
 
     kind = "data_type"
-    serializer: ClassVar[str] = "bytes"  # the array -> bytes codec that fits unless the user says otherwise
-    endian_optional: ClassVar[bool] = False  # whether the bytes codec may lack `endian` and then means little
+    serializer: ClassVar[str] = "bytes"  # the default array -> bytes codec
+    endian_optional: ClassVar[bool] = False  # whether the bytes codec may omit `endian`, and is little endian then
 
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """The numpy dtype in memory."""
+        """The numpy dtype in memory, in native byte order."""
+        # core spec, Data types: "The native byte order may differ between machines"
 
     @property
     def itemsize(self) -> int | None:
-        """Bytes of one element as the `bytes` codec stores it; None: of variable length."""
+        """The size of one element in bytes, as stored by the `bytes` codec. None if elements vary in length."""
+        # core spec, Data types: "have a fixed size, in the sense that all values require"
+        # core spec, Data types: "which MAY have variable sized data types", as extensions
         return self.dtype.itemsize
 
     @property
     def has_byte_order(self) -> bool:
-        """Whether elements differ between little and big endian."""
+        """Whether stored elements differ between little and big endian."""
         return False
 
     @property
     def default_fill_value(self) -> Any:
-        """What a new array is filled with unless the user says otherwise."""
+        """The fill value of new arrays, unless the caller passes one."""
         return np.zeros((), self.dtype)[()]
 
     @abstractmethod
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:
-        """A scalar of `dtype` from JSON; raises what `refuse` makes, with a pointer relative to the value."""
+        """Return a scalar of `dtype` from JSON. Raises MetadataError, with a pointer relative to the value.
+
+        Core spec, Array metadata: "Extension data types MUST also define the JSON fill value representation".
+        """
 
     @abstractmethod
     def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
-        """The JSON that parses to this scalar, bit for bit."""
+        """Return the JSON that parses to this scalar, bit for bit."""
 
     def cast_scalar(self, value: Any) -> Any:
-        """A scalar of `dtype` from what a caller gave; ValueError, TypeError or OverflowError if it does not fit."""
+        """Return a scalar of `dtype` from a caller's value. Raises ValueError, TypeError or OverflowError."""
         return np.array(value, dtype=self.dtype)[()]
 
-    def check(self, array: np.ndarray[Any, Any]) -> str | None:
-        """What is wrong with elements fresh from disk, where not every bit pattern is a value; None: nothing."""
+    def check(self, array: NDArray) -> str | None:
+        """Return the fault of decoded elements that have an invalid bit pattern. Returns None if all are valid."""
         return None
 
     @classmethod
     def from_dtype(cls, dtype: np.dtype[Any]) -> Self | None:
-        """The data type for a numpy dtype, if this class serves it."""
+        """Return the data type for a numpy dtype. Returns None if this class does not support it."""
         return None
 
 
 class NamedType(DataType):
-    """A data type that is its name and nothing more; one class serves a family of names, each written back as read."""
+    """A data type without configuration; one class serves several names, each of which is written back as read."""
 
     def __init__(self, name: str = "") -> None:
         object.__setattr__(self, "name", name or type(self).name)
@@ -93,6 +101,8 @@ class NamedType(DataType):
         return cls(config.name)
 
     def to_json(self) -> Json:
+        # core spec, Array metadata: "the value must be the data type identifier provided as a string"
+        # core spec, Data types: "the identifier is a simple ASCII string"
         return self.name
 
     @classmethod
@@ -101,10 +111,10 @@ class NamedType(DataType):
 
 
 def refuse(message: str, pointer: str = "", kind: FaultKind = "value") -> MetadataError:
-    """A fault of a fill value; whoever knows where it stands adds that."""
+    """Return a fault of a fill value; the pointer is relative to the fill value."""
     return MetadataError(message, pointer=pointer, kind=kind)
 
 
-def wrong_type(wanted: str, value: Json) -> MetadataError:
-    """The fault of a JSON value of the wrong type."""
-    return refuse(f"must be {wanted}, not {show(value)}", kind="type")
+def wrong_type(expected: str, value: Json) -> MetadataError:
+    """Return the fault of a JSON value of the wrong type."""
+    return refuse(f"must be {expected}, not {show(value)}", kind="type")

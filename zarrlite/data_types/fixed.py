@@ -1,9 +1,11 @@
-"""Text and bytes of one length: `fixed_length_utf32`, `null_terminated_bytes`, `raw_bytes`.
+"""Text and bytes of fixed length: `fixed_length_utf32`, `null_terminated_bytes`, `raw_bytes`.
 
 Rules
-- `length_bytes` is the size of every element; shorter text is padded with NUL, as numpy does.
-- A fill value that is too long is refused, never cut off.
-- The first is registered in zarr-extensions; the other two are zarr-python's, and follow what it reads and writes.
+- `length_bytes` is the size of every element; shorter text is padded with NUL, as in numpy.
+- A fill value that is too long is refused, never truncated.
+- `null_terminated_bytes` and `raw_bytes` have no specification; they follow what zarr-python reads and writes.
+
+"extension fixed_length_utf32" in comments is zarr-extensions, data-types/fixed_length_utf32/README.md.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, refuse
+from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, NDArray, refuse
 from zarrlite.data_types.scalars import (
     cast_bytes,
     cast_exact_bytes,
@@ -30,14 +32,15 @@ from zarrlite.extensions.registry import register
 
 @dataclass(frozen=True)
 class FixedLength(DataType):
-    """What the three have in common."""
+    """The common base of the three types."""
 
     length_bytes: int
-    code: ClassVar[str]  # numpy's letter
-    unit: ClassVar[int] = 1  # bytes of what numpy counts
+    code: ClassVar[str]  # numpy's type code
+    unit: ClassVar[int] = 1  # bytes; numpy counts the length of an element in this unit
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        # extension fixed_length_utf32, Configuration: "positive integer, multiple of 4"
         length = config.integer("length_bytes", 1)
         if length > MAX_ITEMSIZE:
             raise config.error(f"must be at most {MAX_ITEMSIZE}, not {length}", "length_bytes", "limit")
@@ -67,10 +70,13 @@ class FixedLengthUtf32(FixedLength):
 
     @property
     def _capacity(self) -> int:
+        """The largest number of code points of an element."""
+        # extension fixed_length_utf32, length_bytes: "UTF-32 uses 4 bytes per code point"
         return self.length_bytes // self.unit
 
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:
         text = parse_text(value)
+        # extension fixed_length_utf32, JSON scalar encoding: "is invalid and MUST be rejected"
         if len(text) > self._capacity:
             raise refuse(f"must have at most {self._capacity} code points; {show(text)} has {len(text)}")
         return self._scalar(text)
@@ -85,17 +91,19 @@ class FixedLengthUtf32(FixedLength):
         return self._scalar(text)
 
     def _scalar(self, text: str) -> Any:
-        return np.array(text, self.dtype)[()]  # numpy leaves out the padding, which JSON must not show either
+        """Return a scalar without trailing padding."""
+        # extension fixed_length_utf32, JSON scalar encoding: "trailing U+0000 padding code points removed"
+        return np.array(text, self.dtype)[()]
 
-    def check(self, array: np.ndarray[Any, Any]) -> str | None:
+    def check(self, array: NDArray) -> str | None:
         codes = np.ascontiguousarray(array).view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
-        bad = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))]
-        return f"0x{bad[0]:x} is not a Unicode character" if bad.size else None
+        invalid = codes[(codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))]
+        return f"0x{invalid[0]:x} is not a Unicode character" if invalid.size else None
 
 
 @register
 class NullTerminatedBytes(FixedLength):
-    """Byte strings of at most `length_bytes`; NULs at the end are padding."""
+    """Byte strings of at most `length_bytes`; trailing NULs are padding."""
 
     name = "null_terminated_bytes"
     code = "S"

@@ -1,9 +1,9 @@
-"""From what a caller calls a data type to the data type.
+"""Data types from numpy dtypes, Python types, names and JSON.
 
 Rules
-- Names are those of zarr.json first ("bytes" is the Zarr type, not numpy's S0), then numpy's ("<f4", "datetime64[s]").
-- Byte order is no part of a data type: ">f4" is float32.
-- What Zarr has no type for is refused with what would be right; no dtype is changed in silence.
+- A name is first one of zarr.json ("bytes" is the Zarr type, not numpy's S0), then one of numpy ("<f4", "M8[s]").
+- Byte order is not part of a data type: ">f4" is float32.
+- A dtype without a Zarr data type is refused, with a suggestion; no dtype is silently replaced by another.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from zarrlite.errors import ArgumentError
 from zarrlite.extensions.extension import Extension
 from zarrlite.extensions.registry import data_types
 
-# Types that stand for a variable length, which numpy would take for a length of zero or for any object.
+# Python and numpy types of variable length, which numpy converts to a length of zero or to objects.
 _VARIABLE: Final[dict[Any, str]] = {str: "string", bytes: "bytes", np.dtypes.StringDType: "string"}
 
-# The names of numpy's other types are those of Zarr.
+# numpy's kind -> name of the data type; the other kinds have the same names in numpy and in Zarr.
 _BY_KIND: Final = {
     "S": "null_terminated_bytes",
     "U": "fixed_length_utf32",
@@ -29,15 +29,16 @@ _BY_KIND: Final = {
     "m": "numpy.timedelta64",
 }
 
+# numpy's kind -> the remedy for a dtype of zero bytes
 _ZERO_SIZE: Final = {
-    "S": 'name "bytes" for any length, or S<n>',
-    "U": 'name "string" for any length, or U<n>',
-    "V": "give a length, as in V<n>, or at least one field",
+    "S": 'use "bytes" for any length, or S<n>',
+    "U": 'use "string" for any length, or U<n>',
+    "V": "use V<n>, or at least one field",
 }
 
 
 def from_dtype(value: Any) -> DataType:
-    """The data type for a numpy dtype, a Python type, a name or the JSON of zarr.json.
+    """Return the data type for a numpy dtype, a Python type, a name or the JSON of zarr.json.
 
     >>> from_dtype(">f4").to_json()
     'float32'
@@ -57,42 +58,46 @@ def from_dtype(value: Any) -> DataType:
     if dtype is not None:
         return from_numpy(dtype)
     if isinstance(value, str):
-        return _coerce(value)  # a name that only a pattern or an installed package knows, or nobody
-    raise ArgumentError(f"{value!r} is not a data type: give a numpy dtype, a name or the JSON of zarr.json")
+        return _coerce(value)  # a name of a pattern or of an installed package, or an unknown one
+    raise ArgumentError(f"a data type must be a numpy dtype, a name or the JSON of zarr.json, not {value!r}")
 
 
 def _is_name(value: Any) -> bool:
+    """Whether a value is the name of a data type that is registered or built in."""
     return isinstance(value, str) and value in data_types.names()
 
 
 def _coerce(value: Any) -> DataType:
+    """Return the data type of an extension, of JSON or of a name."""
     data_type: DataType = data_types.coerce(value)
     return data_type
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DataType:
-    """The data type for a numpy dtype."""
+    """Return the data type for a numpy dtype."""
     if dtype.kind == "O":
-        raise ArgumentError('Zarr does not store Python objects: name "string" or "bytes" as the data type')
+        raise ArgumentError('Python objects cannot be stored; use "string" or "bytes" as the data type')
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        raise ArgumentError(f"Zarr has no subarrays; use {base} and more dimensions {shape} or more fields")
+        raise ArgumentError(f"Zarr has no subarrays; use {base} with additional dimensions {shape}, or more fields")
     if dtype.itemsize == 0:
-        raise ArgumentError(f"{dtype!r} has no size; {_ZERO_SIZE[dtype.kind]}")
+        raise ArgumentError(f"{dtype!r} must not have a size of zero; {_ZERO_SIZE[dtype.kind]}")
     cls = data_types.find(_name_for(dtype))
     data_type: DataType | None = cls.from_dtype(dtype) if cls else None
     if data_type is None:
-        raise ArgumentError(f"Zarr has no data type for {dtype}; the nearest that it has is {_nearest(dtype)}")
+        raise ArgumentError(f"Zarr has no data type for {dtype}; the closest one is {_closest(dtype)}")
     return data_type
 
 
 def _name_for(dtype: np.dtype[Any]) -> str:
+    """Return a name under which the class for a dtype is registered, if there is one."""
     if dtype.names is not None:
-        return "struct"  # of np.record as well
-    if dtype.type is np.void:  # others of kind V are extensions of numpy, such as bfloat16
+        return "struct"  # also for np.record
+    if dtype.type is np.void:  # other types of kind V are defined by other packages, for example bfloat16
         return "r8"
     return _BY_KIND.get(dtype.kind, dtype.name)
 
 
-def _nearest(dtype: np.dtype[Any]) -> str:
+def _closest(dtype: np.dtype[Any]) -> str:
+    """Return the name of the data type to suggest for a dtype that Zarr does not have."""
     return {"f": "float64", "c": "complex128"}.get(dtype.kind, f"r{8 * dtype.itemsize}")

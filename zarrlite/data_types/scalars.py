@@ -1,8 +1,10 @@
-"""What several data types share: bytes, text and numbers, from JSON and from callers.
+"""Conversions shared by several data types: bytes, text and numbers, from JSON and from callers.
 
 Rules
 - `parse_...` takes JSON and raises MetadataError; `cast_...` takes Python objects and raises TypeError or ValueError.
-- Nothing is cut off or padded here: a value that does not fit is refused.
+- Nothing is truncated or padded here: a value of the wrong size is refused.
+
+"extension bytes" and "extension string" in comments are zarr-extensions, data-types/bytes and data-types/string.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from zarrlite.extensions.config import Json, decode_base64, is_integer, show
 
 
 def parse_bytes(value: Json) -> bytes:
-    """Bytes from an array of integers or from base64."""
+    """Return bytes from an array of integers or from base64."""
+    # extension bytes, Fill value encoding: "a string produced by applying base64 encoding"
     if isinstance(value, str):
         try:
             return decode_base64(value)
@@ -25,6 +28,7 @@ def parse_bytes(value: Json) -> bytes:
             raise refuse(str(error)) from None
     if not isinstance(value, list):
         raise wrong_type("an array of integers or a base64 string", value)
+    # extension bytes, Fill value encoding: "an array of integers from the closed interval [0, 255]"
     for i, item in enumerate(value):
         if not is_integer(item):
             raise wrong_type("an integer", item).under(f"/{i}")
@@ -34,7 +38,7 @@ def parse_bytes(value: Json) -> bytes:
 
 
 def parse_exact_bytes(value: Json, length: int) -> np.void:
-    """Raw bytes of one length, from either form."""
+    """Return `length` bytes from an array of integers or from base64."""
     data = parse_bytes(value)
     if len(data) != length:
         raise refuse(f"must have {length} bytes, not {len(data)}")
@@ -42,23 +46,24 @@ def parse_exact_bytes(value: Json, length: int) -> np.void:
 
 
 def write_base64(data: bytes) -> str:
-    """Bytes as RFC 4648 section 4 has them."""
-    import base64
+    """Return bytes as base64 (RFC 4648 section 4)."""
+    import base64  # late: keeps the import light
 
     return base64.b64encode(data).decode()
 
 
 def parse_text(value: Json) -> str:
-    """A string of Unicode characters."""
+    """Return a string without lone surrogates, which JSON can spell."""
     if not isinstance(value, str):
         raise wrong_type("a string", value)
+    # extension string, Permitted fill values: "must be unicode string"
     if not is_text(value):
         raise refuse(f"must be Unicode text; {show(value)} has a lone surrogate")
     return value
 
 
 def is_text(value: str) -> bool:
-    """Whether every code point is a character; JSON can spell surrogates that pair with nothing."""
+    """Whether every code point is a character, and none a lone surrogate."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -67,12 +72,12 @@ def is_text(value: str) -> bool:
 
 
 def unwrap(value: Any) -> Any:
-    """The scalar in a 0-dimensional array."""
+    """Return the element of a 0-dimensional array. Returns other values unchanged."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def cast_number(value: Any, name: str, kind: type = numbers.Real) -> Any:
-    """A number of Python or numpy; a boolean counts as one, a text or a duration does not."""
+    """Return a number of Python or numpy. Booleans are accepted; text and durations are refused."""
     value = unwrap(value)
     if not isinstance(value, (kind, np.bool)) or isinstance(value, np.timedelta64):
         raise TypeError(f"{name} needs a number, not {value!r}")
@@ -80,7 +85,7 @@ def cast_number(value: Any, name: str, kind: type = numbers.Real) -> Any:
 
 
 def cast_bytes(value: Any, name: str) -> bytes:
-    """Bytes of any bytes-like scalar."""
+    """Return the bytes of a bytes-like scalar."""
     value = unwrap(value)
     if isinstance(value, np.void):
         return value.tobytes()
@@ -90,7 +95,7 @@ def cast_bytes(value: Any, name: str) -> bytes:
 
 
 def cast_exact_bytes(value: Any, name: str, length: int) -> np.void:
-    """Raw bytes of one length."""
+    """Return the bytes of a bytes-like scalar that must have `length` bytes."""
     data = cast_bytes(value, name)
     if len(data) != length:
         raise ValueError(f"{name} needs {length} bytes, not {len(data)}")
@@ -98,7 +103,7 @@ def cast_exact_bytes(value: Any, name: str, length: int) -> np.void:
 
 
 def cast_text(value: Any, name: str) -> str:
-    """A Python string that can be encoded."""
+    """Return a Python string without lone surrogates."""
     value = unwrap(value)
     if not isinstance(value, str):
         raise TypeError(f"{name} needs a string, not {value!r}")

@@ -1,11 +1,13 @@
-"""Records of named fields: `struct`, and `structured`, the form that came before it.
+"""Records of named fields: `struct`, and its legacy form `structured`.
 
 Rules
-- Fields are packed in the order of declaration, "No padding bytes are inserted"; each has a fixed size.
-- Names are unique and not empty; a struct may hold structs.
-- Fill value: an object with "each field name"; nothing is filled in, nothing is ignored.
-- `structured` (legacy) has fields as [name, data type] and base64 of the packed bytes as fill value, in the byte order
-  of the `bytes` codec, little endian without one. Both newer forms are read as well; written is the legacy one.
+- Fields are packed in the order of declaration; each has a fixed size. A field may be a struct.
+- A fill value has exactly one value for each field: none may be missing, none may be added.
+- `structured` is written back in its own form: fields as [name, data type], the fill value as base64. The forms of
+  `struct` are read as well.
+
+"extension struct" and "extension structured" in comments are zarr-extensions, data-types/struct and
+data-types/structured.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from zarrlite.cached import cached_property
-from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, refuse, wrong_type
+from zarrlite.data_types.base import MAX_ITEMSIZE, DataType, NDArray, refuse, wrong_type
 from zarrlite.data_types.native import from_numpy
 from zarrlite.data_types.scalars import parse_bytes, unwrap, write_base64
 from zarrlite.errors import ArgumentError, MetadataError
@@ -36,6 +38,7 @@ class Struct(DataType):
     @classmethod
     def from_config(cls, config: Config) -> Self:
         values = config.list("fields")
+        # extension struct, Configuration: "MUST contain at least one field"
         if not values:
             raise config.error("must have at least one field", "fields")
         fields: dict[str, DataType] = {}
@@ -46,12 +49,13 @@ class Struct(DataType):
                 _add_field(fields, item)
         faults.raise_any()
         if sum(data_type.itemsize or 0 for data_type in fields.values()) > MAX_ITEMSIZE:
-            raise config.error(f"must have at most {MAX_ITEMSIZE} bytes in all", "fields", "limit")
+            raise config.error(f"must have at most {MAX_ITEMSIZE} bytes in total", "fields", "limit")
         return cls(tuple(fields.items()))
 
     @classmethod
     def _field_config(cls, value: Json, pointer: str, config: Config) -> Config:
-        """The members `name` and `data_type` of one field."""
+        """Return the getters for the members `name` and `data_type` of one field."""
+        # extension struct, Configuration: "Each field MUST be a JSON object with the following keys"
         if not isinstance(value, dict):
             message = f'must be an object with "name" and "data_type", not {show(value)}'
             raise MetadataError(message, pointer=pointer, kind="type", document=config.context.document)
@@ -62,10 +66,12 @@ class Struct(DataType):
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
+        # extension struct, Bytes codec encoding: "No padding bytes are inserted between fields"
         return np.dtype([(name, data_type.dtype) for name, data_type in self.fields])
 
     @property
     def has_byte_order(self) -> bool:
+        # extension struct, Endianness: "Struct types composed entirely of single-byte fields"
         return any(data_type.has_byte_order for _, data_type in self.fields)
 
     @property
@@ -73,15 +79,17 @@ class Struct(DataType):
         return self._pack([data_type.default_fill_value for _, data_type in self.fields])
 
     def _pack(self, scalars: Sequence[Any]) -> np.void:
-        """A scalar of `dtype` from one of each field, bit for bit."""
+        """Return a record from one scalar for each field, bit for bit."""
         parts = (np.array(s, t.dtype).tobytes() for s, (_, t) in zip(scalars, self.fields, strict=True))
         return self._scalar(b"".join(parts))
 
     def _scalar(self, data: bytes) -> np.void:
-        scalar: np.void = np.frombuffer(data, self.dtype)[0]  # of immutable bytes, so that nobody changes a fill value
+        """Return a read-only record: its memory is the immutable `data`, so that a fill value cannot be changed."""
+        scalar: np.void = np.frombuffer(data, self.dtype)[0]
         return scalar
 
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> np.void:
+        # extension struct, Fill value representation: "object mapping each field name to its fill value"
         if not isinstance(value, dict):
             raise wrong_type("an object with a value for each field", value)
         names = dict(self.fields)
@@ -109,7 +117,7 @@ class Struct(DataType):
             raise ValueError(f"{self.name} needs {len(names)} values, not {len(value)}")
         return self._pack([t.cast_scalar(v) for v, (_, t) in zip(value, self.fields, strict=True)])
 
-    def check(self, array: np.ndarray[Any, Any]) -> str | None:
+    def check(self, array: NDArray) -> str | None:
         for name, data_type in self.fields:
             message = data_type.check(array[name])
             if message:
@@ -122,6 +130,7 @@ class Struct(DataType):
         offset = 0
         for name in dtype.names or ():
             field, start = dtype.fields[name][:2]  # type: ignore[index]
+            # extension struct, Notes: "Fields are packed contiguously with no inter-field padding"
             if start != offset:
                 raise _not_packed(dtype)
             offset += field.itemsize
@@ -132,21 +141,26 @@ class Struct(DataType):
 
 
 def _add_field(fields: dict[str, DataType], item: Config) -> None:
-    """Read one field and put it with those before it."""
+    """Parse one field and add it to `fields`."""
+    # extension struct, Configuration: "A non-empty string that identifies the field"
     name = item.string("name")
     if not name:
         raise item.error("must not be empty", "name")
+    # extension struct, Configuration: "Field names MUST be unique within the same struct data type"
     if name in fields:
-        raise item.error(f"{show(name)} is the name of an earlier field", "name", "conflict")
+        raise item.error(f"field names must be unique, but {show(name)} occurs twice", "name", "conflict")
     data_type: Any = data_types.parse(item.raw("data_type"), item.at("data_type"), item.context)
     item.finish()
+    # extension struct, Configuration: "MUST NOT be used as field types"
     if data_type.itemsize is None:
-        raise item.error(f"must have a fixed size, which {show(data_type.name)} has not", "data_type")
+        raise item.error(f"must be a data type of fixed size, not {show(data_type.name)}", "data_type")
     fields[name] = data_type
 
 
 def _parse_field(name: str, data_type: DataType, value: dict[str, Json], byte_order: str) -> Any:
+    """Return the fill value of one field."""
     pointer = f"/{escape(name)}"
+    # extension struct, Fill value representation: "MUST have a corresponding entry in the fill value object"
     if name not in value:
         raise refuse("is required and missing", pointer, "missing")
     try:
@@ -156,6 +170,7 @@ def _parse_field(name: str, data_type: DataType, value: dict[str, Json], byte_or
 
 
 def _field_from_numpy(name: str, dtype: np.dtype[Any]) -> DataType:
+    """Return the data type of one field of a numpy dtype."""
     if dtype.kind == "O":  # numpy itself refuses StringDType here
         raise ArgumentError(f"field {name!r}: {dtype} has no fixed size; use U<n> for text and S<n> for bytes")
     try:
@@ -165,20 +180,26 @@ def _field_from_numpy(name: str, dtype: np.dtype[Any]) -> DataType:
 
 
 def _not_packed(dtype: np.dtype[Any]) -> ArgumentError:
+    """Return the error for a dtype with padding."""
     return ArgumentError(
-        f"the fields of {dtype!r} are not packed, as Zarr stores them; use numpy.lib.recfunctions.repack_fields(dtype)"
+        f"the fields of {dtype!r} must be packed, without padding; use numpy.lib.recfunctions.repack_fields(dtype)"
     )
 
 
 @register
 class Structured(Struct):
-    """Records as zarr-python wrote them before `struct` was registered."""
+    """Records as zarr-python wrote them before `struct` was registered.
+
+    Extension structured, Read-only alias: "Implementations MUST be able to read arrays whose metadata uses" it.
+    """
 
     name = "structured"
-    endian_optional = True  # "MUST be treated as little-endian"
+    # extension structured, Missing endian configuration: "MUST be treated as little-endian"
+    endian_optional = True
 
     @classmethod
     def _field_config(cls, value: Json, pointer: str, config: Config) -> Config:
+        # extension structured, Tuple-based field definitions: "define fields as 2-element arrays"
         if isinstance(value, list):
             if len(value) != 2:
                 message = f"must be a name and a data type, not {show(value)}"
@@ -192,9 +213,11 @@ class Structured(Struct):
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> np.void:
         if not isinstance(value, str):
             return super().parse_fill_value(value, byte_order)
+        # extension structured, Base64-encoded fill values: "string of the raw packed bytes"
         data = parse_bytes(value)
         if len(data) != self.dtype.itemsize:
             raise refuse(f"must have {self.dtype.itemsize} bytes, not {len(data)}")
+        # extension structured, Base64-encoded fill values: "follows the endian parameter of the bytes codec"
         array = np.frombuffer(data, self.dtype.newbyteorder(byte_order)).astype(self.dtype)  # type: ignore[arg-type]
         message = self.check(array)
         if message:
@@ -207,7 +230,7 @@ class Structured(Struct):
 
 
 class _Pair(Config):
-    """A field as [name, data type]: the same getters, with the pointers of an array."""
+    """A field as [name, data type]: the getters of an object, with pointers into an array."""
 
     def at(self, key: str | int) -> str:
         return super().at(["name", "data_type"].index(str(key)))

@@ -1,9 +1,12 @@
-"""Moments and durations: `numpy.datetime64` and `numpy.timedelta64`.
+"""Points in time and durations: `numpy.datetime64` and `numpy.timedelta64`.
 
 Rules
-- An element is a 64-bit integer that counts `scale_factor` times `unit`; -2^63 is NaT, "not a time".
-- Fill value: an integer within 64 bits, or "NaT". NaT is always written as "NaT".
-- "us" and "μs" (Greek mu) mean the same and are written back as read.
+- An element is a 64-bit integer in multiples of `scale_factor` times `unit`; -2^63 is NaT, "not a time".
+- NaT is always written as "NaT".
+- "us" and "μs" (Greek mu) are equivalent and written back as read.
+
+"extension numpy.datetime64" in comments is zarr-extensions, data-types/numpy.datetime64/README.md; the document of
+numpy.timedelta64 has the same rules.
 """
 
 from __future__ import annotations
@@ -21,21 +24,23 @@ from zarrlite.data_types.scalars import unwrap
 from zarrlite.extensions.config import Config, Json, is_integer, show
 from zarrlite.extensions.registry import register
 
+# extension numpy.datetime64, Configuration: the permitted values of "unit"
 UNITS: Final = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as", "generic")
 _LOW, _HIGH = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
 class TimeType(DataType):
-    """What the two have in common."""
+    """The common base of both types."""
 
     unit: str
     scale_factor: int = 1
-    code: ClassVar[str]  # numpy's letter
-    castable: ClassVar[tuple[type, ...]]  # what callers may give, besides an integer
+    code: ClassVar[str]  # numpy's type code
+    castable: ClassVar[tuple[type, ...]]  # the types of values that callers may pass, in addition to integers
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        # extension numpy.datetime64, Configuration: "an integer from the inclusive range [1, 2147483647]"
         return cls(config.string("unit", UNITS), config.integer("scale_factor", 1, 2**31 - 1))
 
     @cached_property
@@ -51,13 +56,16 @@ class TimeType(DataType):
         return self._scalar(_LOW)
 
     def _scalar(self, count: int) -> Any:
+        """Return the scalar that is stored as this integer."""
         return np.array(count, np.int64).view(self.dtype)[()]
 
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:
+        # extension numpy.datetime64, Fill value representation: 'As the string "NaT", which denotes the value NaT'
         if value == "NaT":
             return self._scalar(_LOW)
         if isinstance(value, str):
             raise refuse(f'must be an integer or "NaT", not {show(value)}')
+        # extension numpy.datetime64, Fill value representation: "As a JSON number with no fraction or exponent part"
         if not is_integer(value):
             raise wrong_type('an integer or "NaT"', value)
         if not _LOW <= value <= _HIGH:
@@ -75,15 +83,16 @@ class TimeType(DataType):
                 raise OverflowError(f"{self.name} needs an integer from {_LOW} to {_HIGH}, not {count}")
             return self._scalar(count)
         if not isinstance(value, self.castable):
-            raise TypeError(f"{self.name} needs a time, a text or an integer, not {value!r}")
-        exact = self.dtype.type(value)  # in a unit of its own
+            raise TypeError(f"{self.name} needs a time, a string or an integer, not {value!r}")
+        exact = self.dtype.type(value)  # in the unit of the value
         if np.isnat(exact):
             return self.default_fill_value
         scalar = np.array(exact, self.dtype)[()]
-        # numpy cuts off what a coarser unit cannot hold, wraps around where a finer one overflows, and makes
-        # another dtype of a generic one.
+        # Refuse inexact conversions: numpy truncates to a coarser unit, wraps around if a finer one overflows, and
+        # returns another dtype for the generic unit.
         if scalar.dtype != self.dtype or scalar.astype(exact.dtype) != exact:
-            raise ValueError(f"{value!r} is no multiple of {self.scale_factor} {self.unit} within 64 bits")
+            unit = f"{self.scale_factor} {self.unit}"
+            raise ValueError(f"{self.name} needs a multiple of {unit} within 64 bits, not {value!r}")
         return scalar
 
     @classmethod
@@ -93,7 +102,7 @@ class TimeType(DataType):
 
 @register
 class Datetime64(TimeType):
-    """Moments since the Unix epoch."""
+    """Points in time, relative to the Unix epoch."""
 
     name = "numpy.datetime64"
     code = "M"
@@ -102,7 +111,7 @@ class Datetime64(TimeType):
 
 @register
 class Timedelta64(TimeType):
-    """Durations."""
+    """Signed durations."""
 
     name = "numpy.timedelta64"
     code = "m"

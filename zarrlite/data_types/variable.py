@@ -1,9 +1,10 @@
-"""Text and bytes of any length: `string` and `bytes`.
+"""Text and bytes of variable length: `string` and `bytes`.
 
 Rules
-- Only the codecs `vlen-utf8` and `vlen-bytes` store them; elements have no size.
-- "must be unicode string" (string): a lone surrogate, which JSON can spell, is refused.
+- Only the codecs `vlen-utf8` and `vlen-bytes` store them; elements have no fixed size.
 - `variable_length_bytes`, zarr-python's name for `bytes`, is written back as read.
+
+"extension string" and "extension bytes" in comments are zarr-extensions, data-types/string and data-types/bytes.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from zarrlite.extensions.registry import register
 
 @register
 class String(NamedType):
-    """Text of any length; numpy's StringDType in memory."""
+    """Text of variable length; numpy's StringDType in memory."""
 
     name = "string"
+    # extension string, Notes: "only compatible with the vlen-utf8 codec"
     serializer = "vlen-utf8"
 
     @cached_property
@@ -40,6 +42,7 @@ class String(NamedType):
         return ""
 
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> str:
+        # extension string, Permitted fill values: "must be unicode string"
         return parse_text(value)
 
     def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
@@ -51,16 +54,17 @@ class String(NamedType):
     @classmethod
     def from_dtype(cls, dtype: np.dtype[Any]) -> Self | None:
         if hasattr(dtype, "na_object"):
-            raise ArgumentError(f"Zarr has no missing values; use numpy.dtypes.StringDType(), not {dtype!r}")
+            raise ArgumentError(f"missing values cannot be stored; use numpy.dtypes.StringDType(), not {dtype!r}")
         return cls()
 
 
 @register
 class Bytes(NamedType):
-    """Byte strings of any length; Python objects in memory."""
+    """Byte strings of variable length; Python objects in memory."""
 
     name = "bytes"
     aliases = ("variable_length_bytes",)
+    # extension bytes, Codec compatibility: "any codec that can encode variable-length sequences of bytes"
     serializer = "vlen-bytes"
 
     @property
@@ -76,6 +80,7 @@ class Bytes(NamedType):
         return b""
 
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> bytes:
+        # extension bytes, Fill value encoding: "must be one of" an array of integers and a base64 string
         return parse_bytes(value)
 
     def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:

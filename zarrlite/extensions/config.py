@@ -1,11 +1,11 @@
-"""One JSON object at a time: strict loading, typed getters, and a JSON pointer on every error.
+"""Strict JSON, typed getters over one JSON object, and a JSON pointer on every error.
 
 Rules
 - JSON is strict UTF-8 without BOM, without NaN and Infinity, without duplicate member names, of bounded size and depth.
 - `true` is not an integer and `4.0` is not an integer.
-- A `Config` knows which members were asked for; `finish` refuses the others.
+- A `Config` records which members were requested; `finish` refuses all others.
 
-What the members mean is known elsewhere: nothing here knows an extension.
+Nothing here knows an extension: the meaning of members belongs to the modules that read them.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from zarrlite.errors import ArgumentError, FaultKind, MetadataError, MetadataWar
 
 Json = Any  # None | bool | int | float | str | list[Json] | dict[str, Json]
 
-MAX_DOCUMENT_BYTES: Final = 64 * 2**20
-MAX_DOCUMENT_DEPTH: Final = 128
-MAX_LENGTH: Final = 2**63 - 1  # of a dimension, and of anything counted in bytes
+MAX_DOCUMENT_BYTES: Final = 64 * 2**20  # bytes; larger documents are refused before they are parsed
+MAX_DOCUMENT_DEPTH: Final = 128  # levels of arrays and objects; deeper documents are refused
+MAX_LENGTH: Final = 2**63 - 1  # elements of a dimension, or bytes; the default upper bound of integers
 _REQUIRED: Final = object()
 
 
 class Faults:
-    """The faults of several parts of a document, so that one pass finds all of them."""
+    """Collects the faults of several parts of a document, so that one pass finds all of them."""
 
     def __init__(self) -> None:
-        self.found: list[MetadataError] = []
+        self.problems: list[MetadataError] = []
 
     @contextlib.contextmanager
     def collecting(self) -> Iterator[None]:
-        """Note a fault and go on with the next part."""
+        """Record a fault that the block raises, and continue after the block."""
         try:
             yield
         except MetadataError as error:
-            self.found.extend(error.problems)
+            self.problems.extend(error.problems)
 
     def raise_any(self) -> None:
-        """Raise the first fault, carrying all of them."""
-        if self.found:
-            first = self.found[0]
+        """Raise the first fault, with all faults in its `problems`. Returns if there are no faults."""
+        if self.problems:
+            first = self.problems[0]
             raise type(first)(
                 first.message,
                 pointer=first.pointer,
                 kind=first.kind,
                 document=first.document,
-                problems=tuple(self.found),
+                problems=tuple(self.problems),
             )
 
 
 class Context:
-    """What holds for one document while it is parsed: its name, the mode, the runtime options."""
+    """The state shared by all parsers of one document: its name, the mode, the runtime options."""
 
     def __init__(
         self,
@@ -69,108 +69,115 @@ class Context:
         self.options = _checked_options(options or {})
 
     def warn(self, message: str, pointer: str) -> None:
-        """Report something that was repaired or tolerated."""
+        """Report a fault that was repaired or tolerated."""
         warnings.warn(MetadataWarning(message, pointer), stacklevel=2)
 
     def runtime_options(self, pointer: str) -> Mapping[str, Any]:
-        """The options addressed to the extension at this pointer; each can be taken once."""
+        """Return the options for the extension at this pointer, and remove them from `options`."""
         return self.options.pop(pointer, {})
 
     def refuse_unused_options(self) -> None:
-        """A pointer in `options` that met no extension is a mistake of the caller."""
+        """Raise ArgumentError if `options` has a pointer at which there is no extension."""
         if self.options:
-            raise ArgumentError(
-                f"options: no extension stands at {', '.join(map(repr, self.options))} in {self.document}"
-            )
+            pointers = ", ".join(map(repr, self.options))
+            raise ArgumentError(f"options: {self.document} has no extension at {pointers}")
 
 
 def _checked_options(options: Any) -> dict[str, Mapping[str, Any]]:
-    """Runtime options as a mapping from JSON pointers to mappings."""
+    """Return runtime options as a dict from JSON pointers to mappings."""
     if not isinstance(options, Mapping) or not all(isinstance(value, Mapping) for value in options.values()):
-        raise ArgumentError("options are given as {JSON pointer: {option: value}}")
+        raise ArgumentError("options must be a mapping {JSON pointer: {option: value}}")
     return dict(options)
 
 
 class Config:
-    """Typed getters over one JSON object that stands at `pointer`."""
+    """Typed getters over the JSON object at `pointer`."""
 
     def __init__(self, data: Mapping[str, Json], pointer: str, context: Context, name: str = "") -> None:
         self.data = data
         self.pointer = pointer
         self.context = context
-        self.name = name  # of the extension that this configures, as written
-        self.taken: set[str] = set()
+        self.name = name  # the name of the configured extension, as written in the document
+        self.requested: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
         return key in self.data
 
     def at(self, key: str | int) -> str:
-        """The pointer of a member."""
+        """Return the pointer of a member."""
         return f"{self.pointer}/{escape(str(key))}"
 
     def error(self, message: str, key: str | None = None, kind: FaultKind = "value") -> MetadataError:
-        """A fault of one member, or of the whole object."""
+        """Return a fault of one member or, without `key`, of the object."""
         pointer = self.pointer if key is None else self.at(key)
         return MetadataError(message, pointer=pointer, kind=kind, document=self.context.document)
 
     def raw(self, key: str, default: Json = _REQUIRED) -> Json:
-        """Any JSON value."""
-        self.taken.add(key)
+        """Return a member of any type."""
+        self.requested.add(key)
         value = self.data.get(key, default)
         if value is _REQUIRED:
             raise self.error("is required and missing", key, "missing")
         return value
 
-    def _typed(self, key: str, default: Json, fits: Callable[[Json], bool], wanted: str) -> Json:
+    def _typed(self, key: str, default: Json, is_valid: Callable[[Json], bool], expected: str) -> Json:
+        """Return a member that passes `is_valid`. Returns the default, unchecked, if the member is absent."""
         value = self.raw(key, default)
         if value is default and key not in self.data:
             return value
-        if not fits(value):
-            raise self.error(f"must be {wanted}, not {show(value)}", key, "type")
+        if not is_valid(value):
+            raise self.error(f"must be {expected}, not {show(value)}", key, "type")
         return value
 
     def integer(self, key: str, low: int = 0, high: int = MAX_LENGTH, default: Json = _REQUIRED) -> int:
+        """Return an integer from `low` to `high`."""
         value: int = self._typed(key, default, is_integer, "an integer")
         if key in self.data and not low <= value <= high:
             raise self.error(f"must be an integer from {low} to {high}, not {show(value)}", key, "value")
         return value
 
     def boolean(self, key: str, default: Json = _REQUIRED) -> bool:
+        """Return true or false."""
         value: bool = self._typed(key, default, lambda v: isinstance(v, bool), "true or false")
         return value
 
     def string(self, key: str, choices: Sequence[str] = (), default: Json = _REQUIRED) -> str:
+        """Return a string; if `choices` are passed, one of them."""
         value: str = self._typed(key, default, lambda v: isinstance(v, str), "a string")
         if choices and key in self.data and value not in choices:
-            wanted = " or ".join(map(show, choices))
-            raise self.error(f"must be {wanted}, not {show(value)}", key, "value")
+            expected = " or ".join(map(show, choices))
+            raise self.error(f"must be {expected}, not {show(value)}", key, "value")
         return value
 
     def list(self, key: str, default: Json = _REQUIRED) -> list[Json]:
+        """Return an array."""
         value: list[Json] = self._typed(key, default, lambda v: isinstance(v, list), "an array")
         return value
 
     def integers(self, key: str, low: int = 0, high: int = MAX_LENGTH) -> tuple[int, ...]:
-        """An array of integers, each within bounds."""
+        """Return an array of integers, each from `low` to `high`."""
         values = self.list(key)
-        items = Config({str(i): value for i, value in enumerate(values)}, self.at(key), self.context)
+        items = self._items(key, values)
         for i in items.data:
             items.integer(i, low, high)
         return tuple(values)
 
     def object(self, key: str, default: Json = _REQUIRED) -> Config:
-        """A nested object, with getters of its own."""
+        """Return a nested object as a `Config`."""
         value = self._typed(key, default, lambda v: isinstance(v, dict), "an object")
         return Config(value, self.at(key), self.context)
 
     def objects(self, key: str) -> Sequence[Config]:
-        """An array of objects, each with getters of its own."""
-        values = self.list(key)
-        items = Config({str(i): value for i, value in enumerate(values)}, self.at(key), self.context)
+        """Return an array of objects, each as a `Config`."""
+        items = self._items(key, self.list(key))
         return [items.object(i) for i in items.data]
 
+    def _items(self, key: str, values: Sequence[Json]) -> Config:
+        """Return the items of an array as members that are named by their positions."""
+        return Config({str(i): value for i, value in enumerate(values)}, self.at(key), self.context)
+
     def base64(self, key: str, default: Json = _REQUIRED) -> bytes:
-        """Bytes written as RFC 4648 section 4, strictly."""
+        """Return the bytes of a base64 string (RFC 4648 section 4, strict)."""
         text = self.string(key, default=default)
         if key not in self.data:
             return default  # type: ignore[no-any-return]
@@ -180,34 +187,35 @@ class Config:
             raise self.error(str(error), key, "value") from None
 
     def finish(self) -> None:
-        """Refuse the members that nobody asked for."""
+        """Refuse members that no getter has requested."""
+        # core spec, must_understand: "MUST fail to open Zarr groups or arrays if any metadata fields"
         for key in self.data:
-            if key not in self.taken:
-                known = ", ".join(sorted(self.taken)) or "none"
-                raise self.error(f"is not a member known here (known: {known})", key, "unknown-member")
+            if key not in self.requested:
+                known = ", ".join(sorted(self.requested)) or "none"
+                raise self.error(f"is not a known member (known: {known})", key, "unknown-member")
 
 
 def is_integer(value: Json) -> bool:
-    """An integer as JSON has it: `true` is none, `4.0` is none."""
+    """Whether a JSON value is an integer; `true` and `4.0` are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def escape(key: str) -> str:
-    """One reference token of a JSON pointer (RFC 6901)."""
+    """Return a member name as a reference token of a JSON pointer (RFC 6901, section 3)."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def show(value: Json) -> str:
-    """A JSON value for a message, cut short."""
+    """Return a JSON value as text for an error message, at most 60 characters long."""
     try:
         text = json.dumps(value)
     except (TypeError, ValueError):
-        text = f"a value of type {type(value).__name__}"  # not JSON, or an integer of too many digits
+        text = f"a value of type {type(value).__name__}"  # not JSON, or an integer with too many digits
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def decode_base64(text: str) -> bytes:
-    """RFC 4648 section 4: no white space, no url-safe alphabet, correct padding, no stray bits."""
+    """Decode base64 (RFC 4648 section 4): no white space, no url-safe alphabet, correct padding, no stray bits."""
     import base64
 
     try:
@@ -220,15 +228,16 @@ def decode_base64(text: str) -> bytes:
 
 
 class _Duplicated(dict[str, Json]):
-    """An object in which a name stood twice: marked, so that its place can be found."""
+    """An object with a duplicate member name: a mark that `_check_structure` finds."""
 
     def __init__(self, pairs: list[tuple[str, Json]]) -> None:
         super().__init__(pairs)
         seen: set[str] = set()
-        self.twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        self.duplicate = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
 def _plain_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Return an object. Raises ValueError for duplicate member names."""
     result = dict(pairs)
     if len(result) != len(pairs):
         raise ValueError
@@ -236,89 +245,137 @@ def _plain_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _plain_number(text: str) -> float:
+    """Return a number. Raises ValueError for NaN and for numbers beyond double precision."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError
     return value
 
 
-PLAIN_BYTES: Final = 2**14
-# what most documents are: a decoder that is made once, and is content with what has no fault at all
+PLAIN_BYTES: Final = 2**14  # bytes; documents up to this size are first tried with the decoder PLAIN
+# A decoder for documents without any fault. It raises ValueError without a reason; `load_json` then finds the reason.
 PLAIN = json.JSONDecoder(object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number)
 
 
 def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json") -> dict[str, Json]:
-    """Parse a metadata document strictly; the result is one JSON object."""
-    duplicated = False
-
-    def refuse(message: str, pointer: str = "", kind: FaultKind = "json") -> NoReturn:
-        raise MetadataError(message, pointer=pointer, kind=kind, document=document)
-
-    def pairs_to_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        nonlocal duplicated
-        result = dict(pairs)
-        if len(result) == len(pairs):
-            return result
-        duplicated = True
-        return _Duplicated(pairs)
-
-    def constant(name: str) -> NoReturn:
-        refuse(f'{name} is not JSON (a fill value is written as a string: "{name}")')
-
-    def number(text: str) -> float:
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
-            refuse(f"the number {text[:40]} is beyond double precision")
-        return value
-
-    if len(data) <= PLAIN_BYTES:
-        try:
-            text = bytes(data).decode("ascii")
-            plain = PLAIN.decode(text)
-            if type(plain) is dict and text.count("[") + text.count("{") <= MAX_DOCUMENT_DEPTH:
-                return plain
-        except (ValueError, RecursionError):
-            pass  # below is said what is wrong, if anything is
-    if len(data) > MAX_DOCUMENT_BYTES:
-        refuse(f"the document has {len(data)} bytes; at most {MAX_DOCUMENT_BYTES} are read", kind="limit")
+    """Parse a metadata document strictly; it must be one JSON object."""
+    plain = _load_plain(data)
+    if plain is not None:
+        return plain
     try:
-        text = bytes(data).decode("utf-8")
-    except UnicodeDecodeError as error:
-        refuse(f"is not UTF-8: {error.reason} at byte {error.start}")
-    if text.startswith("\ufeff"):
-        refuse("begins with a byte order mark; JSON has none")
-    try:
-        value = json.loads(text, object_pairs_hook=pairs_to_object, parse_constant=constant, parse_float=number)
-    except RecursionError:
-        refuse(f"is nested more than {MAX_DOCUMENT_DEPTH} deep", kind="limit")
-    except json.JSONDecodeError as error:
-        refuse(f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
-    except MetadataError:
-        raise
-    except ValueError as error:  # an integer of too many digits
-        refuse(f"is not JSON that can be read: {error}", kind="limit")
-    if not isinstance(value, dict):
-        refuse(f"must be an object, not {show(value)}", kind="type")
-    if duplicated or text.count("[") + text.count("{") > MAX_DOCUMENT_DEPTH:
-        _inspect(value, refuse)
+        # core spec, Metadata: "Metadata documents are defined here using the JSON type system"
+        text = _decode_text(data)
+        value, has_duplicates = _parse_text(text)
+        # core spec, Array metadata: "This document must contain a single object"
+        if not isinstance(value, dict):
+            raise _fault(f"must be an object, not {show(value)}", kind="type")
+        if has_duplicates or _may_be_too_deep(text):
+            _check_structure(value)
+    except MetadataError as error:
+        raise error.under("", document) from None
     return value
 
 
-def _inspect(root: Json, refuse: Callable[..., NoReturn]) -> None:
-    """Find what the parser could only mark: duplicate names and too much depth."""
+def _load_plain(data: bytes | bytearray | memoryview) -> dict[str, Json] | None:
+    """Parse a small ASCII document. Returns None if it is not one, or has any fault."""
+    if len(data) > PLAIN_BYTES:
+        return None
+    try:
+        text = bytes(data).decode("ascii")
+        value = PLAIN.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if type(value) is dict and not _may_be_too_deep(text) else None
+
+
+def _decode_text(data: bytes | bytearray | memoryview) -> str:
+    """Decode UTF-8 without a byte order mark, of bounded size (RFC 8259, section 8.1)."""
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise _fault(f"must have at most {MAX_DOCUMENT_BYTES} bytes, not {len(data)}", kind="limit")
+    try:
+        text = bytes(data).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _fault(f"is not UTF-8: {error.reason} at byte {error.start}") from None
+    if text.startswith("\ufeff"):
+        raise _fault("must not begin with a byte order mark")
+    return text
+
+
+def _parse_text(text: str) -> tuple[Json, bool]:
+    """Parse JSON text. Returns the value, and whether any object in it has a duplicate member name."""
+    has_duplicates = False
+
+    def pairs_to_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        nonlocal has_duplicates
+        result = dict(pairs)
+        if len(result) == len(pairs):
+            return result
+        has_duplicates = True
+        return _Duplicated(pairs)
+
+    try:
+        value = json.loads(
+            text, object_pairs_hook=pairs_to_object, parse_constant=_refuse_constant, parse_float=_parse_float
+        )
+    except RecursionError:
+        raise _too_deep() from None
+    except json.JSONDecodeError as error:
+        raise _fault(f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except MetadataError:
+        raise
+    except ValueError as error:  # an integer with too many digits
+        raise _fault(f"has a number that cannot be read: {error}", kind="limit") from None
+    return value, has_duplicates
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python's parser accepts."""
+    raise _fault(f'{name} is not JSON (a fill value is written as a string: "{name}")')
+
+
+def _parse_float(text: str) -> float:
+    """Return a number with a fraction or an exponent; it must not round to infinity."""
+    value = float(text)
+    if math.isinf(value):
+        raise _fault(f"the number {text[:40]} exceeds double precision")
+    return value
+
+
+def _may_be_too_deep(text: str) -> bool:
+    """Whether the text has enough brackets to exceed the depth limit."""
+    return text.count("[") + text.count("{") > MAX_DOCUMENT_DEPTH
+
+
+def _check_structure(root: Json) -> None:
+    """Refuse duplicate member names and excessive depth, neither of which the parser can locate."""
     stack = [(root, "", 1)]
     while stack:
         value, pointer, depth = stack.pop()
         if depth > MAX_DOCUMENT_DEPTH:
-            refuse(f"is nested more than {MAX_DOCUMENT_DEPTH} deep", kind="limit")
+            raise _too_deep()
         if isinstance(value, _Duplicated):
-            refuse(f"the member {show(value.twice)} stands twice", f"{pointer}/{escape(value.twice)}")
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            name = value.duplicate
+            raise _fault(f"member names must be unique, but {show(name)} occurs twice", f"{pointer}/{escape(name)}")
+        items: Any = ()
+        if isinstance(value, dict):
+            items = value.items()
+        elif isinstance(value, list):
+            items = enumerate(value)
         stack.extend((item, f"{pointer}/{escape(str(key))}", depth + 1) for key, item in items)
 
 
+def _too_deep() -> MetadataError:
+    """Return the fault of a document that is nested too deeply."""
+    return _fault(f"must be nested at most {MAX_DOCUMENT_DEPTH} levels deep", kind="limit")
+
+
+def _fault(message: str, pointer: str = "", kind: FaultKind = "json") -> MetadataError:
+    """Return a fault of a document whose name `load_json` adds."""
+    return MetadataError(message, pointer=pointer, kind=kind)
+
+
 def dump_json(document: Mapping[str, Json]) -> bytes:
-    """Serialise a document; what is not JSON is refused."""
+    """Serialise a document. Raises ArgumentError for values that JSON cannot represent."""
     try:
         return json.dumps(document, indent=2, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:

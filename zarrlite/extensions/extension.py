@@ -1,9 +1,9 @@
-"""One form of extension for all five points.
+"""The base class of extensions, the same for all five extension points (core spec, Extension points).
 
 Rules
-- An extension is an immutable object: configuration that stands in zarr.json, and runtime options that never do.
-- `from_config` reads the configuration with the getters of `Config`; what it does not ask for is refused.
-- `to_config` gives the configuration back, in canonical spelling.
+- An extension is an immutable object: its configuration is written to zarr.json, its runtime options never are.
+- `from_config` reads the configuration with the getters of `Config`; members that it does not request are refused.
+- `to_config` returns the configuration in canonical spelling.
 """
 
 from __future__ import annotations
@@ -18,44 +18,70 @@ T = TypeVar("T")
 
 
 def runtime(default: T) -> T:
-    """A dataclass field that is set in code or by `options=` and never reaches zarr.json."""
-    from dataclasses import field  # which comes with the first extension that is used
+    """Declare a dataclass field that is set in code or by `options=` and never written to zarr.json.
+
+    Parameters
+    ----------
+    default : object
+        The value of the option if it is not set.
+
+    Returns
+    -------
+    object
+        A dataclass field; type checkers see the type of the default.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from zarrlite import Extension, runtime
+    >>> @dataclass(frozen=True)
+    ... class Shifted(Extension):
+    ...     name = "shifted"
+    ...     offset: int
+    ...     verbose: bool = runtime(False)
+    >>> Shifted(3, verbose=True).to_json()
+    {'name': 'shifted', 'configuration': {'offset': 3}}
+    """
+    from dataclasses import field  # late: keeps the import light
 
     option: T = field(default=default, metadata={"runtime": True})
     return option
 
 
 class Extension(ABC):
-    """Base of data types, chunk grids, chunk key encodings, codecs and storage transformers."""
+    """Base class of data types, chunk grids, chunk key encodings, codecs and storage transformers."""
 
     kind: ClassVar[str]  # the extension point: "codec", "data_type" ...
     name: ClassVar[str]
-    aliases: ClassVar[tuple[str, ...]] = ()  # further names that are accepted on reading
-    pattern: ClassVar[str | None] = None  # a regular expression, where one class serves a family of names
-    must_understand: bool = True  # as written in the document
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names that are accepted on reading
+    pattern: ClassVar[str | None] = None  # a regular expression for the names, if the class serves a family of names
+    # core spec, must_understand: "implicit field must_understand set to True"
+    must_understand: bool = True
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        """Read the configuration; without parameters there is nothing to read."""
+        """Create the extension from its configuration. Override if it has parameters."""
         return cls()
 
     @classmethod
-    def foreign(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Translate an object of an older form, one without `name`, into today's; None: not one of mine.
+    def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
+        """Translate an extension object of an older form, one without `name`, to the current form.
 
-        Raises MetadataError, with a pointer relative to the object, where the old form is at fault.
+        Returns None if the object is not an older form of this extension. Raises MetadataError, with a pointer
+        relative to the object, if it is one and is invalid.
         """
         return None
 
     def to_config(self) -> dict[str, Json]:
-        """The configuration as JSON: by default every field that is not a runtime option and not None."""
+        """Return the configuration as JSON: by default all fields but runtime options and None."""
         values = {name: getattr(self, name) for name in self._fields(runtime=False)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
 
     def to_json(self) -> Json:
-        """The whole extension object as it is written."""
+        """Return the extension object as it is written to zarr.json."""
         document: dict[str, Json] = {"name": self.name}
         configuration = self.to_config()
+        # core spec, Objects: "MAY be present but if so MUST be an object"
         if configuration:
             document["configuration"] = configuration
         if not self.must_understand:
@@ -63,28 +89,32 @@ class Extension(ABC):
         return document
 
     def with_options(self, options: Any, place: str) -> Self:
-        """The same extension with runtime options set."""
+        """Return the same extension with runtime options set; `place` is its JSON pointer."""
         if not options:
             return self
         known = self._fields(runtime=True)
         for key in options:
             if key not in known:
-                has = f"has {', '.join(sorted(known))}" if known else "has none"
-                raise ArgumentError(f"options[{place!r}]: {self.name} {has}, not {key!r}")
-        from dataclasses import replace
+                names = ", ".join(sorted(known)) or "none"
+                raise ArgumentError(f"options[{place!r}]: {key!r} is not an option of {self.name} (known: {names})")
+        from dataclasses import replace  # late: keeps the import light
 
         return replace(self, **options)  # type: ignore[type-var]
 
     def _fields(self, *, runtime: bool) -> list[str]:
-        """The names of the runtime options, or of what stands in the document; none, if it is no data class."""
-        from dataclasses import fields, is_dataclass
+        """Return the names of the runtime options, or else of the members of the configuration.
 
-        found: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
-        return [field.name for field in found if field.metadata.get("runtime", False) is runtime]
+        Returns an empty list if the class is not a dataclass.
+        """
+        from dataclasses import fields, is_dataclass  # late: keeps the import light
+
+        if not is_dataclass(self):
+            return []
+        return [field.name for field in fields(self) if field.metadata.get("runtime", False) is runtime]
 
 
 class Ignored(Extension):
-    """An unknown extension that its document allows to ignore; kept so that it is written back."""
+    """An unknown extension with `must_understand: false`, kept so that it can be written back."""
 
     kind = "ignored"
 

@@ -1,10 +1,10 @@
-"""One registry for each of the five extension points.
+"""The registries of extensions, one for each of the five extension points (core spec, Extension points).
 
 Rules
-- A class registers itself with `@register`; the modules of this library are imported when their name is first met.
-- A name that nobody registered is looked for among the entry points `zarrlite.<kind>` of installed packages.
-- "implementations can ignore its presence" (core spec, must_understand): an unknown codec or storage transformer with
-  `must_understand: false` is skipped; for the other three points that is refused.
+- A class registers itself with `@register`; the modules of this library are imported when their name first occurs.
+- A name that is not registered is looked up in the entry points `zarrlite.<kind>` of installed packages.
+- An unknown codec or storage transformer with `must_understand: false` is skipped; at the other three extension
+  points `must_understand: false` is refused (core spec, must_understand).
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ C = TypeVar("C", bound=type[Extension])
 
 
 class Registry(Generic[E]):
-    """The extensions of one kind, by name."""
+    """The extensions of one extension point, by name."""
 
     def __init__(self, kind: str, *, ignorable: bool, modules: Mapping[str, str]) -> None:
         self.kind = kind
         self.ignorable = ignorable
-        self._modules = dict(modules)  # name -> module of this library that registers it
+        self._modules = dict(modules)  # name -> the module of this library that registers it
         self._classes: dict[str, type[E]] = {}
-        self._unknown: set[str] = set()  # names that no installed package offers
+        self._unknown: set[str] = set()  # names that are known to have no entry point
         self._patterns: list[tuple[re.Pattern[str], type[E]]] = []
 
     def add(self, cls: type[E]) -> None:
-        """Register a class under its name, aliases and pattern; the last one wins."""
+        """Register a class under its name, aliases and pattern. A later class replaces an earlier one."""
         for name in (cls.name, *cls.aliases):
             if name in self._classes and self._modules.get(name) == cls.__module__:
-                continue
+                continue  # a built-in class that is loaded late does not replace a user's class
             self._classes[name] = cls
         if cls.pattern:
             self._patterns.append((re.compile(cls.pattern), cls))
 
     def find(self, name: str) -> type[E] | None:
-        """The class for a name, loading what defines it."""
+        """Return the class for a name, importing its module if necessary. Returns None if the name is unknown."""
         if name in self._classes:
             return self._classes[name]
         if name in self._modules:
@@ -55,7 +55,8 @@ class Registry(Generic[E]):
         return self._find_entry_point(name)
 
     def _find_entry_point(self, name: str) -> type[E] | None:
-        from importlib.metadata import entry_points
+        """Return the class of an installed package. Returns None if no package has an entry point of this name."""
+        from importlib.metadata import entry_points  # late: keeps the import light
 
         if name in self._unknown:
             return None
@@ -65,36 +66,39 @@ class Registry(Generic[E]):
             except Exception as error:
                 raise ArgumentError(f"entry point {entry.value} for {name!r} cannot be loaded: {error}") from error
             if not (isinstance(cls, type) and issubclass(cls, Extension) and cls.kind == self.kind):
-                raise ArgumentError(f"entry point {entry.value} for {name!r} is not a {self.kind} of zarrlite")
+                message = f"entry point {entry.value} for {name!r} must be an Extension class of kind {self.kind!r}"
+                raise ArgumentError(message)
             self._classes[name] = cls  # type: ignore[assignment]
             return cls  # type: ignore[return-value]
         self._unknown.add(name)
         return None
 
     def names(self) -> list[str]:
-        """Every name that can be read without installing anything."""
+        """Return all names that are registered or built in, sorted; entry points are not included."""
         return sorted({*self._classes, *self._modules})
 
     def classes(self) -> list[type[E]]:
-        """Every class of this library and every one registered since."""
+        """Return all built-in and registered classes; this imports the modules of all built-in ones."""
         for module in set(self._modules.values()):
             importlib.import_module(module)
         return list(dict.fromkeys(self._classes.values()))
 
     def parse(self, value: Json, pointer: str, context: Context) -> E | Ignored:
-        """One extension from an object or a short-hand name."""
+        """Parse an extension object or a short-hand name. Returns Ignored if it is unknown and may be skipped."""
         config, understood = self._split(value, pointer, context)
         cls = self.find(config.name)
         if cls is None:
+            # core spec, must_understand: "if implementations can ignore its presence"
             if understood or not self.ignorable:
                 known = ", ".join(self.names())
                 raise UnknownExtensionError(
-                    f"{show(config.name)} is not a known {self.kind.replace('_', ' ')} (known: {known})",
+                    f"{show(config.name)} is not a known {self._label} (known: {known})",
                     pointer=pointer,
                     kind="unknown-extension",
                     document=context.document,
                 )
             return Ignored(value)
+        # core spec, Extension codecs: "Configuration parameters must be declared in the codec specification"
         extension = cls.from_config(config)
         config.finish()
         extension = extension.with_options(context.runtime_options(pointer), pointer)
@@ -103,51 +107,71 @@ class Registry(Generic[E]):
         return extension
 
     def _split(self, value: Json, pointer: str, context: Context) -> tuple[Config, bool]:
-        """The configuration (with the name) and must_understand."""
+        """Return the configuration, which has the name of the extension, and `must_understand`."""
+        # core spec, Short-hand names: "short-hand names MAY be used if no configuration metadata is required"
+        # core spec, Short-hand names: "They are equivalent to extension objects with just a name key"
         if isinstance(value, str):
             value = {"name": value}
         elif isinstance(value, dict) and "name" not in value:
-            translations = (cls.foreign(value) for cls in self.classes())
             try:
-                value = next((v for v in translations if v is not None), value)
+                value = self._translate(value)
             except MetadataError as error:
                 raise error.under(pointer, context.document) from None
         if not isinstance(value, dict):
+            # core spec, Objects: "extensions can be encoded either as objects or as short-hand names"
             message = f"must be an extension object or a name, not {show(value)}"
             raise MetadataError(message, pointer=pointer, kind="type", document=context.document)
         outer = Config(value, pointer, context)
+        # core spec, Objects: "the member name MUST be a plain string"
+        # core spec, Extension naming: "Registered names MUST start with one lower case letter a-z"; but
+        # core spec, Extension naming: "URIs names are still permitted", so the characters are not checked
         name = outer.string("name")
         if not name:
             raise outer.error("must not be empty", "name")
+        # core spec, Objects: "MAY be present but if so MUST be an object"
         inner = outer.object("configuration", default={})
         inner.name = name
+        # core spec, must_understand: "implicit field must_understand set to True"
         understood = outer.boolean("must_understand", default=True)
         outer.finish()
+        # core spec, must_understand: "must_understand=False is not supported for the following extension points"
         if not understood and not self.ignorable:
-            message = f"must not be false for a {self.kind.replace('_', ' ')}"
-            raise outer.error(message, "must_understand")
+            raise outer.error(f"must not be false for a {self._label}", "must_understand")
         return inner, understood
 
+    def _translate(self, value: dict[str, Json]) -> dict[str, Json]:
+        """Translate an object of an older form to the current one. Returns other objects unchanged."""
+        for cls in self.classes():
+            current = cls.from_legacy_json(value)
+            if current is not None:
+                return current
+        return value
+
     def parse_list(self, values: Sequence[Json], pointer: str, context: Context) -> tuple[E | Ignored, ...]:
-        """A list of extensions; the faults of all its items are found."""
-        found: list[E | Ignored] = []
+        """Parse a list of extensions, collecting the faults of all items."""
+        extensions: list[E | Ignored] = []
         faults = Faults()
         for i, value in enumerate(values):
             with faults.collecting():
-                found.append(self.parse(value, f"{pointer}/{i}", context))
+                extensions.append(self.parse(value, f"{pointer}/{i}", context))
         faults.raise_any()
-        return tuple(found)
+        return tuple(extensions)
 
     def coerce(self, value: E | Json) -> E:
-        """An extension from what a caller may write: an object of the class, JSON, or a name."""
+        """Return the extension that a caller passes as an extension, as JSON or as a name."""
         if isinstance(value, Extension):
             if value.kind != self.kind:
-                raise ArgumentError(f"a {self.kind} is needed, not {value!r}")
+                raise ArgumentError(f"expected a {self._label}, not {value!r}")
             return value  # type: ignore[return-value]
         parsed = self.parse(value, "", Context(document=self.kind))
         if isinstance(parsed, Ignored):
-            raise ArgumentError(f"{parsed.name!r} is not a known {self.kind}")
+            raise ArgumentError(f"{parsed.name!r} is not a known {self._label}")
         return parsed
+
+    @property
+    def _label(self) -> str:
+        """The name of the extension point in error messages."""
+        return self.kind.replace("_", " ")
 
 
 data_types: Registry[Any] = Registry(
@@ -206,6 +230,30 @@ REGISTRIES = {r.kind: r for r in (data_types, chunk_grids, chunk_key_encodings, 
 
 
 def register(cls: C) -> C:
-    """Make an extension known under its name: `@register` above a class of any of the five kinds."""
+    """Register an extension class under its name: `@register` above a class of any of the five kinds.
+
+    The class is found by its `name`, its `aliases` and its `pattern`. The last class that is registered for a name
+    is used. Packages can declare an entry point `zarrlite.<kind>` instead, which is loaded when the name is needed.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of `Extension` that has a `kind` and a `name`.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Examples
+    --------
+    >>> from zarrlite import Extension, register
+    >>> @register
+    ... class Reversed(Extension):
+    ...     kind = "codec"
+    ...     name = "reversed"
+    >>> codecs.find("reversed").__name__
+    'Reversed'
+    """
     REGISTRIES[cls.kind].add(cls)
     return cls

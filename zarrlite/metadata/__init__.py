@@ -1,1 +1,1 @@
-"""The documents of nodes: `zarr.json` to objects and back, and what is wrong with one."""
+"""The metadata documents of nodes: parsing, writing and validating `zarr.json`."""

@@ -3,9 +3,11 @@
 Rules
 - Documents follow Zarr 3.1 strictly; every fault has a JSON pointer, and one pass finds the faults of all members.
 - With `strict=False` two omissions are repaired and reported as warnings: no `fill_value`, no array -> bytes codec.
-- A member that nobody defined is refused, unless it is an object with `must_understand: false`; then it is kept.
-- Whatever is read is written back: known things in canonical spelling, the rest as it was.
-- No number in a document makes anything be allocated.
+- An undefined member is refused, unless it is an object with `must_understand: false`; then it is kept.
+- All members are written back: known ones in canonical spelling, the others unchanged.
+- No number in a document determines the size of an allocation.
+
+"core spec" in comments is the Zarr core specification 3.1 (zarr-specs, docs/v3/core/index.rst).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ Options = Mapping[str, Mapping[str, Any]]
 
 
 class ArrayMetadata(Members):
-    """The metadata of an array."""
+    """The metadata of an array (core spec, Array metadata)."""
 
     node_type = "array"
 
@@ -49,16 +51,49 @@ class ArrayMetadata(Members):
         dimension_names: tuple[str | None, ...] | None = None,
         extra: Mapping[str, Json] | None = None,
     ) -> None:
+        """Create metadata from parsed members; `check` tells whether they fit together.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The length of each dimension.
+        data_type : DataType
+            The data type.
+        chunk_grid : ChunkGrid
+            The chunk grid.
+        chunk_key_encoding : ChunkKeyEncoding
+            The chunk key encoding.
+        fill_value : object
+            The value of elements that were never written.
+        codecs : tuple of Codec
+            The codec chain, in the order of encoding.
+        attributes : dict or None, optional
+            The attributes; None if the document has no such member.
+        storage_transformers : tuple of StorageTransformer or None, optional
+            The storage transformers, the one nearest to the array first; None if the document has no such member.
+        dimension_names : tuple of (str or None) or None, optional
+            The names of the dimensions; None if the document has no such member.
+        extra : mapping or None, optional
+            Members that are not understood and may be ignored; they are written back.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> metadata = zarrlite.create_array("memory://", shape=(4, 6), dtype="int16").metadata
+        >>> metadata.data_type.name, [codec.name for codec in metadata.codecs]
+        ('int16', ['bytes', 'zstd'])
+        """
         self.shape = shape
         self.data_type = data_type
         self.chunk_grid = chunk_grid
         self.chunk_key_encoding = chunk_key_encoding
+        # core spec, Array metadata: "an element value to use for uninitialised portions"
         self.fill_value = fill_value
         self.codecs = codecs
         self.attributes = attributes
         self.storage_transformers = storage_transformers
         self.dimension_names = dimension_names
-        self._pipelines: dict[Any, Pipeline] = {}  # those that are bound, by the shape of chunks
+        self._pipelines: dict[Any, Pipeline] = {}  # bound chains, keyed by chunk shape and options
         self.extra = extra or {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,7 +101,7 @@ class ArrayMetadata(Members):
 
     @property
     def byte_order(self) -> str:
-        """Of multi-byte elements as they are stored."""
+        """The byte order of stored multi-byte elements: "little" or "big"."""
         return byte_order_of(self.codecs)
 
     def pipeline(
@@ -98,7 +133,7 @@ class ArrayMetadata(Members):
         return self if array is folded else self.replace(**array._asdict())
 
     def check(self) -> None:
-        """Refuse what only shows when the members are seen together; pointers are relative to the document."""
+        """Raise MetadataError if two members contradict each other; pointers are relative to the document."""
         checks: list[tuple[str, Any]] = [
             ("/chunk_grid", lambda: self.chunk_grid.check(self.shape)),
             ("/codecs", lambda: self.pipeline(self.chunk_grid.chunk_shape((0,) * len(self.shape)))),
@@ -119,12 +154,14 @@ class ArrayMetadata(Members):
         return metadata
 
     def to_json(self) -> dict[str, Json]:
+        """Return the document, in canonical spelling."""
         document: dict[str, Json] = {
             **super().to_json(),
             "shape": list(self.shape),
             "data_type": self.data_type.to_json(),
             "chunk_grid": self.chunk_grid.to_json(),
             "chunk_key_encoding": self.chunk_key_encoding.to_json(),
+            # core spec, Array metadata: "default fill value that is chosen MUST be recorded in the metadata"
             "fill_value": self.data_type.fill_value_json(self.fill_value, self.byte_order),
             "codecs": [codec.to_json() for codec in self.codecs],
         }
@@ -137,18 +174,19 @@ class ArrayMetadata(Members):
         return {**document, **self.extra}
 
     def with_shape(self, shape: tuple[int, ...]) -> Self:
+        """Return the same metadata with another shape."""
         return self._with(shape=shape)
 
     def replace(self, **members: Any) -> Self:
-        """The same with other members."""
+        """Return the same metadata with other members."""
         unknown = members.keys() - self.__dict__.keys()
         if unknown:
-            raise TypeError(f"metadata of an array has no {', '.join(sorted(unknown))}")
+            raise TypeError(f"array metadata has no member {', '.join(sorted(unknown))}")
         return self._with(**members, _pipelines={})
 
 
 class GroupMetadata(Members):
-    """The metadata of a group."""
+    """The metadata of a group (core spec, Group metadata)."""
 
     node_type = "group"
 
@@ -158,8 +196,25 @@ class GroupMetadata(Members):
         consolidated: Mapping[str, Json] | None = None,
         extra: Mapping[str, Json] | None = None,
     ) -> None:
+        """Create metadata from parsed members.
+
+        Parameters
+        ----------
+        attributes : dict or None, optional
+            The attributes; None if the document has no such member.
+        consolidated : mapping or None, optional
+            The documents of the nodes below, by path; None if the document has no consolidated metadata.
+        extra : mapping or None, optional
+            Members that are not understood and may be ignored; they are written back.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.GroupMetadata(attributes={"units": "K"}).to_json()
+        {'zarr_format': 3, 'node_type': 'group', 'attributes': {'units': 'K'}}
+        """
         self.attributes = attributes
-        self.consolidated = consolidated  # path -> document, as it stands in consolidated_metadata
+        self.consolidated = consolidated  # path -> document, as written in consolidated_metadata
         self.extra = extra or {}
 
     @classmethod
@@ -168,6 +223,7 @@ class GroupMetadata(Members):
         top = Config(document, "", context or Context())
         faults = Faults()
         members: dict[str, Any] = {}
+        # core spec, Group metadata: "A Zarr group metadata object must contain the following mandatory key"
         _parse_header(top, "group", faults)
         with faults.collecting():
             members["attributes"] = _attributes(top)
@@ -178,15 +234,18 @@ class GroupMetadata(Members):
         return cls(**members)
 
     def to_json(self) -> dict[str, Json]:
+        """Return the document, in canonical spelling."""
         document = super().to_json()
         if self.attributes is not None:
             document["attributes"] = self.attributes
         if self.consolidated is not None:
+            # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
             metadata = dict(self.consolidated)
             document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": metadata}
         return {**document, **self.extra}
 
     def without_consolidated(self) -> Self:
+        """Return the same metadata without consolidated metadata."""
         return self._with(consolidated=None)
 
 
@@ -194,36 +253,42 @@ Metadata = ArrayMetadata | GroupMetadata
 
 
 class _ArrayParser:
-    """One pass over an array document."""
+    """Parses an array document in one pass that collects all faults."""
 
     def __init__(self, document: Mapping[str, Json], context: Context) -> None:
         self.context = context
         self.top = Config(document, "", context)
         self.faults = Faults()
-        self.found: dict[str, Any] = {}
+        self.members: dict[str, Any] = {}
 
     def parse(self, cls: type[Any]) -> Any:
+        """Return the metadata. Raises the first fault, with all faults in its `problems`."""
         collecting = self.faults.collecting
+        # core spec, Array metadata: "with the following mandatory names"
         _parse_header(self.top, "array", self.faults)
         with collecting():
-            self.found["shape"] = self._shape()
+            self.members["shape"] = self._shape()
+        # core spec, Array metadata: "data_type is an extension point"
+        # core spec, Array metadata: "chunk_grid is an extension point"
+        # core spec, Array metadata: "chunk_key_encoding is an extension point"
         for name in ("data_type", "chunk_grid", "chunk_key_encoding"):
             with collecting():
-                kind = registry.REGISTRIES[name]
-                self.found[name] = kind.parse(self.top.raw(name), f"/{name}", self.context)
+                extensions = registry.REGISTRIES[name]
+                self.members[name] = extensions.parse(self.top.raw(name), f"/{name}", self.context)
+        # core spec, Array metadata: "Each codec is an extension point"
         with collecting():
-            self.found["codecs"] = parse_chain(self.top.list("codecs"), "/codecs", self.context)
+            self.members["codecs"] = parse_chain(self.top.list("codecs"), "/codecs", self.context)
         with collecting():
-            self.found["storage_transformers"] = self._storage_transformers()
+            self.members["storage_transformers"] = self._storage_transformers()
         with collecting():
-            self.found["attributes"] = _attributes(self.top)
+            self.members["attributes"] = _attributes(self.top)
         with collecting():
-            self.found["dimension_names"] = self._dimension_names()
+            self.members["dimension_names"] = self._dimension_names()
         with collecting():
-            self.found["fill_value"] = self._fill_value()
-        self.found["extra"] = _extra(self.top, self.faults)
-        if not self.faults.found:
-            metadata = cls(**self.found)
+            self.members["fill_value"] = self._fill_value()
+        self.members["extra"] = _extra(self.top, self.faults)
+        if not self.faults.problems:
+            metadata = cls(**self.members)
             with collecting():
                 try:
                     metadata.check()
@@ -234,33 +299,50 @@ class _ArrayParser:
         return metadata
 
     def _shape(self) -> tuple[int, ...]:
+        # core spec, Array metadata: "An array of integers providing the length of each dimension"
+        # core spec, Concepts and terminology: "only considers the case where the lengths of all dimensions are finite"
+        # core spec, Concepts and terminology: "data structure with zero or more dimensions"
+        # core spec, Concepts and terminology: "A shape can be the empty tuple"
+        # core spec, Concepts and terminology: "An array contains zero or more data elements", so a length may be 0
         shape = self.top.integers("shape")
         if len(shape) > MAX_NDIM:
-            raise self.top.error(f"has {len(shape)} dimensions; at most {MAX_NDIM} are handled", "shape", "limit")
+            raise self.top.error(f"must have at most {MAX_NDIM} dimensions, not {len(shape)}", "shape", "limit")
         return shape
 
     def _storage_transformers(self) -> Any:
+        """Return the storage transformers. Returns None if the member is absent."""
+        # core spec, storage_transformers: "Specifies a list of" extensions
+        # core spec, storage_transformers: "absent no storage transformer is used, same for an empty list"
         values = self.top.list("storage_transformers", default=None)
         if values is None:
             return None
+        # core spec, storage_transformers: "Each storage transformer is an extension point"
         return registry.storage_transformers.parse_list(values, "/storage_transformers", self.context)
 
     def _dimension_names(self) -> tuple[str | None, ...] | None:
+        """Return the names of the dimensions. Returns None if the member is absent."""
+        # core spec, dimension_names: "not specified, all dimensions are unnamed"
         names = self.top.list("dimension_names", default=None)
         if names is None:
             return None
+        # core spec, dimension_names: "must be an array of strings or null objects"
+        # core spec, dimension_names: "An unnamed dimension is indicated by the null object"
+        # core spec, dimension_names: "recommended but not required that all non-null dimension names are distinct"
         for i, name in enumerate(names):
             if name is not None and not isinstance(name, str):
                 fault = MetadataError(f"must be a string or null, not {show(name)}", pointer=f"/{i}", kind="type")
                 raise fault.under("/dimension_names", self.context.document)
-        shape = self.found.get("shape", names)
+        # core spec, dimension_names: "with the same length as shape"
+        shape = self.members.get("shape", names)
         if len(names) != len(shape):
-            message = f"must have {len(shape)} items, as shape has, not {len(names)}"
+            message = f"must have {len(shape)} items, one for each dimension, not {len(names)}"
             raise self.top.error(message, "dimension_names", "conflict")
         return tuple(names)
 
     def _fill_value(self) -> Any:
-        data_type = self.found.get("data_type")
+        """Return the fill value as a scalar. Returns None, unchecked, if the data type is invalid."""
+        # core spec, Array metadata: "The fill_value metadata field is required"
+        data_type = self.members.get("data_type")
         if "fill_value" not in self.top and not self.context.strict and data_type is not None:
             self.context.warn("is missing; the zero of the data type is used", "/fill_value")
             return data_type.default_fill_value
@@ -270,13 +352,16 @@ class _ArrayParser:
         value = self.top.raw("fill_value")
         if data_type is None:
             return None
+        # core spec, Array metadata: "The permitted values depend on the data type"
         try:
-            return data_type.parse_fill_value(value, byte_order_of(self.found.get("codecs", ())))
+            return data_type.parse_fill_value(value, byte_order_of(self.members.get("codecs", ())))
         except MetadataError as error:
             raise error.under("/fill_value", self.context.document) from None
 
 
 def _check_format(top: Config) -> None:
+    # core spec, Array metadata: "must be 3 here"
+    # core spec, Stability Policy: "data is only marked with the respective major version"
     value = top.raw("zarr_format")
     if not is_integer(value):
         raise top.error(f"must be the integer 3, not {show(value)}", "zarr_format", "type")
@@ -287,18 +372,25 @@ def _check_format(top: Config) -> None:
 def _parse_header(top: Config, node_type: str, faults: Faults) -> None:
     with faults.collecting():
         _check_format(top)
+    # core spec, Array metadata: "must be array here"
+    # core spec, Group metadata: "must be group here"
     with faults.collecting():
         top.string("node_type", (node_type,))
 
 
 def _attributes(top: Config) -> dict[str, Json] | None:
+    """Return a copy of the attributes. Returns None if the member is absent."""
+    # core spec, attributes: "The value must be an object"
+    # core spec, attributes: "the value can be an arbitrary JSON literal"
     return None if "attributes" not in top else dict(top.object("attributes").data)
 
 
 def _consolidated(top: Config) -> Mapping[str, Json] | None:
-    """An object of its own form "for historical reasons" (core spec, Additional fields); null stands for absent."""
+    """Return the documents of consolidated metadata, by path. Returns None if the member is absent or null."""
+    # core spec, Additional fields: "may contain an additional field named consolidated_metadata"
     if top.raw("consolidated_metadata", None) is None:
         return None
+    # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
     config = top.object("consolidated_metadata")
     config.string("kind", ("inline",))
     if config.boolean("must_understand", default=False):
@@ -307,18 +399,23 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
     config.finish()
     for path in documents.data:
         documents.object(path)
+        # core spec, Concepts and terminology: "a non-root path cannot end with /"
         faults = [fault for name in path.split("/") if (fault := name_fault(name))]
         if faults:
-            raise documents.error(f"is not the path of a node below this group: {faults[0]}", path)
+            raise documents.error(f"must be the path of a node below this group: {faults[0]}", path)
     return documents.data
 
 
 def _extra(top: Config, faults: Faults) -> dict[str, Json]:
-    """Members that nobody defined: refused, unless the document allows to ignore them."""
+    """Return the undefined members that the document allows to ignore; all others are recorded as faults."""
     extra = {}
     for name, value in top.data.items():
-        if name in top.taken:
+        if name in top.requested:
             continue
+        # core spec, Stability Policy: 'B fails to open it, as the key "foo" is unknown'
+        # core spec, Additional fields: "The handling of fields not defined in this document"
+        # core spec, must_understand: "MUST fail to open Zarr groups or arrays if any metadata fields"
+        # core spec, must_understand: "to add top-level keys is discouraged", but permitted
         if isinstance(value, dict) and value.get("must_understand") is False:
             extra[name] = value
             continue
@@ -335,9 +432,11 @@ def parse_node(
     strict: bool = True,
     options: Options | None = None,
 ) -> Metadata:
-    """Array or group metadata from a document, whichever it is."""
+    """Parse the metadata document of an array or a group."""
     content = data if isinstance(data, Mapping) else load_json(data, document)
     context = Context(document=document, strict=strict, options=options)
+    # core spec, Array metadata: "A string defining the type of hierarchy node element"
+    # core spec, Concepts and terminology: "The root of a Zarr hierarchy may be either a group" or an array
     if content.get("node_type") == "array":
         return ArrayMetadata.from_json(content, context)
     if content.get("node_type") == "group":
@@ -354,5 +453,5 @@ def parse_node(
 
 
 def serialize(metadata: Metadata) -> bytes:
-    """The bytes of zarr.json."""
+    """Return the bytes of zarr.json."""
     return dump_json(metadata.to_json())

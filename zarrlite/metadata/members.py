@@ -1,7 +1,7 @@
-"""What the metadata of arrays and of groups have in common.
+"""The common base of array and group metadata.
 
 Rules
-- Metadata does not change: whoever wants another member makes other metadata.
+- Metadata is immutable: a change returns new metadata.
 """
 
 from __future__ import annotations
@@ -13,32 +13,33 @@ from zarrlite.extensions.config import Json
 
 
 class Members:
-    """What a node says of itself; `extra` is set last, and then nothing any more."""
+    """The members of a metadata document. `__init__` sets `extra` last; afterwards no attribute can be set."""
 
     node_type: str
     attributes: dict[str, Json] | None
-    extra: Mapping[str, Json]  # members that are kept without being understood
+    extra: Mapping[str, Json]  # undefined members that are kept unchanged
 
     def to_json(self) -> dict[str, Json]:
-        """The document, in canonical spelling."""
+        """Return the document, in canonical spelling."""
         return {"zarr_format": 3, "node_type": self.node_type}
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
+        """Return the same metadata with other attributes."""
         return self._with(attributes=attributes)
 
     def _with(self, **changes: Any) -> Self:
-        """The same otherwise."""
+        """Return a copy with other attributes of the object."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "extra" in self.__dict__:
-            raise AttributeError(f"metadata does not change, so {name!r} cannot be set")
+            raise AttributeError(f"metadata is immutable: {name!r} cannot be set")
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"metadata does not change, so {name!r} cannot be removed")
+        raise AttributeError(f"metadata is immutable: {name!r} cannot be removed")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Members) and self.to_json() == other.to_json()

@@ -1,4 +1,4 @@
-"""All faults of a document at once."""
+"""Validation: all faults of a metadata document at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,23 @@ from zarrlite.metadata.documents import GroupMetadata, parse_node
 
 
 def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True) -> list[MetadataError]:
-    """Every fault of a document, also of those inside `consolidated_metadata`; an empty list: it is valid.
+    """Return all faults of a document and of the documents in its `consolidated_metadata`.
 
+    Parameters
+    ----------
+    data : bytes, bytearray, memoryview or mapping
+        The document: the bytes of a zarr.json, or parsed JSON.
+    strict : bool, optional
+        Whether the document must follow the specification strictly, as for `open`.
+
+    Returns
+    -------
+    list of MetadataError
+        The faults, each with a JSON pointer; an empty list if the document is valid.
+
+    Examples
+    --------
+    >>> from zarrlite import validate
     >>> [str(fault) for fault in validate(b'{"zarr_format": 3, "node_type": "group", "x": 1}')]
     ['zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false']
     """
@@ -19,9 +34,9 @@ def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, stric
         metadata = parse_node(data, strict=strict)
     except MetadataError as error:
         return list(error.problems)
-    found: list[MetadataError] = []
+    problems: list[MetadataError] = []
     if isinstance(metadata, GroupMetadata):
         for path, content in (metadata.consolidated or {}).items():
             prefix = f"/consolidated_metadata/metadata/{escape(path)}"
-            found.extend(fault.under(prefix) for fault in validate(content, strict=strict))
-    return found
+            problems.extend(fault.under(prefix) for fault in validate(content, strict=strict))
+    return problems

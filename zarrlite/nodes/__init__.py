@@ -1,1 +1,1 @@
-"""What users touch: arrays, groups, and the functions that open and create them."""
+"""Arrays, groups, and the functions that open and create them: the part of the library that users touch."""

@@ -1,4 +1,11 @@
-"""Arrays: what users touch. How their chunks are read and written is in chunks.py and batches.py."""
+"""Arrays: the class that users index. The folder `chunks` reads and writes their chunks.
+
+Rules
+- A chunk is replaced atomically, or changed under the lock of its key if only a part of it is written. A write of
+  several chunks is not atomic as a whole: readers may see some of them already written.
+- The shape is changed before chunks are removed: an interrupted removal leaves chunks that readers never see, and
+  never a shape without its data.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from zarrlite.cached import cached_property
 from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.names import key_prefix
+from zarrlite.nodes.arguments import ShapeLike
 from zarrlite.nodes.node import Node
 from zarrlite.selections import indexing
 from zarrlite.selections.casting import allocate, cast, normalize_shape, split_fields
@@ -20,13 +29,49 @@ from zarrlite.selections.selection import Shape
 from zarrlite.stores import Store
 
 if TYPE_CHECKING:
-    from zarrlite.nodes.info import ArrayInfo
+    from zarrlite.nodes.info import Info
 
 NDArray = np.ndarray[Any, Any]
 
 
 class Array(Node):
-    """A Zarr array: indexed like a numpy array, stored in chunks."""
+    """A Zarr array: indexed like a numpy array, stored in chunks.
+
+    `create_array`, `open_array` and the methods of `Group` return arrays; calling the class itself reads and checks
+    nothing in the store.
+
+    Reading returns new numpy arrays, or numpy scalars for single elements. Missing chunks read as the fill value.
+    Assigned values are cast and broadcast as numpy does. An array can be pickled if its store can. Several threads,
+    and several processes with their own `Array` objects, can read and write the same stored array.
+
+    Parameters
+    ----------
+    store : Store
+        The store that holds the hierarchy.
+    path : str
+        Path of the array in the store, without a leading slash; empty for the root.
+    metadata : ArrayMetadata
+        The metadata of the array.
+    options : ArrayOptions, optional
+        The runtime options `missing_chunks` and `write_empty_chunks`, which `open_array` explains.
+
+    Attributes
+    ----------
+    metadata : ArrayMetadata
+        The metadata document, parsed, as of when the array was opened or last changed through this object.
+    options : ArrayOptions
+        The runtime options; they are not stored.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> a = zarrlite.create_array("memory://", shape=(4, 6), dtype="int16", chunks=(2, 3))
+    >>> a[1:3, 2:5] = 7
+    >>> a[1]
+    array([0, 0, 7, 7, 7, 0], dtype=int16)
+    >>> a
+    <Array / shape=(4, 6) dtype=int16>
+    """
 
     metadata: ArrayMetadata
 
@@ -38,7 +83,7 @@ class Array(Node):
         self.options = options
         if options.missing_chunks not in ("fill", "error"):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
-        self._single = metadata.data_type.dtype.kind in "biufcmM"  # whose elements numpy gives as scalars
+        self._has_scalars = metadata.data_type.dtype.kind in "biufcmM"  # numpy returns such elements as scalars
 
     @cached_property
     def _chunks(self) -> Chunks:
@@ -50,35 +95,88 @@ class Array(Node):
     def __repr__(self) -> str:
         return f"<Array {self.name} shape={self.shape} dtype={self.dtype}>"
 
-    # what it is
+    # properties
 
     @property
     def shape(self) -> Shape:
+        """The length of each dimension. Assigning a shape resizes the array, as `resize` does.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> a = zarrlite.create_array("memory://", shape=(4, 6), dtype="int16")
+        >>> a.shape
+        (4, 6)
+        >>> a.shape = (2, 8)
+        >>> a[...].shape
+        (2, 8)
+        """
         return self.metadata.shape
 
     @shape.setter
-    def shape(self, shape: Any) -> None:
+    def shape(self, shape: ShapeLike) -> None:
         self.resize(shape)
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(4, 6), dtype="int16").ndim
+        2
+        """
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """The number of elements.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(4, 6), dtype="int16").size
+        24
+        """
         return math.prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The numpy dtype of the elements that reading returns, in the byte order of this machine.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(4, 6), dtype=">i2").dtype
+        dtype('int16')
+        """
         return self.metadata.data_type.dtype
 
     @property
     def fill_value(self) -> Any:
+        """The value of elements that were never written.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> int(zarrlite.create_array("memory://", shape=(4, 6), dtype="int16", fill_value=-1).fill_value)
+        -1
+        """
         return self.metadata.fill_value
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, decoded."""
+        """The number of bytes that all elements take in memory, decoded.
+
+        Elements of variable length count with the size of their reference in a numpy array.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(4, 6), dtype="int16").nbytes
+        48
+        """
         return self.size * self.dtype.itemsize
 
     @property
@@ -87,12 +185,26 @@ class Array(Node):
 
     @property
     def chunks(self) -> Shape:
-        """The shape of a chunk; of an inner chunk, if chunks are shards."""
+        """The shape of a chunk; of an inner chunk if the array has shards.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(9, 9), dtype="int16", chunks=(2, 2), shards=(4, 4)).chunks
+        (2, 2)
+        """
         return self._inner_chunk_shape or self._grid_chunk_shape
 
     @property
     def shards(self) -> Shape | None:
-        """The shape of a shard, if the array has any."""
+        """The shape of a shard. None if the array has no shards.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(9, 9), dtype="int16", chunks=(2, 2), shards=(4, 4)).shards
+        (4, 4)
+        """
         if self._inner_chunk_shape:
             return self._grid_chunk_shape
         folded = self.metadata.folded().chunk_grid.chunk_shape((0,) * self.ndim)  # by a transformer
@@ -108,7 +220,14 @@ class Array(Node):
 
     @property
     def cdata_shape(self) -> Shape:
-        """The number of chunks (inner ones, if there are shards) along each dimension."""
+        """The number of chunks along each dimension; of inner chunks if the array has shards.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(9, 6), dtype="int16", chunks=(2, 3)).cdata_shape
+        (5, 2)
+        """
         return self._count_chunks(self.shape)
 
     def _count_chunks(self, shape: Shape) -> Shape:
@@ -118,12 +237,28 @@ class Array(Node):
 
     @property
     def nchunks(self) -> int:
-        """The number of chunks (inner ones, if there are shards), stored or not."""
+        """The number of chunks, stored or not; of inner chunks if the array has shards.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(9, 6), dtype="int16", chunks=(2, 3)).nchunks
+        10
+        """
         return math.prod(self.cdata_shape)
 
     @property
     def nchunks_initialized(self) -> int:
-        """The number of chunks that are stored, or lie in shards that are."""
+        """The number of chunks that are stored, found by listing the store; every chunk of a stored shard counts.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> a = zarrlite.create_array("memory://", shape=(9, 6), dtype="int16", chunks=(2, 3))
+        >>> a[0, 0] = 1
+        >>> a.nchunks_initialized
+        1
+        """
         grid = self.metadata.chunk_grid.grid_shape(self.shape)
         chunks = Chunks(self._base, key_prefix(self.path), self.metadata, self.options)
         stored = [coords for coords, _ in chunks.stored() if all(c < n for c, n in zip(coords, grid, strict=True))]
@@ -132,31 +267,65 @@ class Array(Node):
         return sum(math.prod(self._count_chunks(chunks.shape_inside(coords))) for coords in stored)
 
     def nbytes_stored(self) -> int:
-        """Bytes of everything that is stored for this array, its document among it."""
+        """Return the number of bytes that are stored for the array, including its metadata document.
+
+        Lists the store and asks for the size of every value below the array.
+
+        Returns
+        -------
+        int
+            The sum of the sizes.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> a = zarrlite.create_array("memory://", shape=9, dtype="int16", compressors=None)
+        >>> before = a.nbytes_stored()
+        >>> a[...] = 1
+        >>> a.nbytes_stored() - before
+        18
+        """
         return sum(self._base.size(key) or 0 for key in self._base.list_prefix(""))
 
     @property
-    def info(self) -> ArrayInfo:
-        """A summary that prints well."""
-        from zarrlite.nodes.info import ArrayInfo  # late: keeps the import light
+    def info(self) -> Info:
+        """A summary that prints well. No chunk is read for it.
 
-        return ArrayInfo(self)
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(4, 6), dtype="int16", chunks=(2, 3)).info
+        Type           : Array
+        Name           : /
+        Shape          : (4, 6)
+        Data type      : int16
+        Fill value     : 0
+        Chunk shape    : (2, 3)
+        Chunk keys     : c/0/0 ...
+        Codecs         : bytes -> zstd
+        Store          : MemoryStore(1 key)
+        Read-only      : False
+        Bytes, decoded : 48
+        """
+        from zarrlite.nodes.info import array_info  # late: keeps the import light
+
+        return array_info(self, self.metadata, self.chunks, self.shards)
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise TypeError("len() of an array of no dimensions")
+            raise TypeError("an array without dimensions has no len()")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
-            raise TypeError("iteration over an array of no dimensions")
+            raise TypeError("an array without dimensions cannot be iterated over")
         step = self.chunks[0]
         for start in range(0, self.shape[0], step):
             yield from self[start : start + step]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NDArray:
         if copy is False:
-            raise ValueError("a Zarr array cannot be seen as a numpy array without a copy")
+            raise ValueError("a Zarr array cannot be converted to a numpy array without a copy")
         array: NDArray = self[...]
         return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -165,15 +334,15 @@ class Array(Node):
     def __getitem__(self, index: Any) -> Any:
         shape = self.metadata.shape
         coords = indexing.element(index, shape)
-        if coords is not None and self._single:
+        if coords is not None and self._has_scalars:
             return self._chunks.element(coords)
         box = indexing.box(index, shape)
         if box is not None:
-            selection, wanted = box
+            selection, result_shape = box
             out = allocate(selection.shape, self.metadata.data_type.dtype)
             if out.size:
                 self._chunks.read(selection, out)
-            return out if wanted == selection.shape else out.reshape(wanted)[()]
+            return out if result_shape == selection.shape else out.reshape(result_shape)[()]
         fields, index = split_fields(index, self.dtype)
         result = self._get(indexing.basic(index, self.shape))
         return result if fields is None else result[fields]
@@ -188,17 +357,49 @@ class Array(Node):
 
     @property
     def oindex(self) -> Indexer:
-        """Every dimension picked from on its own: `a.oindex[[0, 2], [1, 3]]` is a 2 x 2 block."""
+        """Orthogonal indexing: every dimension is indexed on its own.
+
+        Takes integers, slices, integer arrays and boolean arrays, one for each dimension.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(12).reshape(3, 4))
+        >>> a.oindex[[0, 2], [1, 3]]
+        array([[ 1,  3],
+               [ 9, 11]])
+        """
         return Indexer(self, lambda index: indexing.orthogonal(index, self.shape))
 
     @property
     def vindex(self) -> Indexer:
-        """Points: `a.vindex[[0, 2], [1, 3]]` is two elements; also a mask of the array's shape."""
+        """Point indexing: index arrays are broadcast together, and each position of the result is one point.
+
+        Takes integers, slices and integer arrays, or a boolean array of the array's shape.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(12).reshape(3, 4))
+        >>> a.vindex[[0, 2], [1, 3]]
+        array([ 1, 11])
+        """
         return Indexer(self, lambda index: indexing.points(index, self.shape))
 
     @property
     def blocks(self) -> Indexer:
-        """Whole chunks by their place in the grid: `a.blocks[0, 1:3]`."""
+        """Indexing by chunks: integers and slices count the chunks of the grid.
+
+        With the codec `sharding_indexed`, the chunks of the grid are the shards. An integer keeps its dimension.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(12).reshape(3, 4), chunks=(2, 2))
+        >>> a.blocks[0, 1]
+        array([[2, 3],
+               [6, 7]])
+        """
         return Indexer(self, lambda index: indexing.blocks(index, self.shape, self._grid_chunk_shape))
 
     def _get(self, request: indexing.Request) -> Any:
@@ -217,8 +418,34 @@ class Array(Node):
 
     # changing the shape
 
-    def resize(self, shape: Any) -> None:
-        """Change the shape; what lies outside of the new one is removed, what is new has the fill value."""
+    def resize(self, shape: ShapeLike) -> None:
+        """Change the shape of the array in the store.
+
+        Elements outside of the new shape are removed; new elements have the fill value, also where data was removed by
+        an earlier resize. The document is changed first, atomically. If the removal is interrupted, chunks that readers
+        never see are left in the store.
+
+        Parameters
+        ----------
+        shape : int or sequence of int
+            The new length of each dimension.
+
+        Raises
+        ------
+        ArgumentError
+            If the number of dimensions differs, or a length is negative or too large.
+        ReadOnlyError
+            If the array is read-only.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(4))
+        >>> a.resize(2)
+        >>> a.resize(5)
+        >>> a[...]
+        array([0, 1, 0, 0, 0])
+        """
         new = normalize_shape(shape)
         if len(new) != self.ndim:
             raise ArgumentError(f"the array has {self.ndim} dimensions; {len(new)} lengths were given")
@@ -228,10 +455,7 @@ class Array(Node):
                 self._chunks.trim(coords, key, old)
 
     def _reshape(self, change: Callable[[Shape], Shape]) -> Shape:
-        """Change the stored shape, which another handle may have changed before; returns the old one.
-
-        Chunks come after: an interrupted removal leaves chunks that nobody sees, never a shape without its data.
-        """
+        """Change the stored shape, which another object may have changed meanwhile, and return the old one."""
         old = self.shape
 
         def reshaped(stored: ArrayMetadata) -> ArrayMetadata:
@@ -243,28 +467,79 @@ class Array(Node):
         self.__dict__.pop("_chunks", None)
         return old
 
-    def append(self, data: Any, axis: int = 0) -> Shape:
-        """Add data behind the end of one dimension, wherever that is by now; returns the new shape."""
-        data = cast(data, self.dtype)
+    def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
+        """Append data along one dimension.
+
+        The array is resized first, from the shape that is stored then: writers that append at the same time get
+        different regions. The new region is written after that; until then it reads as the fill value.
+
+        Parameters
+        ----------
+        data : array_like
+            The data; its shape must equal that of the array in all dimensions but `axis`.
+        axis : int, optional
+            The dimension that grows; counted from the end if negative.
+
+        Returns
+        -------
+        tuple of int
+            The new shape.
+
+        Raises
+        ------
+        ArgumentError
+            If the shape or the values of the data do not fit. Nothing is changed.
+        SelectionError
+            If the array has no dimension `axis`.
+        ReadOnlyError
+            If the array is read-only.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.zeros((2, 3)))
+        >>> a.append(np.ones((1, 3)))
+        (3, 3)
+        >>> a.append(np.ones((3, 2)), axis=1)
+        (3, 5)
+        """
+        values = cast(data, self.dtype)
         if not -self.ndim <= axis < self.ndim:
             raise SelectionError(f"axis {axis} is out of bounds for an array of {self.ndim} dimensions")
         axis %= self.ndim
 
         def grown(old: Shape) -> Shape:
-            if data.ndim != len(old) or any(
-                n != o for i, (n, o) in enumerate(zip(data.shape, old, strict=False)) if i != axis
-            ):
-                raise ArgumentError(f"data of shape {data.shape} cannot be appended to shape {old} along axis {axis}")
-            return tuple(o + n if i == axis else o for i, (o, n) in enumerate(zip(old, data.shape, strict=True)))
+            new = values.shape
+            if len(new) != len(old) or new[:axis] != old[:axis] or new[axis + 1 :] != old[axis + 1 :]:
+                raise ArgumentError(f"data of shape {new} cannot be appended to shape {old} along axis {axis}")
+            return (*old[:axis], old[axis] + new[axis], *old[axis + 1 :])
 
         start = self._reshape(grown)[axis]
-        end = start + data.shape[axis]
-        self[tuple(slice(start, end) if i == axis else slice(None) for i in range(self.ndim))] = data
+        region = [slice(None)] * self.ndim
+        region[axis] = slice(start, start + values.shape[axis])
+        self[tuple(region)] = values
         return self.shape
 
 
 class Indexer:
-    """Reads and writes by another kind of index."""
+    """An array that is read and written by another kind of index: `a.oindex`, `a.vindex`, `a.blocks`.
+
+    Parameters
+    ----------
+    array : Array
+        The array.
+    request : callable
+        Translates an index into a selection.
+
+    Examples
+    --------
+    >>> import numpy as np, zarrlite
+    >>> a = zarrlite.create_array("memory://", data=np.zeros((2, 2), "int8"))
+    >>> a.vindex[[0, 1], [0, 1]] = 5
+    >>> a[...]
+    array([[5, 0],
+           [0, 5]], dtype=int8)
+    """
 
     def __init__(self, array: Array, request: Callable[[Any], indexing.Request]) -> None:
         self._array = array

@@ -1,7 +1,8 @@
-"""From the arguments of `create_array` to metadata and to an array: zarr-python's keywords, and sensible defaults.
+"""Creation of arrays: from the arguments of `create_array` to metadata, and to an array in a store.
 
 Rules
-- Everything is checked, and data is cast, before anything is stored or removed.
+- Arguments are zarr-python's; defaults suit arrays that are read in parts.
+- All arguments are checked, and data is cast, before anything is stored or removed.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from zarrlite import chunk_grids
 from zarrlite.chunks.chunks import ArrayOptions
@@ -20,50 +22,74 @@ from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context, Json, dump_json, load_json
 from zarrlite.metadata.documents import ArrayMetadata, Options
+from zarrlite.nodes.arguments import (
+    ChunkKeyEncodingLike,
+    CodecLike,
+    CompressorLike,
+    DocumentKeywords,
+    DTypeLike,
+    FilterLike,
+    MissingChunks,
+    NewNodeKeywords,
+    SerializerLike,
+    ShapeLike,
+    StorageTransformerLike,
+    check_format,
+)
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.node import write_new
-from zarrlite.pipeline.codec import ArrayArrayCodec, BytesBytesCodec
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrlite.selections.casting import cast, is_number, normalize_shape
+from zarrlite.selections.selection import Shape
 from zarrlite.stores import Store
 
-CHUNK_BYTES = 2**20  # what a chunk has, decoded, if nobody says otherwise
-DEFAULT = object()
+CHUNK_BYTES = 2**20  # bytes, decoded; chunks of automatic shape are at most this large
+VARIABLE_ITEMSIZE = 64  # bytes; assumed for elements of variable length when the shape of chunks is chosen
+CHUNKS_PER_SHARD = 8  # number of chunks along each dimension of a shard of automatic shape, at most
+DEFAULT = None  # as a fill value: use the default of the data type
+
+# keyword of create_array -> class of the codecs that it takes, and what these codecs map
+_CODEC_KINDS: dict[str, tuple[type[Codec], str]] = {
+    "filters": (ArrayArrayCodec, "array -> array"),
+    "serializer": (ArrayBytesCodec, "array -> bytes"),
+    "compressors": (BytesBytesCodec, "bytes -> bytes"),
+}
 
 
 def array_metadata(
-    shape: int | Sequence[int],
-    dtype: Any,
+    shape: ShapeLike,
+    dtype: DTypeLike,
     *,
-    chunks: Any = "auto",
-    shards: Any = None,
-    codecs: Sequence[Any] | None = None,
-    filters: Any = "auto",
-    serializer: Any = "auto",
-    compressors: Any = "auto",
+    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
+    shards: ShapeLike | Literal["auto"] | None = None,
+    codecs: Sequence[CodecLike] | None = None,
+    filters: FilterLike | Sequence[FilterLike] | None = "auto",
+    serializer: SerializerLike = "auto",
+    compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
     fill_value: Any = DEFAULT,
     attributes: Mapping[str, Json] | None = None,
-    chunk_key_encoding: Any = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
     dimension_names: Sequence[str | None] | None = None,
-    storage_transformers: Sequence[Any] | None = None,
+    storage_transformers: Sequence[StorageTransformerLike] | None = None,
     options: Options | None = None,
 ) -> ArrayMetadata:
-    """The metadata of a new array."""
+    """Return the metadata of a new array; the arguments are those of `create_array`."""
     shape = normalize_shape(shape)
     data_type = from_dtype(dtype)
     chunk_shape = _chunk_shape(chunks, shape, data_type, shards)
     if codecs is None:
         chain = _chain(data_type, filters, serializer, compressors)
-    elif (filters, serializer, compressors, shards) != ("auto", "auto", "auto", None):
-        raise ArgumentError("codecs= is the whole chain; filters, serializer, compressors and shards go without it")
+    elif shards is not None or not all(map(_is_auto, (filters, serializer, compressors))):
+        raise ArgumentError("pass either codecs= or filters=, serializer=, compressors= and shards=, not both")
     elif isinstance(codecs, (str, dict)):
-        raise ArgumentError(f"codecs= takes a list of codecs, not {codecs!r}")
+        raise ArgumentError(f"codecs must be a list of codecs, not {codecs!r}")
     else:
         chain = [registry.codecs.coerce(codec) for codec in codecs]
     if shards is not None:
-        inner, chunk_shape = chunk_shape, _shard_shape(shards, chunk_shape, shape)
-        chain = [_sharding(inner, chain)]
+        shard_shape = _shard_shape(shards, chunk_shape, shape)
+        chain = [_sharding(chunk_shape, chain)]
+        chunk_shape = shard_shape
     transformers = tuple(registry.storage_transformers.coerce(t) for t in storage_transformers or ())
-    names = None if dimension_names is None else tuple(dimension_names)
     metadata = ArrayMetadata(
         shape=shape,
         data_type=data_type,
@@ -73,28 +99,31 @@ def array_metadata(
         codecs=tuple(chain),
         attributes=load_json(dump_json(dict(attributes or {})), "attributes"),
         storage_transformers=transformers or None,
-        dimension_names=names,
+        dimension_names=None if dimension_names is None else tuple(dimension_names),
     )
     return _checked(metadata, options)
 
 
 def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
-    """The metadata, if a reader would take it; runtime options come with the objects, or by pointer."""
+    """Return the metadata with runtime options, after the checks that a reader of the document would do.
+
+    Runtime options are set on the extension objects or come by JSON pointer, in `options`.
+    """
     document = metadata.to_json()
     try:
-        plain = ArrayMetadata.from_json(document, Context(document="new array"))
+        parsed = ArrayMetadata.from_json(document, Context(document="new array"))
         metadata.check()
         if not options:
             return metadata
-        if (plain.codecs, plain.storage_transformers) != (metadata.codecs, metadata.storage_transformers):
-            raise ArgumentError("give runtime options with the extensions, or as options=, not both")
+        if (parsed.codecs, parsed.storage_transformers) != (metadata.codecs, metadata.storage_transformers):
+            raise ArgumentError("pass runtime options with the extension objects or as options=, not both")
         return ArrayMetadata.from_json(document, Context(document="new array", options=options))
     except MetadataError as error:
         raise error.under("", "new array") from None
 
 
-def guess_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Chunks of about a mebibyte: the longest dimension is halved until they are small enough.
+def guess_chunks(shape: Shape, itemsize: int) -> Shape:
+    """Choose chunks of at most a mebibyte by halving the longest dimension until they are small enough.
 
     >>> guess_chunks((10_000, 10_000), 2)
     (625, 625)
@@ -106,24 +135,25 @@ def guess_chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(chunks)
 
 
-def _chunk_shape(chunks: Any, shape: tuple[int, ...], data_type: DataType, shards: Any) -> tuple[int, ...]:
-    if isinstance(chunks, bool):
-        chunks = "auto" if chunks else tuple(max(1, n) for n in shape)
-    if chunks is not None and not _is_auto(chunks):
+def _chunk_shape(chunks: Any, shape: Shape, data_type: DataType, shards: Any) -> Shape:
+    if chunks is False:
+        return tuple(max(1, n) for n in shape)
+    if chunks is not None and chunks is not True and not _is_auto(chunks):
         return _lengths("chunks", chunks, len(shape))
     if shards is not None and not _is_auto(shards):
         return _lengths("shards", shards, len(shape))
-    return guess_chunks(shape, data_type.itemsize or 64)
+    return guess_chunks(shape, data_type.itemsize or VARIABLE_ITEMSIZE)
 
 
-def _shard_shape(shards: Any, chunks: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    if _is_auto(shards):
-        return tuple(c * min(8, max(1, -(-n // c))) for c, n in zip(chunks, shape, strict=True))
-    return _lengths("shards", shards, len(chunks))
+def _shard_shape(shards: Any, chunks: Shape, shape: Shape) -> Shape:
+    if not _is_auto(shards):
+        return _lengths("shards", shards, len(chunks))
+    counts = (max(1, -(-n // c)) for c, n in zip(chunks, shape, strict=True))
+    return tuple(c * min(CHUNKS_PER_SHARD, count) for c, count in zip(chunks, counts, strict=True))
 
 
-def _lengths(argument: str, value: Any, ndim: int) -> tuple[int, ...]:
-    """A positive length for each dimension; a single number stands for all."""
+def _lengths(argument: str, value: Any, ndim: int) -> Shape:
+    """Return a positive length for each dimension; a single number applies to all of them."""
     try:
         lengths = normalize_shape(value)
     except ArgumentError:
@@ -131,7 +161,7 @@ def _lengths(argument: str, value: Any, ndim: int) -> tuple[int, ...]:
     if is_number(value):
         lengths *= ndim
     if len(lengths) != ndim or 0 in lengths:
-        raise ArgumentError(f"{argument} must have {ndim} lengths from 1, not {value!r}")
+        raise ArgumentError(f"{argument} must have {ndim} lengths, each at least 1, not {value!r}")
     return lengths
 
 
@@ -141,45 +171,54 @@ def _key_encoding(value: Any) -> Any:
     return registry.chunk_key_encodings.coerce(value or "default")
 
 
-def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any) -> list[Any]:
-    """The codec chain from zarr-python's three keywords."""
-    first = [] if _is_auto(filters) else _as_list(filters, ArrayArrayCodec, "filters", "array -> array")
+def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any) -> list[Codec]:
+    """Return the codec chain for zarr-python's three keywords."""
+    if _is_auto(filters):
+        filters = None
     if _is_auto(serializer):
         serializer = data_type.serializer
         if serializer == "bytes" and data_type.has_byte_order:
             serializer = {"name": "bytes", "configuration": {"endian": "little"}}
     if _is_auto(compressors):
         compressors = "zstd"
-    last = _as_list(compressors, BytesBytesCodec, "compressors", "bytes -> bytes")
-    return [*first, registry.codecs.coerce(serializer), *last]
+    return [
+        *_codec_list("filters", filters),
+        registry.codecs.coerce(serializer),
+        *_codec_list("compressors", compressors),
+    ]
 
 
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _as_list(values: Any, cls: type[Any], argument: str, kind: str) -> list[Any]:
-    if values is None:
+def _codec_list(argument: str, value: Any) -> list[Codec]:
+    """Return the codecs of `filters` or `compressors`: None, one codec, or a list of them."""
+    if value is None:
         return []
-    items = list(values) if isinstance(values, (list, tuple)) else [values]
-    codecs = [registry.codecs.coerce(item) for item in items]
+    values = value if isinstance(value, (list, tuple)) else [value]
+    codecs: list[Codec] = [registry.codecs.coerce(item) for item in values]
+    cls, kind = _CODEC_KINDS[argument]
     for codec in codecs:
         if not isinstance(codec, cls):
-            raise ArgumentError(f"{argument}= takes {kind} codecs; {codec.name} is none")
+            right = next((name for name, (other, _) in _CODEC_KINDS.items() if isinstance(codec, other)), "codecs")
+            raise ArgumentError(f"{argument} must be {kind} codecs, not {codec.name}: pass that as {right}=")
     return codecs
 
 
-def _sharding(inner: tuple[int, ...], chain: list[Any]) -> Any:
-    return registry.codecs.find("sharding_indexed")(inner, tuple(chain))  # type: ignore[misc]
+def _sharding(inner: Shape, chain: list[Codec]) -> Codec:
+    codec: Codec = registry.codecs.find("sharding_indexed")(inner, tuple(chain))  # type: ignore[misc]
+    return codec
 
 
 def _fill_value(data_type: DataType, value: Any) -> Any:
-    if value is DEFAULT or value is None:
+    if value is DEFAULT:
+        # core spec, Array metadata: "default fill value that is chosen MUST be recorded in the metadata"
         return data_type.default_fill_value
     try:
         return data_type.cast_scalar(value)
     except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(value, (str, list, dict)):  # as zarr.json has it: "NaN", "0x7fc00001", [1, 2]
+        if isinstance(value, (str, list, dict)):  # the form of zarr.json: "NaN", "0x7fc00001", [1, 2]
             with contextlib.suppress(MetadataError):
                 return data_type.parse_fill_value(value)
         raise ArgumentError(f"fill_value {value!r} does not fit {data_type.name}: {error}") from None
@@ -189,97 +228,100 @@ def create_array_at(
     store: Store,
     path: str,
     *,
-    shape: Any = None,
-    dtype: Any = None,
-    data: Any = None,
-    overwrite: bool = False,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    array_options: ArrayOptions = ArrayOptions(),
+    data: npt.ArrayLike | None = None,
     write_data: bool = True,
+    overwrite: bool = False,
+    missing_chunks: MissingChunks | None = None,
     write_empty_chunks: bool | None = None,
-    missing_chunks: Any = None,
     config: Mapping[str, Any] | None = None,
-    order: str | None = None,
-    zarr_format: int | None = 3,
+    order: Literal["C"] | None = None,
+    zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
-    behaviour: ArrayOptions = ArrayOptions(),
-    **kwargs: Any,
+    **keywords: Unpack[DocumentKeywords],
 ) -> Array:
-    """Create an array at a path of a store, and fill it from `data`."""
-    check_keywords(kwargs)
+    """Create an array at a path of a store, and fill it from `data`.
+
+    `array_options` are those of the group or the call that creates it; `config`, `missing_chunks` and
+    `write_empty_chunks` override them.
+    """
     check_format(zarr_format)
-    if storage_options is not None or order not in (None, "C"):
-        raise ArgumentError("storage_options= and an order= other than 'C' mean nothing here")
+    if storage_options is not None:
+        raise ArgumentError("storage_options must be None: a store gets its options when it is created")
+    if order not in (None, "C"):
+        raise ArgumentError(f"order must be 'C', not {order!r}: use a transpose codec for another order of elements")
     if data is not None:
-        data, shape, dtype = _data(data, shape, dtype)
+        data, shape, dtype = _read_data(data, shape, dtype)
     if shape is None or dtype is None:
         raise ArgumentError("an array needs shape= and dtype=, or data=")
-    behaviour = _behaviour(behaviour, write_empty_chunks, missing_chunks, config)
-    metadata = array_metadata(shape, dtype, **kwargs)
-    array = Array(store, path, metadata, behaviour)
+    array_options = _override(array_options, write_empty_chunks, missing_chunks, config)
+    metadata = array_metadata(shape, dtype, **keywords)
+    array = Array(store, path, metadata, array_options)
     write_new(store, path, metadata, overwrite=overwrite)
     array._chunks.erase_leftovers()
     if data is not None and write_data:
         try:
             array[...] = data
         except BaseException:
-            with contextlib.suppress(Exception):  # half an array is none; what went wrong is said already
-                array.delete()
+            with contextlib.suppress(Exception):  # the error to report is the one that stopped the writing
+                array.delete()  # an array that lacks some of its data must not be opened
             raise
     return array
 
 
-CREATE_KEYWORDS = {*(array_metadata.__kwdefaults__ or ()), *(create_array_at.__kwdefaults__ or ())} - {"behaviour"}
+def passed_keywords(keywords: NewNodeKeywords) -> list[str]:
+    """Return the names of the keywords whose value is not the default."""
+    defaults = {**(array_metadata.__kwdefaults__ or {}), **(create_array_at.__kwdefaults__ or {})}
+    return [
+        name
+        for name, value in keywords.items()
+        if value is not defaults[name] and not (_is_auto(value) and _is_auto(defaults[name]))
+    ]
 
 
-def check_keywords(given: Mapping[str, Any]) -> None:
-    """Refuse keywords that nothing is made from."""
-    for name in given:
-        if name not in CREATE_KEYWORDS:
-            import difflib
-
-            near = difflib.get_close_matches(name, CREATE_KEYWORDS, 1)
-            raise ArgumentError(f"there is no keyword {name!r}" + (f"; {near[0]!r} is one" if near else ""))
-
-
-def check_format(zarr_format: int | None) -> None:
-    """zarr-python's keyword: only version 3 is there."""
-    if zarr_format not in (None, 3):
-        raise ArgumentError(f"zarrlite reads and writes Zarr version 3, not {zarr_format!r}")
-
-
-def _data(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
-    """The data as an array in memory, with its shape and data type."""
+def _read_data(
+    data: npt.ArrayLike, shape: ShapeLike | None, dtype: DTypeLike | None
+) -> tuple[np.ndarray[Any, Any], Shape, DTypeLike]:
+    """Return the data as an array in memory, with its shape and data type."""
     if dtype is None and isinstance(data, Array):
         dtype = data.metadata.data_type
     if dtype is not None:
-        dtype = from_dtype(dtype)
-        values = cast(data, dtype.dtype)
+        data_type = from_dtype(dtype)
+        values, dtype = cast(data, data_type.dtype), data_type
     else:
-        values = _guess(data)
+        values = _convert(data)
         dtype = values.dtype
     if shape is not None and values.shape != normalize_shape(shape):
-        raise ArgumentError(f"shape {shape} is not that of the data, {values.shape}")
+        raise ArgumentError(f"shape must be that of the data, {values.shape}, not {shape}")
     return values, values.shape, dtype
 
 
-def _guess(data: Any) -> Any:
-    """A numpy array from what the caller gave; text becomes strings of any length."""
+def _convert(data: npt.ArrayLike) -> np.ndarray[Any, Any]:
+    """Convert data to a numpy array; Python strings become strings of variable length."""
     try:
         array = np.asarray(data)
         if array.dtype.kind == "U" and not isinstance(data, np.ndarray):
             array = array.astype(np.dtypes.StringDType())
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"data cannot be made an array: {error}") from None
+        raise ArgumentError(f"data cannot be converted to an array: {error}") from None
     return array
 
 
-def _behaviour(
-    default: ArrayOptions, write_empty: bool | None, missing: Any, config: Mapping[str, Any] | None
+def _override(
+    options: ArrayOptions,
+    write_empty_chunks: bool | None,
+    missing_chunks: MissingChunks | None,
+    config: Mapping[str, Any] | None,
 ) -> ArrayOptions:
-    """Runtime options from keywords, and from zarr-python's `config`."""
-    config = dict(config or {})
-    order = config.pop("order", "C")
-    configured = config.pop("write_empty_chunks", default.write_empty_chunks)
-    write_empty = configured if write_empty is None else write_empty
-    if config or order != "C":
-        raise ArgumentError(f"config takes write_empty_chunks, and order 'C'; not {config or order!r}")
-    return ArrayOptions(missing or default.missing_chunks, bool(write_empty))
+    """Return the options with everything that the keywords, or zarr-python's `config`, set."""
+    members: dict[str, Any] = {**(config or {})}
+    order = members.pop("order", "C")
+    if order != "C":
+        raise ArgumentError(f"config['order'] must be 'C', not {order!r}")
+    configured = members.pop("write_empty_chunks", options.write_empty_chunks)
+    if members:
+        raise ArgumentError(f"config must have only the members write_empty_chunks and order, not {members!r}")
+    write_empty = configured if write_empty_chunks is None else write_empty_chunks
+    return ArrayOptions(missing_chunks or options.missing_chunks, bool(write_empty))

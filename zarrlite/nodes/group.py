@@ -1,31 +1,88 @@
-"""Groups: a mapping from names to arrays and groups.
+"""Groups: mappings from names to arrays and groups.
 
 Rules
-- Members are found by listing; only what is asked for is read and parsed.
-- Consolidated metadata is believed by groups opened for reading. It is dropped from the groups above when a node is
-  created, changed or removed here; what others change meanwhile it does not know.
+- Members are found by listing the store; only documents that are asked for are read and parsed.
+- Groups opened for reading rely on consolidated metadata. It is removed from the groups above when a node is created,
+  changed or deleted through this library; changes that other programs make do not show in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+
+import numpy.typing as npt
 
 from zarrlite.chunks.chunks import ArrayOptions
-from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
+from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError, ZarrliteError
 from zarrlite.extensions.config import Json, escape
-from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, parse_node, serialize
+from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, Options, parse_node
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
+from zarrlite.nodes.arguments import (
+    ArrayKeywords,
+    ChunkKeyEncodingLike,
+    CodecLike,
+    CompressorLike,
+    DTypeLike,
+    FilterLike,
+    MissingChunks,
+    SerializerLike,
+    ShapeLike,
+    StorageTransformerLike,
+    check_keywords,
+    suggest_keywords,
+)
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.node import Node, load, not_found, write_new
 from zarrlite.stores import Store
 
 if TYPE_CHECKING:
-    from zarrlite.nodes.info import GroupInfo, Tree
+    from zarrlite.nodes.info import Info, Tree
+
+Default = TypeVar("Default")
 
 
 class Group(Node):
-    """A Zarr group."""
+    """A Zarr group: a mapping from names to arrays and groups.
+
+    `create_group`, `open_group` and the methods of `Group` return groups; calling the class itself reads and checks
+    nothing in the store. Members are looked up in the store each time; a path such as `"a/b"` reaches members of
+    members.
+
+    Parameters
+    ----------
+    store : Store
+        The store that holds the hierarchy.
+    path : str
+        Path of the group in the store, without a leading slash; empty for the root.
+    metadata : GroupMetadata
+        The metadata of the group.
+    options : ArrayOptions, optional
+        Runtime options of the arrays that are opened and created through this group.
+    strict : bool, optional
+        Whether the documents of members must follow the specification strictly, as for `open`.
+    use_consolidated : bool, optional
+        Whether members are taken from consolidated metadata, if there is any and the group is read-only.
+
+    Attributes
+    ----------
+    metadata : GroupMetadata
+        The metadata document, parsed, as of when the group was opened or last changed through this object.
+    options : ArrayOptions
+        Runtime options of the arrays that are opened and created through this group.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> group = zarrlite.create_group("memory://")
+    >>> group["a/b"] = [1, 2, 3]
+    >>> group["a"]
+    <Group /a>
+    >>> group["a/b"][...]
+    array([1, 2, 3])
+    >>> list(group), "a/b" in group
+    (['a'], True)
+    """
 
     metadata: GroupMetadata
 
@@ -41,7 +98,7 @@ class Group(Node):
     ) -> None:
         super().__init__(store, path)
         self.metadata = metadata
-        self.options = options  # of the arrays opened through this group
+        self.options = options
         self._strict = strict
         self._use_consolidated = use_consolidated
 
@@ -58,11 +115,14 @@ class Group(Node):
         path = normalize_path(path)
         if not path:
             return self
-        full = key_prefix(self.path) + path
-        metadata = self._consolidated(path) if self._is_consolidated else load(self.store, full, strict=self._strict)
+        full_path = key_prefix(self.path) + path
+        if self._is_consolidated:
+            metadata = self._consolidated(path)
+        else:
+            metadata = load(self.store, full_path, strict=self._strict)
         if metadata is None:
-            raise not_found(self.store, full)
-        return self._node(full, metadata)
+            raise not_found(self.store, full_path)
+        return self._node(full_path, metadata)
 
     def _node(self, path: str, metadata: Metadata) -> Array | Group:
         if isinstance(metadata, ArrayMetadata):
@@ -81,7 +141,10 @@ class Group(Node):
         return self._use_consolidated and self.read_only and self.metadata.consolidated is not None
 
     def _consolidated(self, path: str) -> Metadata | None:
-        """The metadata of a node below, from the document of this group; a group gets its own part of it."""
+        """Return the metadata of a node below, from the document of this group. Returns None if it has none.
+
+        The metadata of a group has the consolidated metadata of the nodes below that group.
+        """
         documents = self.metadata.consolidated or {}
         if path not in documents:
             return None
@@ -97,7 +160,7 @@ class Group(Node):
         return metadata
 
     def _child_names(self) -> Iterator[str]:
-        """The names of the nodes directly below; nothing is parsed."""
+        """Yield the names of the nodes directly below, without parsing their documents."""
         if self._is_consolidated:
             yield from sorted(path for path in self.metadata.consolidated or () if "/" not in path)
             return
@@ -106,7 +169,7 @@ class Group(Node):
                 yield name
 
     def _prefixes(self) -> Iterator[str]:
-        """The names directly below that a node may have; whether there is one is not known."""
+        """Yield the prefixes directly below that can be the name of a node, whether there is a node or not."""
         _, prefixes = self._base.list_dir("")
         return (name for name in sorted(prefix[:-1] for prefix in prefixes) if not name_fault(name))
 
@@ -128,12 +191,59 @@ class Group(Node):
         return sum(1 for _ in self._child_names())
 
     def keys(self) -> Iterator[str]:
+        """Iterate over the names of the members. No document is read.
+
+        Returns
+        -------
+        iterator of str
+            The names, sorted.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["b"] = group["a"] = 1
+        >>> list(group.keys())
+        ['a', 'b']
+        """
         return self._child_names()
 
     def values(self) -> Iterator[Array | Group]:
+        """Iterate over the members. Each document is read when its turn comes.
+
+        Returns
+        -------
+        iterator of Array or Group
+            The members, sorted by name.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = 1
+        >>> list(group.values())
+        [<Array /a shape=() dtype=int64>]
+        """
         return (node for _, node in self.items())
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
+        """Iterate over the names and the members. Each document is read when its turn comes.
+
+        Yields
+        ------
+        str
+            The name of a member.
+        Array or Group
+            The member.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = 1
+        >>> dict(group.items())
+        {'a': <Array /a shape=() dtype=int64>}
+        """
         if self._is_consolidated:
             yield from ((name, self[name]) for name in self._child_names())
             return
@@ -143,27 +253,142 @@ class Group(Node):
             if metadata is not None:
                 yield name, self._node(path, metadata)
 
+    @overload
+    def get(self, path: str) -> Array | Group | None: ...
+
+    @overload
+    def get(self, path: str, default: Default) -> Array | Group | Default: ...
+
     def get(self, path: str, default: Any = None) -> Any:
-        """A member, or the default."""
+        """Return a member, or a default if it does not exist.
+
+        Parameters
+        ----------
+        path : str
+            Path of the member, relative to this group.
+        default : object, optional
+            The result if there is no such member.
+
+        Returns
+        -------
+        Array, Group or object
+            The member, or the default.
+
+        Raises
+        ------
+        ArgumentError
+            If the path cannot be that of a node.
+        MetadataError
+            If there is a node whose document is refused.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group.get("a") is None
+        True
+        """
         try:
             return self[path]
         except NodeNotFoundError:
             return default
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
+        """Iterate over the names and the members that are arrays.
+
+        Returns
+        -------
+        iterator of (str, Array)
+            The names and the arrays, sorted by name.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> list(group.arrays())
+        [('a', <Array /a shape=() dtype=int64>)]
+        """
         return ((name, node) for name, node in self.items() if isinstance(node, Array))
 
     def groups(self) -> Iterator[tuple[str, Group]]:
+        """Iterate over the names and the members that are groups.
+
+        Returns
+        -------
+        iterator of (str, Group)
+            The names and the groups, sorted by name.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> list(group.groups())
+        [('g', <Group /g>)]
+        """
         return ((name, node) for name, node in self.items() if isinstance(node, Group))
 
     def array_keys(self) -> Iterator[str]:
+        """Iterate over the names of the members that are arrays.
+
+        Returns
+        -------
+        iterator of str
+            The names, sorted.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> list(group.array_keys())
+        ['a']
+        """
         return (name for name, _ in self.arrays())
 
     def group_keys(self) -> Iterator[str]:
+        """Iterate over the names of the members that are groups.
+
+        Returns
+        -------
+        iterator of str
+            The names, sorted.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> list(group.group_keys())
+        ['g']
+        """
         return (name for name, _ in self.groups())
 
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
-        """Nodes below with their paths relative to this group; `max_depth` 0 is the direct ones, None all."""
+        """Iterate over the nodes below this group, each group before its members.
+
+        Parameters
+        ----------
+        max_depth : int or None, optional
+            How many levels of groups are entered: 0 yields the members of this group, 1 their members as well, and
+            None all nodes.
+
+        Yields
+        ------
+        str
+            The path of a node, relative to this group.
+        Array or Group
+            The node.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> [path for path, node in group.members(max_depth=None)]
+        ['a', 'g', 'g/b']
+        """
         pending = [("", iter(self.items()))]
         while pending:
             prefix, nodes = pending[-1]
@@ -176,22 +401,90 @@ class Group(Node):
                 pending.append((f"{prefix}{name}/", iter(node.items())))
 
     def nmembers(self, max_depth: int | None = 0) -> int:
+        """Count the nodes below this group.
+
+        Parameters
+        ----------
+        max_depth : int or None, optional
+            How many levels of groups are entered, as for `members`.
+
+        Returns
+        -------
+        int
+            The number of nodes.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> group.nmembers(), group.nmembers(max_depth=None)
+        (2, 3)
+        """
         return sum(1 for _ in self.members(max_depth))
 
     def tree(self, level: int | None = None) -> Tree:
-        """The hierarchy as text."""
-        from zarrlite.nodes.info import tree  # late: keeps the import light
+        """Draw the hierarchy below this group as text.
 
-        return tree(self, level)
+        Parameters
+        ----------
+        level : int or None, optional
+            The number of levels to show; None shows all.
+
+        Returns
+        -------
+        Tree
+            The text, one line for each node; an interactive session shows it without quotes.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> group.tree()
+        /
+        ├── a () int64
+        └── g
+            └── b () int64
+        """
+        from zarrlite.nodes.info import draw_tree  # late: keeps the import light
+
+        if level is not None and level <= 0:
+            return draw_tree(self.name, ())
+        members = self.members(None if level is None else level - 1)
+        return draw_tree(self.name, ((path, node.metadata) for path, node in members))
 
     @property
-    def info(self) -> GroupInfo:
-        """A summary that prints well."""
-        from zarrlite.nodes.info import GroupInfo  # late: keeps the import light
+    def info(self) -> Info:
+        """A summary that prints well. The members are listed and their documents are read for it.
 
-        return GroupInfo(self)
+        Members whose documents are refused are counted in a row of their own.
 
-    # changing
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> group.info
+        Type      : Group
+        Name      : /
+        Store     : MemoryStore(6 keys)
+        Read-only : False
+        Arrays    : 1
+        Groups    : 1
+        """
+        from zarrlite.nodes.info import group_info  # late: keeps the import light
+
+        return group_info(self, [self._kind_of(name) for name in self])
+
+    def _kind_of(self, name: str) -> str:
+        """Return the node type of a member, or "refused" if it cannot be opened."""
+        try:
+            return self[name].metadata.node_type
+        except ZarrliteError:
+            return "refused"
+
+    # changes
 
     def __delitem__(self, path: str) -> None:
         path = normalize_path(path)
@@ -199,19 +492,76 @@ class Group(Node):
             raise ArgumentError("a group cannot delete itself as its own member; use delete()")
         self[path].delete()
 
-    def __setitem__(self, path: str, value: Any) -> None:
-        """Store an array under a name, in place of what is there."""
+    def __setitem__(self, path: str, value: npt.ArrayLike) -> None:
+        """Store an array under a path; it replaces the node that is there."""
         self.create_array(path, data=value, overwrite=True)
 
     def create_group(
         self, name: str, *, attributes: Mapping[str, Json] | None = None, overwrite: bool = False
     ) -> Group:
-        """A new group below this one."""
-        full = self._below(name)
-        return create_group_at(self.store, full, attributes, overwrite=overwrite, options=self.options)
+        """Create a group below this one, and the groups between them that do not exist.
+
+        Parameters
+        ----------
+        name : str
+            Path of the new group, relative to this group.
+        attributes : mapping, optional
+            The attributes of the new group; values are JSON.
+        overwrite : bool, optional
+            Whether to remove an array or a group that is there, with everything below it, first.
+
+        Returns
+        -------
+        Group
+            The new group.
+
+        Raises
+        ------
+        ArgumentError
+            If the name cannot be that of a node, or an attribute is not JSON. Nothing is changed.
+        NodeExistsError
+            If there is a node already and `overwrite` is not set, or the path leads through an array.
+        ReadOnlyError
+            If this group is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_group("memory://").create_group("a/b", attributes={"units": "K"})
+        <Group /a/b>
+        """
+        path = self._path_below(name)
+        return create_group_at(self.store, path, attributes, overwrite=overwrite, options=self.options)
 
     def require_group(self, name: str) -> Group:
-        """The group at this path, made if there is none."""
+        """Return the group at a path below this one; create it if there is no node.
+
+        Parameters
+        ----------
+        name : str
+            Path of the group, relative to this group.
+
+        Returns
+        -------
+        Group
+            The existing or the new group.
+
+        Raises
+        ------
+        NodeExistsError
+            If the node there is an array.
+        ReadOnlyError
+            If there is no node, and this group is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group.require_group("a")
+        <Group /a>
+        >>> group.require_group("a")
+        <Group /a>
+        """
         node = self.get(name)
         if node is None:
             return self.create_group(name)
@@ -219,38 +569,223 @@ class Group(Node):
             raise NodeExistsError(f"{node.path!r} is an array, not a group", path=node.path)
         return node
 
-    def create_array(self, name: str, **kwargs: Any) -> Array:
-        """A new array below this group; takes what `zarrlite.create_array` takes."""
+    @suggest_keywords
+    def create_array(
+        self,
+        name: str,
+        *,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        data: npt.ArrayLike | None = None,
+        chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
+        shards: ShapeLike | Literal["auto"] | None = None,
+        filters: FilterLike | Sequence[FilterLike] | None = "auto",
+        serializer: SerializerLike = "auto",
+        compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
+        codecs: Sequence[CodecLike] | None = None,
+        fill_value: Any = None,
+        attributes: Mapping[str, Json] | None = None,
+        chunk_key_encoding: ChunkKeyEncodingLike | None = None,
+        dimension_names: Sequence[str | None] | None = None,
+        storage_transformers: Sequence[StorageTransformerLike] | None = None,
+        options: Options | None = None,
+        missing_chunks: MissingChunks | None = None,
+        write_empty_chunks: bool | None = None,
+        write_data: bool = True,
+        overwrite: bool = False,
+        config: Mapping[str, Any] | None = None,
+        order: Literal["C"] | None = None,
+        zarr_format: Literal[3] | None = 3,
+        storage_options: None = None,
+    ) -> Array:
+        """Create an array below this group, and the groups between them that do not exist.
+
+        `zarrlite.create_array` describes the keywords in detail.
+
+        Parameters
+        ----------
+        name : str
+            Path of the new array, relative to this group.
+        shape : int or sequence of int, optional
+            The length of each dimension; that of `data` if omitted.
+        dtype : data type, optional
+            A numpy dtype, a Python type, a name, or the JSON of zarr.json; that of `data` if omitted.
+        data : array_like, optional
+            The elements to store.
+        chunks : int, sequence of int, "auto", bool or None, optional
+            The shape of a chunk; of an inner chunk if there are shards.
+        shards : int, sequence of int, "auto" or None, optional
+            The shape of a shard; None for an array without shards.
+        filters, serializer, compressors : codec, name, JSON, list of them, "auto" or None, optional
+            The codecs of each of the three kinds.
+        codecs : sequence of codec, name or JSON, optional
+            The whole codec chain, instead of `shards`, `filters`, `serializer` and `compressors`.
+        fill_value : scalar, optional
+            The value of elements that were never written; the zero of the data type if omitted.
+        attributes : mapping, optional
+            The attributes; values are JSON.
+        chunk_key_encoding : chunk key encoding, name or JSON, optional
+            How keys are generated from chunk coordinates; "default" if omitted.
+        dimension_names : sequence of str or None, optional
+            A name, or None, for each dimension.
+        storage_transformers : sequence of storage transformer, name or JSON, optional
+            The storage transformers between the array and the store, the one nearest to the array first.
+        options : mapping, optional
+            Runtime options of extensions by JSON pointer; they are not stored.
+        missing_chunks : {"fill", "error"}, optional
+            Whether a missing chunk reads as the fill value or is an error; as in this group if omitted.
+        write_empty_chunks : bool, optional
+            Whether to store chunks that hold the fill value only; as in this group if omitted.
+        write_data : bool, optional
+            Whether to store `data`; False takes only the shape and the data type from it.
+        overwrite : bool, optional
+            Whether to remove an array or a group that is there, with everything below it, first.
+        config, order, zarr_format, storage_options : optional
+            Keywords of zarr-python.
+
+        Returns
+        -------
+        Array
+            The new array.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument does not fit, or a keyword is unknown. Nothing is changed.
+        MetadataError
+            If the extensions do not fit together. Nothing is changed.
+        NodeExistsError
+            If there is a node already and `overwrite` is not set, or the path leads through an array.
+        ReadOnlyError
+            If this group is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group.create_array("deep/a", shape=(4, 6), dtype="float32", chunks=(2, 3))
+        <Array /deep/a shape=(4, 6) dtype=float32>
+        """
         from zarrlite.nodes.creation import create_array_at  # late: keeps the import light
 
-        return create_array_at(self.store, self._below(name), behaviour=self.options, **kwargs)
+        return create_array_at(
+            self.store,
+            self._path_below(name),
+            array_options=self.options,
+            shape=shape,
+            dtype=dtype,
+            data=data,
+            chunks=chunks,
+            shards=shards,
+            filters=filters,
+            serializer=serializer,
+            compressors=compressors,
+            codecs=codecs,
+            fill_value=fill_value,
+            attributes=attributes,
+            chunk_key_encoding=chunk_key_encoding,
+            dimension_names=dimension_names,
+            storage_transformers=storage_transformers,
+            options=options,
+            missing_chunks=missing_chunks,
+            write_empty_chunks=write_empty_chunks,
+            write_data=write_data,
+            overwrite=overwrite,
+            config=config,
+            order=order,
+            zarr_format=zarr_format,
+            storage_options=storage_options,
+        )
 
-    def require_array(self, name: str, *, shape: Any, dtype: Any, **kwargs: Any) -> Array:
-        """The array at this path, made if there is none; one that is there must have this shape and data type."""
+    def require_array(
+        self, name: str, *, shape: ShapeLike, dtype: DTypeLike, **keywords: Unpack[ArrayKeywords]
+    ) -> Array:
+        """Return the array at a path below this group; create it if there is no node.
+
+        Parameters
+        ----------
+        name : str
+            Path of the array, relative to this group.
+        shape : int or sequence of int
+            The length of each dimension; an existing array must have this shape.
+        dtype : data type
+            The data type; an existing array must have it.
+        **keywords
+            The other keywords of `create_array`; they apply to a new array only.
+
+        Returns
+        -------
+        Array
+            The existing or the new array.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument does not fit, or a keyword is unknown. Nothing is changed.
+        NodeExistsError
+            If the node there is a group, or an array of another shape or data type.
+        ReadOnlyError
+            If there is no node, and this group is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group.require_array("a", shape=4, dtype="int8", chunks=2)[0] = 1
+        >>> group.require_array("a", shape=4, dtype="int8")[...]
+        array([1, 0, 0, 0], dtype=int8)
+        """
         from zarrlite.nodes.creation import array_metadata  # late: keeps the import light
 
+        check_keywords("require_array", keywords, ArrayKeywords.__optional_keys__)
         node = self.get(name)
         if node is None:
-            return self.create_array(name, shape=shape, dtype=dtype, **kwargs)
-        wanted = array_metadata(shape, dtype)
-        if not isinstance(node, Array) or (node.shape, node.dtype) != (wanted.shape, wanted.data_type.dtype):
-            raise NodeExistsError(
-                f"{node!r} is not an array of shape {wanted.shape} and {wanted.data_type.name}", path=node.path
-            )
+            return self.create_array(name, shape=shape, dtype=dtype, **keywords)
+        required = array_metadata(shape, dtype)
+        if not isinstance(node, Array) or (node.shape, node.dtype) != (required.shape, required.data_type.dtype):
+            kind = f"an array of shape {required.shape} and data type {required.data_type.name}"
+            raise NodeExistsError(f"{node!r} already exists and is not {kind}", path=node.path)
         return node
 
-    def _below(self, path: str) -> str:
+    def _path_below(self, path: str) -> str:
+        """Return the path of a new node in the store."""
         self._check_writable()
         path = normalize_path(path)
         if not path:
-            raise ArgumentError("a member needs a name")
+            raise ArgumentError("the name of a member must not be empty")
         return key_prefix(self.path) + path
 
     def consolidate_metadata(self) -> Group:
-        """Copy the documents of everything below into the document of this group, anew."""
-        plain = Group(self.store, self.path, GroupMetadata(), strict=self._strict, use_consolidated=False)
-        documents = {path: _without_consolidated(node.metadata) for path, node in plain.members(None)}
+        """Copy the documents of all nodes below into the document of this group.
 
+        Readers then find the whole hierarchy in one document. The copies are collected first and written at once,
+        atomically. A change of a node through this library removes them again; a change by another program does not
+        show in them.
+
+        Returns
+        -------
+        Group
+            This group.
+
+        Raises
+        ------
+        MetadataError
+            If the document of a node below is refused. Nothing is changed.
+        ReadOnlyError
+            If this group is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group["a"] = group["g/b"] = 1
+        >>> list(group.consolidate_metadata().metadata.consolidated)
+        ['a', 'g', 'g/b']
+        """
+        direct = Group(self.store, self.path, GroupMetadata(), strict=self._strict, use_consolidated=False)
+        documents = {path: _without_consolidated(node.metadata) for path, node in direct.members(None)}
+
+        # core spec, Additional fields: documents "may contain an additional field named consolidated_metadata"
         def consolidated(metadata: GroupMetadata) -> GroupMetadata:
             return GroupMetadata(metadata.attributes, documents, metadata.extra)
 
@@ -278,6 +813,5 @@ def create_group_at(
 ) -> Group:
     """Create a group at a path of a store."""
     metadata = GroupMetadata(attributes=dict(attributes or {}))
-    serialize(metadata)
     write_new(store, path, metadata, overwrite=overwrite)
     return Group(store, path, metadata, options=options)

@@ -1,128 +1,142 @@
-"""Summaries that print well: of an array, of a group, of a hierarchy."""
+"""Summaries of an array, a group or a hierarchy that print well.
+
+Rules
+- A summary shows metadata; it never reads a chunk.
+- This module knows nodes and metadata only: `Array` and `Group` pass in everything else that is shown.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from zarrlite.errors import ZarrliteError
 from zarrlite.extensions.config import show
-from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
-
-if TYPE_CHECKING:
-    from zarrlite.nodes.array import Array
-    from zarrlite.nodes.group import Group
+from zarrlite.metadata.documents import ArrayMetadata, Metadata
+from zarrlite.nodes.node import Node
+from zarrlite.selections.selection import Shape
 
 
-class _Info(ABC):
-    """Names and values, in two columns."""
+class Info:
+    """Names and values of a node, printed in two columns; `Array.info` and `Group.info` return one.
 
-    @abstractmethod
+    Parameters
+    ----------
+    rows : iterable of (str, object)
+        The name and the value of each row.
+
+    Examples
+    --------
+    >>> Info([("Type", "Group"), ("Name", "/")])
+    Type : Group
+    Name : /
+    """
+
+    def __init__(self, rows: Iterable[tuple[str, Any]]) -> None:
+        self._rows = list(rows)
+
     def items(self) -> list[tuple[str, Any]]:
-        """The rows."""
+        """Return the rows.
+
+        Returns
+        -------
+        list of (str, object)
+            The name and the value of each row.
+
+        Examples
+        --------
+        >>> Info([("Type", "Group")]).items()
+        [('Type', 'Group')]
+        """
+        return list(self._rows)
 
     def __repr__(self) -> str:
-        rows = self.items()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}} : {value}" for name, value in rows)
+        width = max(len(name) for name, _ in self._rows)
+        return "\n".join(f"{name:<{width}} : {value}" for name, value in self._rows)
 
 
-class ArrayInfo(_Info):
-    """What there is to know about an array without reading its chunks."""
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    def items(self) -> list[tuple[str, Any]]:
-        array = self._array
-        metadata = array.metadata
-        rows: list[tuple[str, Any]] = [
-            ("Type", "Array"),
-            ("Name", array.name),
-            ("Shape", array.shape),
-            ("Data type", array.metadata.data_type.name),
-            ("Fill value", show(metadata.data_type.fill_value_json(array.fill_value))),
-            ("Chunk shape", array.chunks),
-        ]
-        if array.shards:
-            rows.append(("Shard shape", array.shards))
-        if metadata.dimension_names:
-            rows.append(("Dimension names", metadata.dimension_names))
-        rows += [
-            ("Chunk keys", metadata.chunk_key_encoding.encode((0,) * array.ndim) + " ..."),
-            ("Codecs", " -> ".join(codec.name for codec in metadata.codecs)),
-        ]
-        if metadata.storage_transformers:
-            rows.append(("Storage transformers", " -> ".join(t.name for t in metadata.storage_transformers)))
-        return [
-            *rows,
-            ("Store", array.store),
-            ("Read-only", array.read_only),
-            ("Bytes, decoded", human(array.nbytes)),
-        ]
+def array_info(node: Node, metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -> Info:
+    """Return the summary of an array."""
+    data_type = metadata.data_type
+    rows: list[tuple[str, Any]] = [
+        ("Type", "Array"),
+        ("Name", node.name),
+        ("Shape", metadata.shape),
+        ("Data type", data_type.name),
+        ("Fill value", show(data_type.fill_value_json(metadata.fill_value))),
+        ("Chunk shape", chunks),
+    ]
+    if shards:
+        rows.append(("Shard shape", shards))
+    if metadata.dimension_names:
+        rows.append(("Dimension names", metadata.dimension_names))
+    first_key = metadata.chunk_key_encoding.encode((0,) * len(metadata.shape))
+    rows += [
+        ("Chunk keys", f"{first_key} ..."),
+        ("Codecs", " -> ".join(codec.name for codec in metadata.codecs)),
+    ]
+    if metadata.storage_transformers:
+        rows.append(("Storage transformers", " -> ".join(t.name for t in metadata.storage_transformers)))
+    nbytes = math.prod(metadata.shape) * data_type.dtype.itemsize
+    rows += [("Store", node.store), ("Read-only", node.read_only), ("Bytes, decoded", human(nbytes))]
+    return Info(rows)
 
 
-class GroupInfo(_Info):
-    """What there is to know about a group."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-
-    def items(self) -> list[tuple[str, Any]]:
-        group = self._group
-        kinds = [self._kind(name) for name in group]
-        return [
-            ("Type", "Group"),
-            ("Name", group.name),
-            ("Store", group.store),
-            ("Read-only", group.read_only),
-            ("Arrays", kinds.count("array")),
-            ("Groups", kinds.count("group")),
-            *([("Refused", kinds.count("refused"))] if "refused" in kinds else []),
-        ]
-
-    def _kind(self, name: str) -> str:
-        """What a member is; one that cannot be opened does not hide the others."""
-        try:
-            return self._group[name].metadata.node_type
-        except ZarrliteError:
-            return "refused"
+def group_info(node: Node, kinds: Sequence[str]) -> Info:
+    """Return the summary of a group; `kinds` has "array", "group" or "refused" for each member."""
+    rows: list[tuple[str, Any]] = [
+        ("Type", "Group"),
+        ("Name", node.name),
+        ("Store", node.store),
+        ("Read-only", node.read_only),
+        ("Arrays", kinds.count("array")),
+        ("Groups", kinds.count("group")),
+    ]
+    if "refused" in kinds:
+        rows.append(("Refused", kinds.count("refused")))
+    return Info(rows)
 
 
 class Tree(str):
-    """Text whose repr is itself, so that it prints well in an interactive session."""
+    """Text that an interactive session shows without quotes; `Group.tree` returns one.
+
+    Examples
+    --------
+    >>> Tree("/")
+    /
+    """
 
     def __repr__(self) -> str:
         return str(self)
 
 
-def tree(group: Group, level: int | None) -> Tree:
-    """The hierarchy below a group, one line for each node."""
+def draw_tree(root: str, nodes: Iterable[tuple[str, Metadata]]) -> Tree:
+    """Draw a hierarchy with one line for each node.
 
-    def lines(group: Group, indent: str, depth: int) -> Iterator[str]:
-        if level is not None and depth >= level:
-            return
-        members = sorted(group.members())
-        for i, (name, node) in enumerate(members):
-            last = i == len(members) - 1
-            metadata = node.metadata
-            what = f" {metadata.shape} {metadata.data_type.name}" if isinstance(metadata, ArrayMetadata) else ""
-            yield f"{indent}{'└── ' if last else '├── '}{name}{what}"
-            if isinstance(metadata, GroupMetadata):
-                yield from lines(cast("Group", node), indent + ("    " if last else "│   "), depth + 1)
-
-    return Tree("\n".join((group.name, *lines(group, "", 0))))
+    `nodes` has the path of each node below the root, and its metadata; a group comes directly before its members.
+    """
+    nodes = list(nodes)
+    last_child = {path.rpartition("/")[0]: path for path, _ in nodes}  # by the path of the parent
+    indents = {"": ""}
+    lines = [root]
+    for path, metadata in nodes:
+        parent, _, name = path.rpartition("/")
+        branch, indent = ("└── ", "    ") if path == last_child[parent] else ("├── ", "│   ")
+        indents[path] = indents[parent] + indent
+        if isinstance(metadata, ArrayMetadata):
+            name += f" {metadata.shape} {metadata.data_type.name}"
+        lines.append(indents[parent] + branch + name)
+    return Tree("\n".join(lines))
 
 
 def human(nbytes: int) -> str:
-    """A number of bytes, readable.
+    """Format a number of bytes, with a binary unit from 1 KiB on.
 
     >>> human(2_500_000)
     '2500000 (2.4 MiB)'
     """
-    size, units = float(nbytes), iter(("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))
-    unit = ""
-    while size >= 1024 and (following := next(units, None)):
-        size, unit = size / 1024, following
-    return f"{nbytes} ({size:.1f} {unit})" if unit else str(nbytes)
+    units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min((nbytes.bit_length() - 1) // 10, len(units))
+    if power <= 0:
+        return str(nbytes)
+    return f"{nbytes} ({nbytes / 1024**power:.1f} {units[power - 1]})"

@@ -1,15 +1,17 @@
-"""What arrays and groups share: a place in a store, a document, attributes.
+"""Everything that arrays and groups share: a place in a store, a metadata document, attributes.
 
 Rules
-- The document is changed under the lock of its key, so that two writers of attributes do not lose each other's.
+- A document is changed under the lock of its key, so that two writers of attributes do not lose each other's changes.
+- Consolidated metadata is removed from the groups above before a node is created, changed or deleted: after a crash
+  it is absent, never stale.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Self
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
@@ -27,60 +29,64 @@ from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.stores import PrefixStore, Store
 
-M = TypeVar("M", bound=Metadata)
-_find_member = re.compile(r'"attributes"\s*:\s*').search
-_MEMO_ENTRIES = 256
-_ENOUGH = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # of a document, to see that it is too long
-_memo: dict[str, Metadata] = {}  # what was found to be right: many documents differ in their attributes only
+_find_attributes = re.compile(r'"attributes"\s*:\s*').search
+_MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is emptied when it is full
+_DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed shows that a document is too long
+_known_documents: dict[str, Metadata] = {}  # valid documents, parsed, by their text without attributes
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
-    """Read the metadata of a node; None: there is none at this path."""
+    """Read the metadata of a node. Returns None if there is no node at this path.
+
+    Many documents of a hierarchy differ in their attributes only, so those that were parsed before are cached.
+    """
+    # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
     key = key_prefix(path) + DOCUMENT
-    data = store.get(key, _ENOUGH)
+    data = store.get(key, _DOCUMENT_RANGE)
     if data is None:
         return None
-    simple = None if options or not strict else _split_attributes(data)
-    if simple is None:
+    parts = None if options or not strict else _split_attributes(data)
+    if parts is None:
         return parse_node(data, document=key, strict=strict, options=options)
-    text, attributes = simple
-    metadata = _memo.get(text)
+    text, attributes = parts
+    metadata = _known_documents.get(text)
     if metadata is None:
         content = load_json(data, key)
         metadata = parse_node(content, document=key)
-        # what was cut out must be the attributes of the node itself, not those of something within
+        # the part that was cut out must be the attributes of the node itself, not a member of something inside it
         if load_json(text.encode()) == {**content, **({} if attributes is None else {"attributes": {}})}:
-            if len(_memo) >= _MEMO_ENTRIES:
-                _memo.clear()
-            _memo[text] = metadata.with_attributes(None)
+            if len(_known_documents) >= _MAX_KNOWN_DOCUMENTS:
+                _known_documents.clear()
+            _known_documents[text] = metadata.with_attributes(None)
         return metadata
     return metadata if attributes is None else metadata.with_attributes(attributes)
 
 
-def _split_attributes(data: bytes | bytearray | memoryview) -> tuple[str, dict[str, Json] | None] | None:
-    """The text of a document with empty attributes in place of its own, and those; None: it is not as simple as that.
+def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None:
+    """Return the text of a document with empty attributes in place of its own, and its attributes.
 
-    Nothing is known of the text yet. If it is the text of another document, both differ in their attributes at most.
+    The text is not checked yet. Two documents with the same text differ at most in their attributes. Returns None if
+    the document is long, nested deeply, not ASCII, or not simple in another way.
     """
     if len(data) > PLAIN_BYTES:
         return None
     try:
         text = bytes(data).decode("ascii")
-        found = _find_member(text)
-        if found is None:
+        member = _find_attributes(text)
+        if member is None:
             return text, None
-        if text.startswith("{}", found.end()):
+        if text.startswith("{}", member.end()):
             return text, {}
-        attributes, end = PLAIN.raw_decode(text, found.end())
+        attributes, end = PLAIN.raw_decode(text, member.end())
     except (ValueError, RecursionError):
         return None
     if type(attributes) is not dict or text.count("[") + text.count("{") > MAX_DOCUMENT_DEPTH:
         return None
-    return f"{text[: found.end()]}{{}}{text[end:]}", attributes
+    return f"{text[: member.end()]}{{}}{text[end:]}", attributes
 
 
 def find_draft(store: Store) -> Any:
-    """The hierarchy of the draft that a store holds, if it holds one; what is needed for that is loaded now."""
+    """Return the hierarchy of the 2022 draft that a store holds. Returns None if it holds none."""
     from zarrlite.formats import draft_store  # late: keeps the import light
 
     return draft_store.find_draft(store)
@@ -92,31 +98,31 @@ def is_version_2(store: Store, path: str) -> bool:
 
 
 def not_found(store: Store, path: str) -> NodeNotFoundError:
-    """The error for a path without a node, with what is there instead."""
-    where = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
-    why = f"there is no {key_prefix(path)}{DOCUMENT}"
+    """Return the error for a path without a node; it reports metadata of another format that is there."""
+    place = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
     if isinstance(store, ForeignStore):
-        why = f"the hierarchy of {store.format} has none there"
+        reason = f"the hierarchy of {store.format} has no node there"
     elif is_version_2(store, path):
-        why = "what is there is Zarr version 2, and zarrlite reads version 3"
-    return NodeNotFoundError(f"{where}: {why}", path=path)
+        reason = "the metadata is of Zarr version 2; zarrlite reads version 3"
+    else:
+        reason = f"there is no {key_prefix(path)}{DOCUMENT}"
+    return NodeNotFoundError(f"{place}: {reason}", path=path)
 
 
 def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool) -> None:
-    """Create a node, and groups above it where there are none; nothing is touched before all of that is known to do."""
+    """Create a node, and the groups above it that do not exist. Everything is checked before the store is changed."""
     document = serialize(metadata)
     make_room(store, path, overwrite=overwrite)
     store.set(key_prefix(path) + DOCUMENT, document)
 
 
 def make_room(store: Store, path: str, *, overwrite: bool) -> None:
-    """Remove the node that is there, if that is wanted, and create the groups above."""
+    """Remove the node at a path if `overwrite` is set, and create the groups above it that do not exist."""
     prefix = key_prefix(path)
     exists = store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)
     if exists and not overwrite:
-        raise NodeExistsError(
-            f"there is a node at {path!r} in {store!r} already; overwrite=True replaces it", path=path
-        )
+        message = f"a node already exists at {path!r} in {store!r}; overwrite=True replaces it"
+        raise NodeExistsError(message, path=path)
     missing = _missing_ancestors(store, path)
     drop_copies(store, path)
     if exists:
@@ -126,10 +132,9 @@ def make_room(store: Store, path: str, *, overwrite: bool) -> None:
 
 
 def _missing_ancestors(store: Store, path: str) -> list[str]:
-    """Paths above this one that have no node yet, the root first; an array among them has no children."""
-    names = path.split("/") if path else []
+    """Return the paths above this one that have no node, the root first. Raises if one of them is an array."""
     missing = []
-    for ancestor in itertools.accumulate(["", *names[:-1]] if names else [], lambda a, b: f"{a}/{b}" if a else b):
+    for ancestor in _ancestors(path):
         try:
             metadata = load(store, ancestor)
         except MetadataError:
@@ -140,14 +145,22 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
         if metadata is None:
             missing.append(ancestor)
         elif metadata.node_type != "group":
-            raise NodeExistsError(f"{ancestor!r} is an array; there can be no {path!r} below it", path=ancestor)
+            # core spec, Concepts and terminology: groups may have children, "array nodes may not"
+            message = f"{path!r} cannot be created: {ancestor!r} is an array, and only groups have members"
+            raise NodeExistsError(message, path=ancestor)
     return missing
 
 
+def _ancestors(path: str) -> Iterator[str]:
+    """Yield the paths of the groups above a node, the root first."""
+    if path:
+        names = path.split("/")
+        yield from itertools.accumulate(["", *names[:-1]], lambda above, name: f"{above}/{name}" if above else name)
+
+
 def drop_copies(store: Store, path: str) -> None:
-    """Remove the consolidated metadata of the groups above a node that changes: readers would believe it."""
-    names = path.split("/") if path else []
-    for ancestor in ("/".join(names[:i]) for i in range(len(names))):
+    """Remove consolidated metadata from the groups above a node that is about to change: readers would believe it."""
+    for ancestor in _ancestors(path):
         key = key_prefix(ancestor) + DOCUMENT
         if b'"consolidated_metadata"' in bytes(store.get(key) or b""):
             store.update(key, _without_copies)
@@ -161,7 +174,24 @@ def _without_copies(data: Buffer | None) -> Buffer | None:
 
 
 class Node:
-    """An array or a group."""
+    """An array or a group: the base of `Array` and `Group`.
+
+    Parameters
+    ----------
+    store : Store
+        The store that holds the hierarchy.
+    path : str
+        Path of the node in the store, without a leading slash; empty for the root.
+
+    Attributes
+    ----------
+    store : Store
+        The store that holds the hierarchy.
+    path : str
+        Path of the node in the store, without a leading slash; empty for the root.
+    metadata : ArrayMetadata or GroupMetadata
+        The metadata document, parsed, as of when the node was opened or last changed through this object.
+    """
 
     metadata: Metadata
 
@@ -172,45 +202,130 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The path with a leading slash."""
-        return "/" + self.path
+        """The path with a leading slash.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_group("memory://", path="a/b").name
+        '/a/b'
+        """
+        return "/" + self.path  # core spec, Concepts and terminology: "The root node has a path of /"
 
     @property
     def basename(self) -> str:
-        """The last name of the path."""
+        """The last name of the path; empty for the root.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_group("memory://", path="a/b").basename
+        'b'
+        """
         return self.path.rpartition("/")[2]
 
     @property
     def read_only(self) -> bool:
+        """Whether the node refuses to be changed: it was opened with `mode="r"`, or its store is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> group.read_only, zarrlite.open_group(group.store, mode="r").read_only
+        (False, True)
+        """
         return self.store.read_only
 
     @property
     def attrs(self) -> Attributes:
-        """The attributes, as a mapping that writes through."""
+        """The attributes, as a mapping; a change is written to the store at once.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://", attributes={"units": "K"})
+        >>> group.attrs["station"] = 7
+        >>> dict(group.attrs)
+        {'units': 'K', 'station': 7}
+        """
         return Attributes(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows; nothing is read for it."""
+        """Return the picture that a notebook shows. No chunk is read for it."""
         from zarrlite.tools.pictures import node_html  # late: keeps the import light
 
         return node_html(self)  # type: ignore[arg-type]
 
     def to_svg(self) -> str:
-        """A picture, as an SVG document; nothing is read for it."""
+        """Draw the node. No chunk is read for it.
+
+        Returns
+        -------
+        str
+            An SVG document.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(4, 4), dtype="int8").to_svg()[:4]
+        '<svg'
+        """
         from zarrlite.tools.pictures import node_svg  # late: keeps the import light
 
         return node_svg(self)  # type: ignore[arg-type]
 
-    def update_attributes(self, new: Mapping[str, Json]) -> Any:
-        """Add or replace several attributes in one write."""
+    def update_attributes(self, new: Mapping[str, Json]) -> Self:
+        """Add or replace several attributes in one write.
+
+        The document is changed under the lock of its key: attributes that other writers set meanwhile are kept.
+
+        Parameters
+        ----------
+        new : mapping
+            The attributes to set; values are JSON.
+
+        Returns
+        -------
+        Array or Group
+            The node itself.
+
+        Raises
+        ------
+        ArgumentError
+            If a value cannot be written as JSON. Nothing is changed.
+        ReadOnlyError
+            If the node is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_group("memory://").update_attributes({"a": 1, "b": [2]}).attrs
+        Attributes({'a': 1, 'b': [2]})
+        """
         self.attrs.update(new)
         return self
 
     def delete(self) -> None:
-        """Remove the node and everything below it."""
+        """Remove the node and everything below it from the store.
+
+        The metadata document goes first: if the removal is interrupted, the rest is not a node any more.
+
+        Raises
+        ------
+        ReadOnlyError
+            If the node is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://", path="a")
+        >>> group.delete()
+        >>> list(group.store.list())
+        ['zarr.json']
+        """
         self._check_writable()
         drop_copies(self.store, self.path)
-        # the document first: what is left of an interrupted removal is no node any more
         self._base.erase(DOCUMENT)
         self._base.erase_prefix("")
 
@@ -221,7 +336,7 @@ class Node:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
     def _change_metadata(self, change: Callable[[Any], Any]) -> Any:
-        """Replace the stored document by a changed one, whatever others did to it meanwhile."""
+        """Change the stored document, which other writers may have changed meanwhile; return the new metadata."""
         self._check_writable()
         changed: Any = None
 
@@ -238,17 +353,69 @@ class Node:
 
 
 class Attributes(MutableMapping[str, Json]):
-    """The attributes of a node; every change is written at once."""
+    """The attributes of a node: a mapping that writes every change to the store at once.
+
+    Each change reads the stored document, changes its attributes and writes it back, atomically and under the lock of
+    its key: attributes that other writers set meanwhile are kept. Values are JSON; they read as a reader of the
+    document sees them (lists for tuples, text for the names of members). Reading does not access the store: it shows
+    the attributes as of when the node was opened or last changed through this object.
+
+    Parameters
+    ----------
+    node : Node
+        The array or the group.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> attrs = zarrlite.create_group("memory://").attrs
+    >>> attrs["range"] = (0, 10)
+    >>> attrs
+    Attributes({'range': [0, 10]})
+    """
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
     def asdict(self) -> dict[str, Json]:
-        """A copy."""
+        """Return a copy of the attributes.
+
+        Returns
+        -------
+        dict
+            A new dictionary; its values are shared.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_group("memory://", attributes={"a": 1}).attrs.asdict()
+        {'a': 1}
+        """
         return dict(self._node.metadata.attributes or {})
 
     def put(self, attributes: Mapping[str, Json]) -> None:
-        """Replace all attributes."""
+        """Replace all attributes in one write.
+
+        Parameters
+        ----------
+        attributes : mapping
+            The new attributes; values are JSON.
+
+        Raises
+        ------
+        ArgumentError
+            If a value cannot be written as JSON. Nothing is changed.
+        ReadOnlyError
+            If the node is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> attrs = zarrlite.create_group("memory://", attributes={"a": 1}).attrs
+        >>> attrs.put({"b": 2})
+        >>> attrs
+        Attributes({'b': 2})
+        """
         self._change(lambda old: dict(attributes))
 
     def __getitem__(self, key: str) -> Json:
@@ -262,9 +429,34 @@ class Attributes(MutableMapping[str, Json]):
             raise KeyError(key)
         self._change(lambda old: {k: v for k, v in old.items() if k != key})
 
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Add or replace several attributes in one write."""
-        new = dict(*args, **kwargs)
+    def update(  # type: ignore[override]  # one signature takes the place of the overloads of the base class
+        self, other: Mapping[str, Json] | Iterable[tuple[str, Json]] = (), /, **attributes: Json
+    ) -> None:
+        """Add or replace several attributes in one write.
+
+        Parameters
+        ----------
+        other : mapping or iterable of (str, value), optional
+            The attributes to set; values are JSON.
+        **attributes : JSON
+            More attributes to set.
+
+        Raises
+        ------
+        ArgumentError
+            If a value cannot be written as JSON. Nothing is changed.
+        ReadOnlyError
+            If the node is read-only.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> attrs = zarrlite.create_group("memory://", attributes={"a": 1}).attrs
+        >>> attrs.update({"a": 2}, b=3)
+        >>> attrs
+        Attributes({'a': 2, 'b': 3})
+        """
+        new = dict(other, **attributes)
         self._change(lambda old: {**old, **new})
 
     def __iter__(self) -> Iterator[str]:
@@ -279,7 +471,7 @@ class Attributes(MutableMapping[str, Json]):
     def _change(self, change: Callable[[dict[str, Json]], dict[str, Json]]) -> None:
         def changed(metadata: Any) -> Any:
             attributes = change(dict(metadata.attributes or {}))
-            # what is kept is what a reader will see: text for names, lists for tuples
+            # keep the form that a reader will see: text for the names of members, lists for tuples
             return metadata.with_attributes(load_json(dump_json(attributes), "attributes"))
 
         written = self._node._change_metadata(changed)

@@ -1,108 +1,449 @@
-"""The functions that scripts call: zarr-python's names and keywords.
+"""The functions that scripts call, with the names and keywords of zarr-python.
 
-Modes: "r" reads what is there, "r+" also writes it, "a" creates what is missing, "w" replaces what is there,
-"w-" creates and never replaces.
+Rules
+- Modes: "r" reads an existing node; "r+" reads and writes it; "a" does that, or creates the node if it does not exist;
+  "w" creates a node in place of an existing one; "w-" creates a node and never replaces one.
+- Nothing is stored or removed before all arguments have been checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy.typing as npt
 
 from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
+from zarrlite.nodes.arguments import (
+    ChunkKeyEncodingLike,
+    CodecLike,
+    CompressorLike,
+    DTypeLike,
+    FilterLike,
+    MissingChunks,
+    NewNodeKeywords,
+    SerializerLike,
+    ShapeLike,
+    StorageTransformerLike,
+    check_format,
+    suggest_keywords,
+)
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group, create_group_at
 from zarrlite.nodes.node import find_draft, is_version_2, load, make_room, not_found
-from zarrlite.stores import ReadOnlyStore, Store, open_store
+from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.open import check_directory
 
-Mode = Literal["r", "r+", "a", "w", "w-"]
+Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
 _MODES = ("r", "r+", "a", "w", "w-")
 
 
+@suggest_keywords
 def open(  # noqa: A001
-    store: Any = None,
+    store: StoreLike = None,
     *,
     mode: Mode = "a",
     path: str | None = None,
     strict: bool = True,
     options: Options | None = None,
-    missing_chunks: Literal["fill", "error"] = "fill",
+    missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
     use_consolidated: bool | None = None,
-    **create: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    data: npt.ArrayLike | None = None,
+    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
+    shards: ShapeLike | Literal["auto"] | None = None,
+    filters: FilterLike | Sequence[FilterLike] | None = "auto",
+    serializer: SerializerLike = "auto",
+    compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
+    codecs: Sequence[CodecLike] | None = None,
+    fill_value: Any = None,
+    attributes: Mapping[str, Json] | None = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
+    dimension_names: Sequence[str | None] | None = None,
+    storage_transformers: Sequence[StorageTransformerLike] | None = None,
+    write_data: bool = True,
+    config: Mapping[str, Any] | None = None,
+    order: Literal["C"] | None = None,
+    zarr_format: Literal[3] | None = 3,
+    storage_options: None = None,
 ) -> Array | Group:
-    """Open an array or a group, or create one: an array if `shape` or `data` is given, else a group.
+    """Open an array or a group, or create one.
 
-    `strict=False` repairs what documents often forget, with a warning. `options` are runtime options of extensions, by
-    JSON pointer: `{"/codecs/1": {...}}`. `missing_chunks="error"` refuses to take a missing chunk for the fill value.
-    `use_consolidated=False` reads every document itself. The other keywords are those of `create_array`.
+    A new node is an array if `shape` or `data` is passed, and a group otherwise. `open_array` and `open_group` are for
+    callers that know which of the two they want.
 
-    >>> a = open("memory://", mode="w", shape=(2, 3), dtype="int16", fill_value=7)
+    Parameters
+    ----------
+    store : Store, path, URI, mapping or None, optional
+        The place of the hierarchy: a `Store`; the path or the `file://` URI of a directory; `memory://` or None for a
+        new store in memory, `memory://name` for one that the whole process shares; or a mapping from keys to bytes.
+    mode : {"a", "r", "r+", "w", "w-"}, optional
+        "r" reads an existing node; "r+" reads and writes it; "a" does that, or creates the node if it does not exist;
+        "w" creates a node in place of an existing one; "w-" creates a node and never replaces one.
+    path : str or None, optional
+        Path of the node in the store; the root if omitted.
+    strict : bool, optional
+        Whether documents must follow the specification strictly. False repairs common omissions, and reports each
+        as a `MetadataWarning`.
+    options : mapping, optional
+        Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`; they are not
+        stored.
+    missing_chunks : {"fill", "error"}, optional
+        "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
+    write_empty_chunks : bool, optional
+        Whether to store chunks that hold the fill value only, instead of erasing them.
+    use_consolidated : bool or None, optional
+        Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if there is
+        any, True requires it, False reads every document itself.
+    shape, dtype, data : optional
+        The length of each dimension, the data type and the elements of a new array.
+    chunks, shards : optional
+        The shapes of the chunks and of the shards of a new array.
+    filters, serializer, compressors, codecs : optional
+        The codecs of a new array.
+    fill_value, dimension_names, chunk_key_encoding, storage_transformers : optional
+        More of the metadata of a new array.
+    attributes : mapping, optional
+        The attributes of a new node; values are JSON.
+    write_data : bool, optional
+        Whether to store `data`; False takes only the shape and the data type from it.
+    config, order, zarr_format, storage_options : optional
+        Keywords of zarr-python; `config` and `order` apply to a new array.
+
+    Returns
+    -------
+    Array or Group
+        The node.
+
+    Raises
+    ------
+    NodeNotFoundError
+        If there is no node, and `mode` does not create one.
+    NodeExistsError
+        If there is a node and the mode is "w-", or if the path of a new node leads through an array.
+    MetadataError
+        If the document is refused; the message and the attributes of the error tell where and why.
+    ArgumentError
+        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+    ReadOnlyError
+        If a node is to be created in a store that is read-only.
+
+    See Also
+    --------
+    create_array : Describes the keywords for new arrays in detail.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> a = zarrlite.open("memory://", mode="w", shape=(2, 3), dtype="int16", fill_value=7)
     >>> a[0, 1:]
     array([7, 7], dtype=int16)
+    >>> zarrlite.open(a.store, mode="r")
+    <Array / shape=(2, 3) dtype=int16>
     """
-    from zarrlite.nodes import creation  # late: keeps the import light
+    create: NewNodeKeywords = {
+        "shape": shape,
+        "dtype": dtype,
+        "data": data,
+        "chunks": chunks,
+        "shards": shards,
+        "filters": filters,
+        "serializer": serializer,
+        "compressors": compressors,
+        "codecs": codecs,
+        "fill_value": fill_value,
+        "attributes": attributes,
+        "chunk_key_encoding": chunk_key_encoding,
+        "dimension_names": dimension_names,
+        "storage_transformers": storage_transformers,
+        "write_data": write_data,
+        "config": config,
+        "order": order,
+        "zarr_format": zarr_format,
+        "storage_options": storage_options,
+    }
+    return _open(
+        store,
+        path,
+        mode,
+        create,
+        strict=strict,
+        options=options,
+        array_options=ArrayOptions(missing_chunks, write_empty_chunks),
+        use_consolidated=use_consolidated,
+    )
 
-    if create:
-        creation.check_keywords(create)
-        creation.check_format(create.get("zarr_format"))
-    place, where, existing = _locate(store, path, mode, strict, options)
-    behaviour = ArrayOptions(missing_chunks, write_empty_chunks)
-    if existing is not None:
-        return _node(place, where, existing, behaviour, strict, use_consolidated)
-    if create.get("shape") is not None or create.get("data") is not None:
-        return creation.create_array_at(
-            place, where, overwrite=mode == "w", behaviour=behaviour, options=options, **create
-        )
-    attributes = create.pop("attributes", None)
-    create.pop("zarr_format", None)
-    if create:
-        raise ArgumentError(f"a group takes no {', '.join(create)}; an array needs shape= or data=")
-    return create_group_at(place, where, attributes, overwrite=mode == "w", options=behaviour)
 
+@suggest_keywords
+def open_array(
+    store: StoreLike = None,
+    *,
+    mode: Mode = "a",
+    path: str | None = None,
+    strict: bool = True,
+    options: Options | None = None,
+    missing_chunks: MissingChunks = "fill",
+    write_empty_chunks: bool = False,
+    use_consolidated: bool | None = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    data: npt.ArrayLike | None = None,
+    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
+    shards: ShapeLike | Literal["auto"] | None = None,
+    filters: FilterLike | Sequence[FilterLike] | None = "auto",
+    serializer: SerializerLike = "auto",
+    compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
+    codecs: Sequence[CodecLike] | None = None,
+    fill_value: Any = None,
+    attributes: Mapping[str, Json] | None = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
+    dimension_names: Sequence[str | None] | None = None,
+    storage_transformers: Sequence[StorageTransformerLike] | None = None,
+    write_data: bool = True,
+    config: Mapping[str, Any] | None = None,
+    order: Literal["C"] | None = None,
+    zarr_format: Literal[3] | None = 3,
+    storage_options: None = None,
+) -> Array:
+    """Open an array, or create it if `mode` allows that and `shape` or `data` is passed.
 
-def open_array(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Array:
-    """Open an array, or create it if `mode` allows that and `shape` or `data` is given; else as `open`."""
+    Parameters
+    ----------
+    store : Store, path, URI, mapping or None, optional
+        The place of the hierarchy, as for `open`.
+    mode : {"a", "r", "r+", "w", "w-"}, optional
+        "r" reads an existing array; "r+" reads and writes it; "a" does that, or creates the array if it does not
+        exist; "w" creates an array in place of an existing node; "w-" creates an array and never replaces a node.
+    path : str or None, optional
+        Path of the array in the store; the root if omitted.
+    strict : bool, optional
+        Whether documents must follow the specification strictly. False repairs common omissions, and reports each
+        as a `MetadataWarning`.
+    options : mapping, optional
+        Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`; they are not
+        stored.
+    missing_chunks : {"fill", "error"}, optional
+        "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
+    write_empty_chunks : bool, optional
+        Whether to store chunks that hold the fill value only, instead of erasing them.
+    use_consolidated : bool or None, optional
+        Accepted as for `open`; an array has no consolidated metadata.
+    shape, dtype, data : optional
+        The length of each dimension, the data type and the elements of a new array.
+    chunks, shards : optional
+        The shapes of the chunks and of the shards of a new array.
+    filters, serializer, compressors, codecs : optional
+        The codecs of a new array.
+    fill_value, attributes, dimension_names, chunk_key_encoding, storage_transformers : optional
+        More of the metadata of a new array.
+    write_data : bool, optional
+        Whether to store `data`; False takes only the shape and the data type from it.
+    config, order, zarr_format, storage_options : optional
+        Keywords of zarr-python; `config` and `order` apply to a new array.
+
+    Returns
+    -------
+    Array
+        The array.
+
+    Raises
+    ------
+    NodeNotFoundError
+        If there is no node, and `mode` or the lack of a shape does not allow to create one.
+    NodeExistsError
+        If the node is a group, or if there is a node and the mode is "w-".
+    MetadataError
+        If the document is refused; the message and the attributes of the error tell where and why.
+    ArgumentError
+        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+    ReadOnlyError
+        If an array is to be created in a store that is read-only.
+
+    See Also
+    --------
+    create_array : Describes the keywords for new arrays in detail.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> store = zarrlite.MemoryStore()
+    >>> zarrlite.open_array(store, path="a", shape=3, dtype="int8")[1] = 5
+    >>> zarrlite.open_array(store, path="a", mode="r")[...]
+    array([0, 5, 0], dtype=int8)
+    """
     place = open_store(store, check=False)
     creatable = False
-    if kwargs.get("shape") is None and kwargs.get("data") is None:
+    if shape is None and data is None:
         if mode in ("w", "w-"):
             raise ArgumentError("an array needs shape= and dtype=, or data=")
         creatable = mode == "a"
-        mode = "r+" if creatable else mode  # nothing to create it from
-        if kwargs:
-            kwargs = {name: value for name, value in kwargs.items() if value is not None}
+        mode = "r+" if creatable else mode  # without a shape there is nothing to create
+    create: NewNodeKeywords = {
+        "shape": shape,
+        "dtype": dtype,
+        "data": data,
+        "chunks": chunks,
+        "shards": shards,
+        "filters": filters,
+        "serializer": serializer,
+        "compressors": compressors,
+        "codecs": codecs,
+        "fill_value": fill_value,
+        "attributes": attributes,
+        "chunk_key_encoding": chunk_key_encoding,
+        "dimension_names": dimension_names,
+        "storage_transformers": storage_transformers,
+        "write_data": write_data,
+        "config": config,
+        "order": order,
+        "zarr_format": zarr_format,
+        "storage_options": storage_options,
+    }
     try:
-        node = open(place, mode=mode, path=path, **kwargs)
+        node = _open(
+            place,
+            path,
+            mode,
+            create,
+            strict=strict,
+            options=options,
+            array_options=ArrayOptions(missing_chunks, write_empty_chunks),
+            use_consolidated=use_consolidated,
+        )
     except NodeNotFoundError as error:
-        hint = "; to create an array, give shape= and dtype=, or data=" if creatable else ""
+        hint = "; to create an array, pass shape= and dtype=, or data=" if creatable else ""
         raise NodeNotFoundError(error.message + hint, path=normalize_path(path)) from None
     if not isinstance(node, Array):
         raise NodeExistsError(f"{node.path!r} in {place!r} is a group, not an array", path=node.path)
     return node
 
 
-def open_group(store: Any = None, *, mode: Mode = "a", path: str | None = None, **kwargs: Any) -> Group:
-    """Open a group, or create it if `mode` allows that; else as `open`."""
-    for name in ("shape", "data"):
-        if kwargs.get(name) is not None:
-            raise ArgumentError(f"a group takes no {name}")
+@suggest_keywords
+def open_group(
+    store: StoreLike = None,
+    *,
+    mode: Mode = "a",
+    path: str | None = None,
+    strict: bool = True,
+    options: Options | None = None,
+    missing_chunks: MissingChunks = "fill",
+    write_empty_chunks: bool = False,
+    use_consolidated: bool | None = None,
+    attributes: Mapping[str, Json] | None = None,
+    zarr_format: Literal[3] | None = 3,
+    storage_options: None = None,
+) -> Group:
+    """Open a group, or create it if `mode` allows that.
+
+    Parameters
+    ----------
+    store : Store, path, URI, mapping or None, optional
+        The place of the hierarchy, as for `open`.
+    mode : {"a", "r", "r+", "w", "w-"}, optional
+        "r" reads an existing group; "r+" reads and writes it; "a" does that, or creates the group if it does not
+        exist; "w" creates a group in place of an existing node; "w-" creates a group and never replaces a node.
+    path : str or None, optional
+        Path of the group in the store; the root if omitted.
+    strict : bool, optional
+        Whether documents, also those of members, must follow the specification strictly. False repairs common
+        omissions, and reports each as a `MetadataWarning`.
+    options : mapping, optional
+        Accepted as for `open`; the document of a group has no extensions.
+    missing_chunks : {"fill", "error"}, optional
+        How arrays that are opened through the group read a missing chunk: as the fill value, or with an error.
+    write_empty_chunks : bool, optional
+        Whether arrays that are opened through the group store chunks that hold the fill value only.
+    use_consolidated : bool or None, optional
+        Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if there is
+        any, True requires it, False reads every document itself.
+    attributes : mapping, optional
+        The attributes of a new group; values are JSON.
+    zarr_format, storage_options : optional
+        Keywords of zarr-python.
+
+    Returns
+    -------
+    Group
+        The group.
+
+    Raises
+    ------
+    NodeNotFoundError
+        If there is no node, and `mode` does not create one.
+    NodeExistsError
+        If the node is an array, or if there is a node and the mode is "w-".
+    MetadataError
+        If the document is refused; the message and the attributes of the error tell where and why.
+    ArgumentError
+        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+    ReadOnlyError
+        If a group is to be created in a store that is read-only.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> group = zarrlite.open_group("memory://", attributes={"units": "K"})
+    >>> group
+    <Group />
+    >>> zarrlite.open_group(group.store, mode="r").attrs["units"]
+    'K'
+    """
     place = open_store(store, check=False)
-    node = open(place, mode=mode, path=path, **kwargs)
+    node = _open(
+        place,
+        path,
+        mode,
+        {"attributes": attributes, "zarr_format": zarr_format, "storage_options": storage_options},
+        strict=strict,
+        options=options,
+        array_options=ArrayOptions(missing_chunks, write_empty_chunks),
+        use_consolidated=use_consolidated,
+    )
     if not isinstance(node, Group):
         raise NodeExistsError(f"{node.path!r} in {place!r} is an array, not a group", path=node.path)
     return node
 
 
+def _open(
+    store: StoreLike,
+    path: str | None,
+    mode: Mode,
+    create: NewNodeKeywords,
+    *,
+    strict: bool,
+    options: Options | None,
+    array_options: ArrayOptions,
+    use_consolidated: bool | None,
+) -> Array | Group:
+    """Open the node at a path, or create it from the keywords `create`."""
+    if create["zarr_format"] != 3:
+        check_format(create["zarr_format"])
+    place, where, metadata = _locate(store, path, mode, strict, options)
+    if metadata is not None:
+        return _node(place, where, metadata, array_options, strict, use_consolidated)
+    from zarrlite.nodes.creation import create_array_at, passed_keywords  # late: existing nodes are opened without it
+
+    overwrite = mode == "w"
+    if create.get("shape") is not None or create.get("data") is not None:
+        create["options"] = options
+        create["overwrite"] = overwrite
+        return create_array_at(place, where, array_options=array_options, **create)
+    for_arrays = [name for name in passed_keywords(create) if name not in ("attributes", "zarr_format")]
+    if for_arrays:
+        raise ArgumentError(f"a group takes no {', '.join(for_arrays)}; an array needs shape= or data=")
+    return create_group_at(place, where, create.get("attributes"), overwrite=overwrite, options=array_options)
+
+
 def _locate(
-    store: Any, path: str | None, mode: str, strict: bool, options: Options | None
+    store: StoreLike, path: str | None, mode: Mode, strict: bool, options: Options | None
 ) -> tuple[Store, str, Metadata | None]:
-    """The store, the path, and the node that is there if this mode opens it."""
+    """Return the store, the path and the metadata of the node there. The metadata is None for a node to be created."""
     if mode not in _MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
     place = store if isinstance(store, Store) else open_store(store, check=False)
@@ -112,27 +453,27 @@ def _locate(
     if mode in ("w", "w-"):
         check_directory(place)
         if mode == "w-" and place.size(key_prefix(where) + DOCUMENT) is not None:
-            raise NodeExistsError(f"there is a node at {where!r} in {place!r} already", path=where)
+            raise NodeExistsError(f"a node already exists at {where!r} in {place!r}; mode='w' replaces it", path=where)
         return place, where, None
     fault = None
     try:
-        found = load(place, where, strict=strict, options=options)
+        metadata = load(place, where, strict=strict, options=options)
     except MetadataError as error:
-        found, fault = None, error
-    # what is no node may be the entry document of the draft; what is not there may lie below one
-    draft = find_draft(place) if fault or (found is None and where) else None
+        metadata, fault = None, error
+    # a refused document may be the entry document of the 2022 draft; a missing node may be one below such a document
+    draft = find_draft(place) if fault or (metadata is None and where) else None
     if draft:
-        found = load(draft, where, strict=strict, options=options)
-        if found is None and mode == "a":
+        metadata = load(draft, where, strict=strict, options=options)
+        if metadata is None and mode == "a":
             raise draft.refuse_new(where)
         place = draft
     elif fault:
         raise fault
-    if found is None:
+    if metadata is None:
         check_directory(place)
         if mode in ("r", "r+") or is_version_2(place, where):
             raise not_found(place, where)
-    return place, where, found
+    return place, where, metadata
 
 
 def _node(
@@ -141,63 +482,294 @@ def _node(
     if isinstance(metadata, ArrayMetadata):
         return Array(store, path, metadata, options)
     if use_consolidated and metadata.consolidated is None:
-        raise ArgumentError(f"the group at {path!r} has no consolidated metadata")
+        raise ArgumentError(f"use_consolidated must not be True: the group at {path!r} has no consolidated metadata")
     if use_consolidated and not store.read_only:
-        raise ArgumentError("consolidated metadata is used with mode='r' only: it would go stale under a writer")
+        raise ArgumentError("use_consolidated=True needs mode='r': consolidated metadata goes stale under a writer")
     return Group(store, path, metadata, options=options, strict=strict, use_consolidated=use_consolidated is not False)
 
 
+@suggest_keywords
 def create_array(
-    store: Any = None,
+    store: StoreLike = None,
     *,
     name: str | None = None,
-    shape: Any = None,
-    dtype: Any = None,
-    data: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    data: npt.ArrayLike | None = None,
+    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
+    shards: ShapeLike | Literal["auto"] | None = None,
+    filters: FilterLike | Sequence[FilterLike] | None = "auto",
+    serializer: SerializerLike = "auto",
+    compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
+    codecs: Sequence[CodecLike] | None = None,
+    fill_value: Any = None,
+    attributes: Mapping[str, Json] | None = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
+    dimension_names: Sequence[str | None] | None = None,
+    storage_transformers: Sequence[StorageTransformerLike] | None = None,
+    options: Options | None = None,
+    missing_chunks: MissingChunks | None = None,
+    write_empty_chunks: bool | None = None,
+    write_data: bool = True,
     overwrite: bool = False,
-    **kwargs: Any,
+    config: Mapping[str, Any] | None = None,
+    order: Literal["C"] | None = None,
+    zarr_format: Literal[3] | None = 3,
+    storage_options: None = None,
 ) -> Array:
-    """Create an array.
+    """Create an array, and the groups above it that do not exist.
 
-    `chunks`, `shards`, `filters`, `serializer`, `compressors`, `fill_value`, `attributes`, `chunk_key_encoding`,
-    `dimension_names` and `config` are zarr-python's. `codecs` is the whole chain instead of shards to compressors
-    (`chunks` is then the shape of the chunk grid), `storage_transformers` the stack below it. Extensions are given as
-    objects, as JSON or by name; `options` are theirs at run time, by JSON pointer. `missing_chunks` and
-    `write_empty_chunks` hold for the object returned.
+    The metadata document is written before the data, each value atomically. If writing the data fails, the array is
+    removed again. Codecs and other extensions are passed as objects (`zarrlite.codecs.Zstd(9)`), as the JSON of
+    zarr.json (`{"name": "zstd", "configuration": {"level": 9}}`) or by name (`"zstd"`).
 
-    >>> create_array("memory://", shape=(4, 4), dtype="float32", chunks=(2, 2)).chunks
+    Parameters
+    ----------
+    store : Store, path, URI, mapping or None, optional
+        The place of the hierarchy: a `Store`; the path or the `file://` URI of a directory; `memory://` or None for a
+        new store in memory, `memory://name` for one that the whole process shares; or a mapping from keys to bytes.
+    name : str or None, optional
+        Path of the new array in the store; the root if omitted.
+    shape : int or sequence of int, optional
+        The length of each dimension; that of `data` if omitted.
+    dtype : data type, optional
+        A numpy dtype, a Python type, the name of a Zarr data type, or the JSON of zarr.json; that of `data` if
+        omitted.
+    data : array_like, optional
+        The elements to store, cast to `dtype` as numpy does. Strings are stored with variable length, unless they are
+        in a numpy array of fixed length.
+    chunks : int, sequence of int, "auto", bool or None, optional
+        The shape of a chunk; of an inner chunk if there are shards. A single number applies to all dimensions. "auto",
+        True and None choose chunks of at most 1 MiB, and False stores the array as one chunk. With `codecs`, this is
+        the shape of the chunk grid.
+    shards : int, sequence of int, "auto" or None, optional
+        The shape of a shard, a multiple of `chunks`; a shard is stored as one value with an index. "auto" puts up to 8
+        chunks along each dimension into a shard. None stores each chunk by itself.
+    filters : array -> array codec, list of them, "auto" or None, optional
+        Codecs that transform the elements, such as `transpose`. "auto" and None stand for no filters.
+    serializer : array -> bytes codec or "auto", optional
+        The codec that turns elements into bytes. "auto" is `bytes` in little-endian order, or the codec for elements
+        of variable length.
+    compressors : bytes -> bytes codec, list of them, "auto" or None, optional
+        Codecs that compress bytes, or add checksums or padding. "auto" is `zstd`; None stores uncompressed bytes.
+    codecs : sequence of codec, optional
+        The whole codec chain in the order of encoding, instead of `shards`, `filters`, `serializer` and `compressors`.
+    fill_value : scalar, optional
+        The value of elements that were never written: a value that fits the data type, or the JSON of zarr.json. The
+        zero of the data type if omitted.
+    attributes : mapping, optional
+        The attributes; values are JSON.
+    chunk_key_encoding : chunk key encoding, optional
+        How keys are generated from chunk coordinates. "default" generates keys such as `c/0/1`.
+    dimension_names : sequence of str or None, optional
+        A name, or None, for each dimension.
+    storage_transformers : sequence of storage transformer, optional
+        The storage transformers between the array and the store, the one nearest to the array first.
+    options : mapping, optional
+        Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`, instead of
+        options set on the objects; they are not stored.
+    missing_chunks : {"fill", "error"}, optional
+        Whether the returned array reads a missing chunk as the fill value, which is the default, or with an error.
+    write_empty_chunks : bool, optional
+        Whether the returned array stores chunks that hold the fill value only; by default they are erased.
+    write_data : bool, optional
+        Whether to store `data`; False takes only the shape and the data type from it.
+    overwrite : bool, optional
+        Whether to remove an array or a group that is there, with everything below it, first.
+    config : mapping, optional
+        zarr-python's `config`: the members `write_empty_chunks`, and `order`, which must be "C".
+    order : {"C"}, optional
+        zarr-python's `order`; use a `transpose` filter for another order.
+    zarr_format : {3}, optional
+        zarr-python's `zarr_format`.
+    storage_options : None, optional
+        zarr-python's `storage_options`; a store gets its options when it is created.
+
+    Returns
+    -------
+    Array
+        The new array.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+    MetadataError
+        If the extensions do not fit together, with a JSON pointer into the new document. Nothing is changed.
+    NodeExistsError
+        If there is a node already and `overwrite` is not set, or the path leads through an array.
+    ReadOnlyError
+        If the store is read-only.
+
+    Examples
+    --------
+    >>> import numpy as np, zarrlite
+    >>> a = zarrlite.create_array("memory://", shape=(4, 4), dtype="float32", chunks=(2, 2))
+    >>> a.chunks
     (2, 2)
+    >>> b = zarrlite.create_array("memory://", name="b", data=np.arange(6), chunks=2, shards=4, compressors="gzip")
+    >>> list(b.store.list())
+    ['b/c/0', 'b/c/1', 'b/zarr.json', 'zarr.json']
     """
-    from zarrlite.nodes.creation import create_array_at  # late: keeps the import light
+    from zarrlite.nodes.creation import create_array_at  # late: opening does without it
 
-    place = open_store(store)
     return create_array_at(
-        place, normalize_path(name), shape=shape, dtype=dtype, data=data, overwrite=overwrite, **kwargs
+        open_store(store),
+        normalize_path(name),
+        shape=shape,
+        dtype=dtype,
+        data=data,
+        chunks=chunks,
+        shards=shards,
+        filters=filters,
+        serializer=serializer,
+        compressors=compressors,
+        codecs=codecs,
+        fill_value=fill_value,
+        attributes=attributes,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
+        storage_transformers=storage_transformers,
+        options=options,
+        missing_chunks=missing_chunks,
+        write_empty_chunks=write_empty_chunks,
+        write_data=write_data,
+        overwrite=overwrite,
+        config=config,
+        order=order,
+        zarr_format=zarr_format,
+        storage_options=storage_options,
     )
 
 
 def create_group(
-    store: Any = None,
+    store: StoreLike = None,
     *,
     path: str | None = None,
     attributes: Mapping[str, Json] | None = None,
     overwrite: bool = False,
-    zarr_format: int | None = 3,
+    zarr_format: Literal[3] | None = 3,
 ) -> Group:
-    """Create a group."""
-    from zarrlite.nodes.creation import check_format  # late: keeps the import light
+    """Create a group, and the groups above it that do not exist.
 
+    Parameters
+    ----------
+    store : Store, path, URI, mapping or None, optional
+        The place of the hierarchy, as for `open`.
+    path : str or None, optional
+        Path of the new group in the store; the root if omitted.
+    attributes : mapping, optional
+        The attributes; values are JSON.
+    overwrite : bool, optional
+        Whether to remove an array or a group that is there, with everything below it, first.
+    zarr_format : {3}, optional
+        zarr-python's `zarr_format`.
+
+    Returns
+    -------
+    Group
+        The new group.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument does not fit. Nothing is changed.
+    NodeExistsError
+        If there is a node already and `overwrite` is not set, or the path leads through an array.
+    ReadOnlyError
+        If the store is read-only.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> group = zarrlite.create_group("memory://", path="a/b", attributes={"units": "K"})
+    >>> list(group.store.list())
+    ['a/b/zarr.json', 'a/zarr.json', 'zarr.json']
+    """
     check_format(zarr_format)
     return create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
 
 
-def consolidate_metadata(store: Any, path: str | None = None) -> Group:
-    """Copy the documents of a whole hierarchy into that of the group at its root, anew."""
+def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
+    """Copy the documents of a hierarchy into the document of the group at its root.
+
+    Readers then find the whole hierarchy in one document. The copies are collected first and written at once,
+    atomically. A change of a node through this library removes them again; a change by another program does not show
+    in them.
+
+    Parameters
+    ----------
+    store : Store, path, URI, mapping or None
+        The place of the hierarchy, as for `open`.
+    path : str or None, optional
+        Path of the group in the store; the root if omitted.
+
+    Returns
+    -------
+    Group
+        The group, opened for reading and writing.
+
+    Raises
+    ------
+    NodeNotFoundError
+        If there is no node.
+    NodeExistsError
+        If the node is an array.
+    MetadataError
+        If the document of a node below is refused. Nothing is changed.
+    ReadOnlyError
+        If the store is read-only.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> store = zarrlite.create_array("memory://", name="g/a", shape=3, dtype="int8").store
+    >>> zarrlite.consolidate_metadata(store)
+    <Group />
+    >>> [path for path, node in zarrlite.open_group(store, mode="r").members(None)]
+    ['g', 'g/a']
+    """
     return open_group(store, mode="r+", path=path).consolidate_metadata()
 
 
-def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
-    """Copy a node, with everything below it, to another place, byte for byte."""
+def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
+    """Copy a node, with everything below it, to another place.
+
+    Values are copied byte for byte, without decoding, also those that are not part of a node. Chunks are copied
+    first, then documents from the leaves up: a node that can be opened at the target is complete.
+
+    Parameters
+    ----------
+    source : Array or Group
+        The node to copy.
+    store : Store, path, URI, mapping or None
+        The place to copy to, as for `open`.
+    path : str or None, optional
+        Path of the copy in that store; the root if omitted.
+    overwrite : bool, optional
+        Whether to remove an array or a group that is there, with everything below it, first.
+
+    Returns
+    -------
+    Array or Group
+        The copy, opened for reading and writing.
+
+    Raises
+    ------
+    ArgumentError
+        If the node would be copied onto or into itself. Nothing is changed.
+    NodeExistsError
+        If there is a node already and `overwrite` is not set, or the path leads through an array.
+    ReadOnlyError
+        If the target is read-only.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> source = zarrlite.create_array("memory://", data=[1, 2, 3])
+    >>> zarrlite.copy(source, "memory://", "deep/copy")[...]
+    array([1, 2, 3])
+    """
     target, where = open_store(store), normalize_path(path)
     origin, prefix = key_prefix(source.path), key_prefix(where)
     (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
@@ -208,12 +780,10 @@ def copy(source: Array | Group, store: Any, path: str | None = None, *, overwrit
     for below, node in nodes:
         if isinstance(node, Array):
             Array(target, prefix + below if below else where, node.metadata)._chunks.erase_leftovers()
-    # chunks first and documents from the leaves up: what can be opened is complete
     keys = list(source.store.list_prefix(origin))
-    documents = [key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")]
-    documents.sort(key=lambda key: -key.count("/"))
-    last = set(documents)
-    for key in [*(key for key in keys if key not in last), *documents]:
+    documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
+    values = [key for key in keys if key not in documents]
+    for key in [*values, *sorted(documents, key=lambda key: -key.count("/"))]:
         value = source.store.get(key)
         if value is not None:
             target.set(prefix + key[len(origin) :], value)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -207,7 +207,7 @@ class ArrayArrayCodec(Codec):
     """array -> array: transposition, filters."""
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
-        """Return the spec of encoded arrays; raises MetadataError, with a pointer relative to the codec, on a misfit."""
+        """Return the spec of encoded arrays; raises MetadataError, with a relative pointer, if `spec` does not fit."""
         return spec
 
     @abstractmethod
@@ -289,7 +289,7 @@ class Serializer:
         """Read parts of chunks, as `Pipeline.read` does; override if parts can be read without the whole."""
         wanted = ByteRange() if self.encoded_size is None else ByteRange(0, self.encoded_size + 1)
         requests: list[Request] = [(handle, wanted, None) for handle in handles]
-        values = yield requests
+        values = yield requests, None
         for i, (value, (selection, target)) in enumerate(zip(values, parts, strict=True)):
             if value is not None:
                 try:
@@ -308,7 +308,7 @@ class Serializer:
             raise failed.error from failed.error.__cause__
         return target
 
-    def element(self, handle: Any, coords: tuple[int, ...]) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+    def element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         """Read a single element. Returns None if the chunk is missing."""
         target = np.empty((1,) * len(coords), self.spec.dtype)
         missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], 0)

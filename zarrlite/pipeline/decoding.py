@@ -9,7 +9,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Budget:
 class Decoder(Protocol):
     """The half of a bytes -> bytes codec that reading needs."""
 
-    name: Any
+    name: ClassVar[str]
 
     def decode(self, data: Buffer, limit: int) -> Buffer: ...
 
@@ -53,7 +53,7 @@ class Decoder(Protocol):
 class ArrayDecoder(Protocol):
     """The half of a codec to or from arrays that reading needs."""
 
-    name: Any
+    name: ClassVar[str]
 
     def decode(self, encoded: Any, spec: Any, /) -> np.ndarray[Any, Any]: ...
 

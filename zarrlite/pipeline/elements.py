@@ -37,7 +37,7 @@ class Extent(NamedTuple):
 class ElementLayout:
     """Uncompressed elements of one dtype in a value of `size` bytes."""
 
-    __slots__ = ("_check", "codec", "contiguous", "dtype", "offset", "shape", "size", "strides")
+    __slots__ = ("_check", "codec", "contiguous", "dtype", "end", "offset", "row_major", "shape", "size", "strides")
 
     def __init__(
         self,
@@ -59,8 +59,9 @@ class ElementLayout:
         for n in shape:
             nbytes *= n
         self.size = nbytes if size is None else size
-        # whether the value is nothing but the elements in row-major order
-        self.contiguous = self.size == nbytes and self.strides == row_major_strides(shape, dtype.itemsize)
+        self.end = offset + nbytes  # the offset after the last element
+        self.row_major = self.strides == row_major_strides(shape, dtype.itemsize)
+        self.contiguous = self.row_major and self.size == nbytes  # the value is nothing but the elements in order
 
     def transposed(self, order: Sequence[int]) -> ElementLayout:
         """Return the layout of the array whose `numpy.transpose(array, order)` has this one."""
@@ -81,7 +82,8 @@ class ElementLayout:
 
     def position(self, coords: Shape) -> int:
         """Return the offset of an element."""
-        return self.offset + sum(map(mul, coords, self.strides))
+        offset: int = sum(map(mul, coords, self.strides), self.offset)
+        return offset
 
     def check_size(self, size: int) -> None:
         """Raise TruncatedError if a value of this size cannot hold the elements."""
@@ -104,7 +106,7 @@ class ElementLayout:
     def extent(self, selection: Selection) -> Extent:
         """Return the byte ranges that hold the selected elements."""
         if selection.plain and selection.shape == self.shape:
-            return Extent([ByteRange(self.offset, self._end())], self.shape, self.strides)
+            return Extent([ByteRange(self.offset, self.end)], self.shape, self.strides)
         if self.size > MAX_LENGTH:
             raise TruncatedError(f"no stored value has {self.size} bytes", codec=self.codec)
         if selection.plain:
@@ -113,7 +115,7 @@ class ElementLayout:
                 return self._strided(first, selection.shape, self.strides)
             return self._strided(first, selection.shape, [*map(mul, selection.steps, self.strides)])
         if isinstance(selection, FlatSelection):
-            return self._flat(selection.numbers)
+            return self._flat(selection)
         if all(type(part) is Span for part in selection.parts):
             spans: Any = zip(selection.parts, selection.dims, strict=True)
             places = [(start, step, self.strides[dim]) for (start, _, step), (dim,) in spans]
@@ -125,29 +127,23 @@ class ElementLayout:
 
     def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
         """Return the selected elements, given the bytes of each range."""
-        for byte_range, data in zip(extent.ranges, buffers, strict=True):
-            if len(data) != byte_range.stop - byte_range.start:  # type: ignore[operator]
+        ranges, shape, strides, axis, index = extent
+        for byte_range, data in zip(ranges, buffers, strict=True):
+            if byte_range.start + len(data) != byte_range.stop:
                 raise TruncatedError(f"ends before byte {byte_range.stop}", codec=self.codec)
-        arrays: list[NDArray] = [np.ndarray(extent.shape, self.dtype, data, strides=extent.strides) for data in buffers]
-        array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=extent.axis)
-        if extent.index is not None:
-            array = array[extent.index]
+        array: NDArray = np.ndarray(shape, self.dtype, buffers[0], 0, strides)
+        if len(ranges) > 1:
+            others = (np.ndarray(shape, self.dtype, data, 0, strides) for data in buffers[1:])
+            array = np.concatenate([array, *others], axis=axis)
+        if index is not None:
+            array = array[index]
         return array if self._check is None else self.check(array)
-
-    def _end(self) -> int:
-        """Return the offset after the last element."""
-        return (
-            self.offset
-            + sum([(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)])
-            + self.dtype.itemsize
-        )
 
     def _strided(self, first: int, shape: Shape, strides: Sequence[int]) -> Extent:
         """Return one range from the first element to the last, or several where they are apart along an axis."""
-        itemsize = self.dtype.itemsize
-        extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
-        reach = sum(extents) + itemsize
+        reach = sum(map(mul, shape, strides)) - sum(strides) + self.dtype.itemsize
         if reach >= NEAR_BYTES:
+            extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
             widest = max(extents)
             axis = extents.index(widest)
             rest, count, stride = reach - widest, shape[axis], strides[axis]
@@ -176,21 +172,22 @@ class ElementLayout:
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
             along: Any = sum(c * self.strides[dim] for dim, c in zip(dims, part.coordinates(), strict=True))
             flat = flat + along.reshape([-1] + [1] * (len(selection.parts) - axis - 1))
-        return self._picked(flat // itemsize)
+        positions = flat // itemsize
+        return self._picked(positions, int(positions.min()), int(positions.max()))
 
-    def _flat(self, numbers: NDArray) -> Extent:
+    def _flat(self, selection: FlatSelection) -> Extent:
         """Return the range of elements that are given by their numbers in row-major order."""
-        if self.strides == row_major_strides(self.shape, self.dtype.itemsize):
-            return self._picked(numbers)
-        coords = np.unravel_index(numbers, self.shape)
-        return self._picked(sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize)
+        if self.row_major:
+            return self._picked(selection.numbers, *selection.bounds)
+        coords = np.unravel_index(selection.numbers, self.shape)
+        positions: Any = sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize
+        return self._picked(positions, int(positions.min()), int(positions.max()))
 
-    def _picked(self, positions: Any) -> Extent:
-        """Return the range that holds elements at positions that count in elements."""
+    def _picked(self, positions: Any, low: int, high: int) -> Extent:
+        """Return the range that holds elements at positions between two bounds; all count in elements."""
         itemsize = self.dtype.itemsize
-        low, high = int(positions.min()), int(positions.max()) + 1
-        start = self.offset + low * itemsize
-        return Extent([ByteRange(start, self.offset + high * itemsize)], (high - low,), (itemsize,), 0, positions - low)
+        wanted = ByteRange(self.offset + low * itemsize, self.offset + (high + 1) * itemsize)
+        return Extent([wanted], (high - low + 1,), (itemsize,), 0, positions - low)
 
 
 def row_major_strides(shape: Shape, itemsize: int) -> Shape:

@@ -3,14 +3,14 @@
 Rules
 - Which lists of codecs form a chain is decided in chain.py. Everything that does not depend on a chunk's bytes is
   worked out once, here.
-- There is no partial path beside a full path: a full read is the selection that covers the chunk. A chunk is read in one
-  of three ways, decided by its chain: uncompressed elements by their ranges, shards by their index, the rest whole.
+- There is no partial path beside a full path: a full read is the selection that covers the chunk. A chunk is read in
+  one of three ways, decided by its chain: uncompressed elements by their ranges, shards by their index, others whole.
 - A fast path may decline; the general path then runs and reports errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from zarrlite.pipeline.decoding import Budget, Limit, decode_array, decode_bytes
 from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.pipeline.reading import FailedPart, Framed, Part, Reading, Request, read_from_memory, unframed
 from zarrlite.selections.selection import Selection, everything
-from zarrlite.tuning import BATCH_BYTES, PREFIX_BYTES, SMALL_CHUNK_BYTES
+from zarrlite.tuning import BATCH_BYTES, MAX_SCRATCH_BYTES, PREFIX_BYTES, SCRATCH_BYTES, SMALL_CHUNK_BYTES
 
 
 class Pipeline:
@@ -120,36 +120,46 @@ class Pipeline:
             return self._read_elements(self.layout, handles, parts)
         if not self.reads_parts:
             return self._read_whole(handles, parts, budget)
-        return self._read_serialized(handles, parts, gap)
+        if self.filters or self.head or self.tail:
+            return self._read_serialized(handles, parts, gap)
+        return self.serializer.read(handles, parts, gap)
 
     def _read_elements(
         self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part]
     ) -> Reading[list[int]]:
         """Read uncompressed elements by their ranges."""
         extents = [layout.extent(selection) for selection, _ in parts]
+        size = layout.size
         requests: list[Request] = []
         for handle, extent in zip(handles, extents, strict=True):
-            requests += [(handle, byte_range, layout.size) for byte_range in extent.ranges]
-        answers: Any = yield requests
+            for byte_range in extent.ranges:
+                requests.append((handle, byte_range, size))
+        target = memory_of(parts[0][1], layout) if len(parts) == 1 and parts[0][0].covers(layout.shape) else None
+        memory = target or _scratch_for(requests)
+        answers: Any = yield requests, memory
         missing: list[int] = []
-        first = 0
-        for i, (extent, (_, target)) in enumerate(zip(extents, parts, strict=True)):
-            buffers = answers[first : first + len(extent.ranges)]
-            first += len(extent.ranges)
-            if None in buffers:
-                missing.append(i)
-                continue
-            try:
-                target[...] = layout.read(extent, buffers)
-            except DataError as error:
-                raise FailedPart(i, error) from error
+        first = i = 0
+        try:
+            for i, extent in enumerate(extents):
+                last = first + len(extent.ranges)
+                buffers = answers[first:last]
+                if None in buffers:
+                    missing.append(i)
+                elif target is None or not is_in(buffers[0], target):
+                    parts[i][1][...] = layout.read(extent, buffers)
+                first = last
+        except DataError as error:
+            raise FailedPart(i, error) from error
+        if memory is not None and target is None:
+            scratch.release(memory)
         return missing
 
     def _read_whole(self, handles: Sequence[Any], parts: Sequence[Part], budget: Budget | None) -> Reading[list[int]]:
         """Read whole chunks, and decode those that are small together."""
         whole = self._whole
         requests: list[Request] = [(handle, whole, None) for handle in handles]
-        answers: Any = yield requests
+        memory = None if self.max_size is None else _scratch_for(requests)
+        answers: Any = yield requests, memory
         numbers = [i for i, answer in enumerate(answers) if answer is not None]
         for first in range(0, len(numbers), self.batch_size):
             batch = numbers[first : first + self.batch_size]
@@ -159,6 +169,8 @@ class Pipeline:
                         self._place(answers[i], *parts[i], budget)
                     except DataError as error:
                         raise FailedPart(i, error) from error
+        if memory is not None:
+            scratch.release(memory)
         return [] if len(numbers) == len(parts) else [i for i, answer in enumerate(answers) if answer is None]
 
     def _place_together(self, values: list[Buffer], parts: list[Part]) -> bool:
@@ -178,7 +190,7 @@ class Pipeline:
         elif self.layout is not None:
             target[...] = selection.take(self.layout.array(value))
         else:
-            target[...] = self.take(value, selection)
+            _run(self._read_serialized([InMemory(value)], [(selection, target)], 0))
 
     def _place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
         """Decode a chunk and copy a part of it to its target."""
@@ -187,16 +199,16 @@ class Pipeline:
         if layout is None or layout.size <= SMALL_CHUNK_BYTES:
             self._place_decoded(self._decode_bytes(value), selection, target, budget)
             return
-        if selection.covers(self.spec.shape) and _can_hold(target, layout):
-            memory = target.reshape(-1).view("u1").data
+        memory = memory_of(target, layout) if selection.covers(self.spec.shape) else None
+        if memory is not None:
             found = self._decode_into(value, memory)
             if found is not memory:
                 target[...] = layout.array(found)
             return
         extent = layout.extent(selection)
         stop = max(byte_range.stop or 0 for byte_range in extent.ranges) if self._decodes_prefix else layout.size
-        memory = scratch.acquire(stop)[:stop]
-        found = self._decode_into(value, memory)
+        memory = scratch.acquire(stop)
+        found = self._decode_into(value, memory[:stop])
         if len(found) != stop:
             layout.check_size(len(found))
         target[...] = layout.read(extent, [byte_range.of(found) for byte_range in extent.ranges])
@@ -209,18 +221,15 @@ class Pipeline:
         if self.decoded_layout is not None:
             target[...] = selection.take(self.decoded_layout.array(data))
         else:
-            try:
-                read_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
-            except FailedPart as failed:
-                raise failed.error from failed.error.__cause__
+            _run(self._read_filtered([InMemory(data)], [(selection, target)], 0))
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read what the array -> bytes codec needs of stored chunks that have nothing but frames around it."""
         if not self.head and not self.tail:
             return self._read_filtered(handles, parts, gap)
         name = next(codec.name for codec, _ in self.compressors)
-        framed = [Framed(handle, self.head, self.tail, name) for handle in handles]
-        return unframed(self._read_filtered(framed, parts, gap), self.head, self.tail)
+        framed = [Framed(handle, i, self.head, self.tail, name) for i, handle in enumerate(handles)]
+        return unframed(self._read_filtered(framed, parts, gap))
 
     def _read_filtered(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of serialized chunks through the array -> array codecs."""
@@ -245,16 +254,25 @@ class Pipeline:
                     raise FailedPart(i, error) from error
         return missing
 
-    def read_element(
-        self, handle: Any, coords: tuple[int, ...]
-    ) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+    def read_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         """Read a single element as numpy represents it. Returns None if the chunk is missing."""
         layout = self.decoded_layout
         if not self.reads_parts and layout is not None and layout.is_number:
-            (value,) = yield [(handle, self._whole, None)]
-            return None if value is None else self._element(value, layout, coords)
+            return self._read_compressed_element(handle, layout, coords)
         if self.layout is None and self.reads_parts and not (self.filters or self.head or self.tail):
-            return (yield from self.serializer.element(handle, coords))
+            return self.serializer.element(handle, coords)
+        return self._read_any_element(handle, coords)
+
+    def _read_compressed_element(self, handle: Any, layout: ElementLayout, coords: tuple[int, ...]) -> Reading[Any]:
+        requests: list[Request] = [(handle, self._whole, None)]
+        memory = None if self.max_size is None else _scratch_for(requests)
+        (value,) = yield requests, memory
+        element = None if value is None else self._element(value, layout, coords)
+        if memory is not None:
+            scratch.release(memory)
+        return element
+
+    def _read_any_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         target = np.empty((1,) * len(coords), self.spec.dtype)
         missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], 0)
         return None if missing else target.reshape(())[()]
@@ -269,9 +287,9 @@ class Pipeline:
                 layout.check_size(len(data))
             return np.frombuffer(data, layout.dtype, 1, position)[0]
         stop = position + layout.dtype.itemsize
-        memory = scratch.acquire(stop)[:stop]
-        data = self._decode_into(value, memory)
-        if data is not memory:
+        memory = scratch.acquire(stop)
+        data = self._decode_into(value, memory[:stop])
+        if len(data) != stop:
             layout.check_size(len(data))
         element = np.frombuffer(data, layout.dtype, 1, position)[0]
         scratch.release(memory)
@@ -282,10 +300,7 @@ class Pipeline:
     def take(self, data: Buffer, selection: Selection) -> NDArray:
         """Return selected elements of a stored chunk."""
         target = np.empty(selection.shape, self.spec.dtype)
-        try:
-            read_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
-        except FailedPart as failed:
-            raise failed.error from failed.error.__cause__
+        self.place(data, selection, target)
         return target
 
     def decode(self, data: Buffer) -> NDArray:
@@ -306,7 +321,9 @@ class Pipeline:
             if not self._decode_into_slots(values, memory, layout.size):
                 return None
             shape, strides = (len(values), *layout.shape), (layout.size, *layout.strides)
-            return layout.check(np.ndarray(shape, layout.dtype, memory, layout.offset, strides))
+            array: NDArray = np.ndarray(shape, layout.dtype, memory, layout.offset, strides)
+            layout.check(array)
+            return array
         except DataError:  # decoded one by one, one of them raises it again and says which
             return None
 
@@ -469,10 +486,33 @@ class Pipeline:
         return encoded
 
 
+def _run(reading: Reading[list[int]]) -> None:
+    """Run a reading of a single value in memory; raises its error."""
+    try:
+        read_from_memory(reading)
+    except FailedPart as failed:
+        raise failed.error from failed.error.__cause__
+
+
 def _keeps_old(codec: BytesBytesCodec) -> bool:
     return isinstance(codec, Framing) and codec.keeps_old
 
 
-def _can_hold(target: NDArray, layout: ElementLayout) -> bool:
-    """Whether decoded elements can be written straight into an array of their shape."""
-    return layout.contiguous and layout.is_number and target.flags.c_contiguous and target.dtype == layout.dtype
+def memory_of(target: NDArray, layout: ElementLayout) -> memoryview | None:
+    """Return the memory of an array if elements of this layout can be read straight into it."""
+    if layout.row_major and layout.is_number and target.dtype == layout.dtype and target.flags.c_contiguous:
+        return target.reshape(-1).view("u1").data
+    return None
+
+
+def is_in(answer: Buffer, memory: memoryview) -> bool:
+    """Whether an answer was read into the memory that was provided for it, and fills it."""
+    return type(answer) is memoryview and answer.obj is memory.obj and len(answer) == len(memory)
+
+
+def _scratch_for(requests: Sequence[Request]) -> memoryview | None:
+    """Return scratch memory for the answers of a round, if there is so much of it that this is worthwhile."""
+    size = 0
+    for _, (start, stop), _ in requests:
+        size += (stop or 0) - start
+    return scratch.acquire(size) if SCRATCH_BYTES <= size <= MAX_SCRATCH_BYTES else None

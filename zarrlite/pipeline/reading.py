@@ -3,17 +3,19 @@
 Rules
 - A reading handles several chunks at once and proceeds in rounds: it yields the requests of all of them, receives the
   answers in the same order (None for a missing value), and yields the next round, until it returns.
-- Whoever runs it decides how requests are served: by one call to a store, by open sources, from memory.
-- Answers may be in scratch memory: they are valid until the reading yields again.
+- The runner decides how requests are served: by one call to a store, by open sources, from memory.
+- A range does not end at an offset from the start if it begins at one from the end.
+- A reading may provide memory for the answers of a round; they are there or elsewhere, and only the reading knows when
+  it reuses that memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
-from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import InMemory, Source, inner_size
+from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.source import inner_size
 from zarrlite.errors import TruncatedError
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.selections.selection import Selection
@@ -23,7 +25,8 @@ T = TypeVar("T")
 Part = tuple[Selection, NDArray]  # elements of a chunk, and the array of the same shape that receives them
 # whose value: a key, a source, or what else the runner understands; which bytes; which size the value must have, if any
 Request = tuple[Any, ByteRange, int | None]
-Reading = Generator[list[Request], Sequence[Buffer | None], T]
+Round = tuple[list[Request], memoryview | None]  # and memory that the answers may be read into, one after the other
+Reading = Generator[Round, Sequence[Buffer | None], T]
 
 
 class FailedPart(Exception):
@@ -35,48 +38,47 @@ class FailedPart(Exception):
         self.error = error
 
 
-def read_from_sources(reading: Reading[T], memory: memoryview | None = None) -> T:
-    """Run a reading whose handles are sources; each round is one batch of requests where sources are read by key."""
+def read_from_sources(reading: Reading[T]) -> T:
+    """Run a reading whose handles are sources; a round is one batch of requests where sources are read by key."""
     try:
-        requests = next(reading)
+        requests, memory = next(reading)
         while True:
-            requests = reading.send([*_read(requests, memory)])
+            requests, memory = reading.send(_read(requests, memory))
     except StopIteration as done:
         result: T = done.value
         return result
 
 
-def _read(requests: list[Request], memory: memoryview | None) -> Iterator[Buffer | None]:
-    """Read each request, those of one source that follow each other together."""
-    if requests and requests[-1][0] is not requests[0][0] and isinstance(requests[0][0], StoredValue):
-        yield from read_together([(source, byte_range) for source, byte_range, _ in requests])
-        return
+def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer | None]:
+    """Read from sources, neighbouring requests for the same one together."""
+    if len(requests) == 1 and requests[0][2] is None:
+        source, byte_range, _ = requests[0]
+        return source.read((byte_range,), memory) or (None,)
+    if isinstance(requests[0][0], StoredValue):
+        return read_together([(source, byte_range) for source, byte_range, _ in requests], memory)
+    answers: list[Buffer | None] = []
     first = 0
     while first < len(requests):
-        source: Source = requests[first][0]
+        source, byte_range, size = requests[first]
         last = first + 1
         while last < len(requests) and requests[last][0] is source:
             last += 1
-        found = source.read(
-            [byte_range for _, byte_range, _ in requests[first:last]],
-            memory if last == len(requests) and not first else None,
-        )
-        if found is None:
-            yield from [None] * (last - first)
-        else:
-            for _, _, size in requests[first:last]:
-                if size is not None and source.known_size() not in (None, size):
-                    raise TruncatedError(f"has {source.known_size()} bytes, must have {size}")
-            yield from found
+        ranges = [byte_range] if last == first + 1 else [r for _, r, _ in requests[first:last]]
+        found = source.read(ranges, memory)
+        memory = None  # used up
+        if found is not None and size is not None and source.known_size() not in (None, size):
+            raise TruncatedError(f"has {source.known_size()} bytes, must have {size}")
+        answers += [None] * len(ranges) if found is None else found
         first = last
+    return answers
 
 
 def read_from_memory(reading: Reading[T]) -> T:
     """Run a reading whose handles are sources in memory."""
     try:
-        requests = next(reading)
+        requests, _ = next(reading)
         while True:
-            requests = reading.send([byte_range.of(handle.value) for handle, byte_range, _ in requests])
+            requests, _ = reading.send([byte_range.of(handle.value) for handle, byte_range, _ in requests])
     except StopIteration as done:
         result: T = done.value
         return result
@@ -85,76 +87,80 @@ def read_from_memory(reading: Reading[T]) -> T:
 class Framed:
     """A handle of a value without its frame; the handle of the framed value is inside."""
 
-    __slots__ = ("codec", "handle", "head", "tail")
+    __slots__ = ("by_key", "codec", "handle", "head", "number", "tail")
 
-    def __init__(self, handle: Any, head: int, tail: int, codec: str) -> None:
+    def __init__(self, handle: Any, number: int, head: int, tail: int, codec: str) -> None:
         self.handle = handle
+        self.by_key: bool = handle.by_key
+        self.number = number  # of the part that is read, for errors
         self.head = head
         self.tail = tail
         self.codec = codec
 
     def known_size(self) -> int | None:
-        return self._inner_size(self.handle.known_size())
+        size: int | None = self.handle.known_size()
+        return None if size is None else self.inner_size(size)
 
-    def size(self) -> int | None:
-        """Return the size. Returns None if that takes reading the value."""
-        return self._inner_size(self.handle.size() if self.handle.sized else None)
+    def inner_size(self, size: int) -> int:
+        """Return the size of the value in a framed one of `size` bytes. Raises FailedPart if that is too short."""
+        try:
+            return inner_size(size, self.head, self.tail, self.codec)
+        except TruncatedError as error:
+            raise FailedPart(self.number, error) from None
 
-    def _inner_size(self, size: int | None) -> int | None:
-        return None if size is None else inner_size(size, self.head, self.tail, self.codec)
 
-
-def unframed(reading: Reading[T], head: int, tail: int) -> Reading[T]:
+def unframed(reading: Reading[T]) -> Reading[T]:
     """Run a reading of values without their frames, whose handles are `Framed`, on the framed values."""
     answers: Sequence[Buffer | None] | None = None
     while True:
         try:
-            requests = next(reading) if answers is None else reading.send(answers)
+            requests, memory = next(reading) if answers is None else reading.send(answers)
         except StopIteration as done:
             result: T = done.value
             return result
-        found = yield [(handle.handle, _shift(r, head, tail), size) for handle, r, size in requests]
+        framed: list[Request] = []
+        for handle, byte_range, size in requests:
+            framed_size = None if size is None else size + handle.head + handle.tail
+            framed.append((handle.handle, _with_frame(handle, byte_range), framed_size))
+            if handle.known_size() is None:
+                memory = None  # which has no room for the frame
+        found = yield framed, memory
         answers = []
-        for (handle, r, _), answer in zip(requests, found, strict=True):
+        for (handle, byte_range, _), answer in zip(requests, found, strict=True):
             if answer is not None:
-                answer = yield from _without_frame(handle, r, answer)
+                answer = _without_frame(handle, byte_range, answer)
+                if not answer and byte_range.start == 0 and handle.known_size() is None:
+                    # the value is empty, or shorter than its frame
+                    (framed_value,) = yield [(handle.handle, ByteRange(), None)], None
+                    handle.inner_size(len(framed_value or b""))
             answers.append(answer)
 
 
-def _shift(r: ByteRange, head: int, tail: int) -> ByteRange:
-    start = r.start + head if r.start >= 0 else r.start - tail
-    if r.stop is None:
-        return ByteRange(start, -tail or None)
-    return ByteRange(start, r.stop + head if r.stop >= 0 else r.stop - tail)
+def _with_frame(handle: Framed, byte_range: ByteRange) -> ByteRange:
+    """Return the range of the framed value that holds a range of the value.
+
+    If the size is not known, a range that may reach beyond the value is extended by the whole frame at that end, so
+    that `_without_frame` can tell the two apart.
+    """
+    head, tail, size = handle.head, handle.tail, handle.known_size()
+    if size is not None:
+        start, stop = byte_range.resolve(size)
+        return ByteRange(head + start, head + stop)
+    start, end = byte_range
+    if start < 0:
+        return ByteRange(start - tail - head, -tail or None if end is None else end - tail)
+    if end is None:
+        return ByteRange(start + head, -tail or None)
+    return ByteRange(start + head, end + head + tail if end >= 0 else end - tail)
 
 
-def _without_frame(handle: Framed, r: ByteRange, answer: Buffer) -> Reading[Buffer | None]:
-    """Return an answer without the bytes of the frame that a shifted range of a short value has reached."""
-    size = handle.known_size()
-    if size is None:
-        # only an offset from the start can reach the frame at the end, and the other way round
-        from_start = max(r.start, r.stop or 0) if handle.tail else 0
-        from_end = -min(r.start, r.stop or 0) if handle.head else 0
-        if answer and max(from_start, from_end) <= 0:
-            return answer
-        size = handle.size()
-    if size is None:
-        need = handle.head + max(from_start, from_end, 0) + handle.tail
-        (last,) = yield [(handle.handle, ByteRange(need - 1, need), None)]
-        if last:
-            return answer  # long enough: the range cannot have reached the frame at the other end
-        (value,) = yield [(handle.handle, ALL, None)]
-        if value is None:
-            return None
-        size = inner_size(len(value), handle.head, handle.tail, handle.codec)
-        return r.of(memoryview(value)[handle.head : handle.head + size])
-    low, high = r.resolve(size)
-    if len(answer) == high - low:
+def _without_frame(handle: Framed, byte_range: ByteRange, answer: Buffer) -> Buffer:
+    """Return the part of an answer that is not of the frame."""
+    start, end = byte_range
+    if handle.known_size() is not None:
         return answer
-    (exact,) = yield [(handle.handle, ByteRange(handle.head + low, handle.head + high), None)]
-    return exact
-
-
-def in_memory(values: Sequence[Buffer]) -> list[InMemory]:
-    """Return handles of values in memory."""
-    return [InMemory(value) for value in values]
+    if start < 0:
+        return memoryview(answer)[handle.head :]
+    if end is not None and end >= 0:
+        return memoryview(answer)[: max(0, len(answer) - handle.tail)]
+    return answer

@@ -1,1 +1,1 @@
-"""Which elements are meant: a numpy-style index, its normal form, and the parts of chunks."""
+"""Selections of elements: numpy-style indices, their normal form, and its projection onto chunks."""

@@ -1,4 +1,4 @@
-"""Values on their way in and out: shapes, memory for results, casting as numpy assigns, fields of structs."""
+"""Arguments of reads and writes: shapes, memory for results, values to assign, fields of structs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selections.selection import Shape
 
 NDArray = np.ndarray[Any, Any]
-MAX_NDIM = 64  # numpy's limit
+MAX_NDIM = 64  # dimensions; the limit of numpy
 
 
 def normalize_shape(shape: Any) -> Shape:
-    """A tuple of lengths from a number or a sequence of numbers."""
+    """Return a tuple of lengths from a number or a sequence of numbers."""
     try:
         lengths = tuple(operator.index(n) for n in ((shape,) if is_number(shape) else shape))
     except TypeError:
@@ -27,21 +27,21 @@ def normalize_shape(shape: Any) -> Shape:
 
 
 def is_number(value: Any) -> bool:
-    """Whether one length is given, not a sequence of them."""
+    """Whether a shape is one length, not a sequence of lengths."""
     return isinstance(value, (int, np.integer))
 
 
 def allocate(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
-    """Memory for a result, or the reason why there is none."""
+    """Allocate the memory for a result. Raises SelectionError if it is not available."""
     try:
         return np.empty(shape, dtype)
     except (MemoryError, ValueError) as error:
-        needed = math.prod(shape) * dtype.itemsize
-        raise SelectionError(f"a selection of shape {shape} needs {needed} bytes of memory: {error}") from None
+        size = math.prod(shape) * dtype.itemsize
+        raise SelectionError(f"a selection of shape {shape} needs {size} bytes of memory: {error}") from None
 
 
 def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
-    """Values as numpy would assign them; elements of variable length are bytes, nothing else."""
+    """Convert values as a numpy assignment does; elements of an object dtype must be bytes."""
     try:
         if hasattr(value, "__array__"):
             array = np.asarray(value).astype(dtype, copy=False)
@@ -57,7 +57,7 @@ def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
 
 
 def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
-    """A scalar as an array of no dimensions, every bit kept."""
+    """Return a scalar as an array without dimensions; all bits are kept."""
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return value
     if isinstance(value, np.generic) and value.dtype == dtype and len(value.tobytes()) == dtype.itemsize:
@@ -68,7 +68,10 @@ def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
 
 
 def split_fields(index: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Field names of a struct, apart from the rest of the index: `a["x"]`, `a[["x", "y"]]`, `a["x", 0:3]`."""
+    """Split an index into field names of a struct and the rest: `a["x"]`, `a[["x", "y"]]`, `a["x", 0:3]`.
+
+    Returns None and the whole index if it has no field names.
+    """
     items = index if isinstance(index, tuple) else (index,)
     names: list[str] = []
     several = False

@@ -1,14 +1,15 @@
-"""numpy-style index -> normal form.
+"""numpy-style indices to selections.
 
 Rules
-- `array[...]` means what numpy means by it, `oindex` picks along each dimension independently, `vindex` picks points,
-  `blocks` counts in chunks.
-- The result of reading a `Selection` becomes the result of the index by flipping axes and one reshape; what is assigned
-  goes the same way back.
+- `array[...]` has the semantics of numpy, `oindex` selects along each dimension independently, `vindex` selects points,
+  `blocks` selects whole chunks.
+- Flipping axes and one reshape turn the result of reading a `Selection` into the result of the index; assigned values
+  take the opposite way.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from operator import index as to_integer
 from operator import mod
@@ -17,56 +18,55 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrlite.errors import ArgumentError, SelectionError
-from zarrlite.selections.selection import Array, Part, Points, Selection, Shape, Span
+from zarrlite.selections.selection import Part, Points, Selection, Shape, Span
 
+NDArray = np.ndarray[Any, Any]
 Index = Any
 
 
 class Request(NamedTuple):
-    """A selection, and how its result is turned into what numpy would return."""
+    """A selection, and the steps that turn its result into the result of the index."""
 
     selection: Selection
-    shape: Shape  # of what the user sees
-    flips: tuple[slice, ...] | None  # axes of the result that run backwards
-    scalar: bool = False  # every dimension was given as an integer
+    shape: Shape  # the shape of the result that the user sees
+    flips: tuple[slice, ...] | None  # slices that reverse the axes of negative steps; None if there are none
+    scalar: bool = False  # whether every dimension is indexed by an integer
 
-    def outward(self, result: Array) -> Any:
-        """What the user gets."""
+    def outward(self, result: NDArray) -> Any:
+        """Turn the result of reading the selection into the result that the user sees."""
         if self.flips:
             result = result[self.flips]
         elif result.shape == self.shape:
             return result[()] if self.scalar else result
         return result.reshape(self.shape)[()] if self.scalar else result.reshape(self.shape)
 
-    def inward(self, values: Array) -> Array:
-        """What is stored: values in the shape of the selection, or a single one."""
+    def inward(self, values: NDArray) -> NDArray:
+        """Turn assigned values into values of the shape of the selection. Returns a single value unchanged."""
         if values.ndim == 0 or (values.shape == self.shape == self.selection.shape and not self.flips):
             return values
         try:
             values = np.broadcast_to(values, self.shape)
         except ValueError:
-            # numpy lets leading axes of length one fall away on assignment
-            lead = values.ndim - len(self.shape)
-            if lead <= 0 or any(n != 1 for n in values.shape[:lead]):
-                raise _misfit(values.shape, self.shape) from None
-            return self.inward(values.reshape(values.shape[lead:]))
+            # on assignment, numpy drops additional leading axes of length one
+            extra = values.ndim - len(self.shape)
+            if extra <= 0 or any(n != 1 for n in values.shape[:extra]):
+                message = f"values of shape {values.shape} do not fit a selection of shape {self.shape}"
+                raise ArgumentError(message) from None
+            return self.inward(values.reshape(values.shape[extra:]))
         values = values.reshape(self.selection.shape)
         return values[self.flips] if self.flips else values
 
 
-def _misfit(given: Shape, wanted: Shape) -> ArgumentError:
-    return ArgumentError(f"values of shape {given} do not fit a selection of shape {wanted}")
-
-
 class _Axis(NamedTuple):
-    """How one dimension is picked from."""
+    """The selection along one dimension."""
 
     part: Span
-    backwards: bool = False
-    dropped: bool = False
+    backwards: bool = False  # whether the result is in descending order
+    dropped: bool = False  # whether the result has no axis for the dimension, which an integer selects
 
 
 def _integer(value: Any, length: int, dim: int) -> _Axis:
+    """Select one position along a dimension."""
     i = to_integer(value)
     if not -length <= i < length:
         raise SelectionError(f"index {i} is out of bounds for dimension {dim} of length {length}")
@@ -74,6 +74,7 @@ def _integer(value: Any, length: int, dim: int) -> _Axis:
 
 
 def _slice(value: slice, length: int) -> _Axis:
+    """Select the positions of a slice along a dimension."""
     try:
         start, stop, step = value.indices(length)
     except (TypeError, ValueError) as error:
@@ -88,20 +89,21 @@ def _slice(value: slice, length: int) -> _Axis:
     return _Axis(Span(start, count, step))
 
 
-def _coordinates(value: Array, length: int, dim: int) -> Array:
-    """An index array, counted from the start and within bounds."""
+def _coordinates(value: NDArray, length: int, dim: int) -> NDArray:
+    """Return an index array without negative positions, after checking its bounds."""
     coords = value.astype(np.intp, copy=False)
     if coords.size:
         low, high = coords.min(), coords.max()
         if low < -length or high >= length:
-            wrong = low if low < -length else high
-            raise SelectionError(f"index {wrong} is out of bounds for dimension {dim} of length {length}")
+            outside = low if low < -length else high
+            raise SelectionError(f"index {outside} is out of bounds for dimension {dim} of length {length}")
         if low < 0:
             coords = np.where(coords < 0, coords + length, coords)
     return coords
 
 
 def _is_integer(item: Any) -> bool:
+    """Whether an item of an index is an integer; booleans are masks."""
     if isinstance(item, (bool, np.bool_)):
         return False
     return isinstance(item, (int, np.integer)) or (
@@ -109,17 +111,17 @@ def _is_integer(item: Any) -> bool:
     )
 
 
-def _as_array(item: Any) -> Array:
-    """An index array of integers or booleans from what the user wrote."""
+def _as_array(item: Any) -> NDArray:
+    """Return an index array of integers or booleans."""
     try:
         array = np.asarray(item)
     except (ValueError, TypeError):
         array = np.asarray(None)
     if array.size == 0 and array.dtype.kind == "f":
-        array = array.astype(np.intp)  # numpy reads [] as no integers
+        array = array.astype(np.intp)  # an empty list is an index array without elements, as in numpy
     if array.dtype.kind not in "iub" or (array.ndim == 0 and array.dtype.kind == "b"):
         raise SelectionError(
-            f"{item!r:.60} is not an index: integers, slices, ..., None, or arrays of integers or booleans"
+            f"an index must be integers, slices, ..., None, or arrays of integers or booleans, not {item!r:.60}"
         )
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.intp).max:
         raise SelectionError(f"index {array.max()} is out of bounds")
@@ -127,37 +129,41 @@ def _as_array(item: Any) -> Array:
 
 
 def _expand(index: Index, ndim: int) -> list[Any]:
-    """The index as a list with one item for each dimension (a mask for several), plus None for new axes."""
+    """Return the index as a list with one item for each dimension; a mask may be for several, None for new axes."""
     items = list(index) if isinstance(index, tuple) else [index]
-    used, ellipses, at = 0, 0, len(items)
+    used, ellipses, ellipsis_at = 0, 0, len(items)
     for i, item in enumerate(items):
         if item is Ellipsis:
-            ellipses, at = ellipses + 1, i
+            ellipses, ellipsis_at = ellipses + 1, i
         elif type(item) is int or type(item) is slice or _is_integer(item):
             used += 1
         elif item is not None:
             items[i] = array = _as_array(item)
             used += array.ndim if array.dtype.kind == "b" else 1
     if used > ndim:
-        raise SelectionError(f"too many indices: the array has {ndim} dimensions, {used} were indexed")
+        raise SelectionError(f"too many indices: the array has {ndim} dimensions, but {used} were indexed")
     if ellipses > 1:
         raise SelectionError("an index can have only a single ellipsis ('...')")
-    # an ellipsis that stands for no dimension is kept: it still parts the index arrays around it
-    items[at : at + 1] = [slice(None)] * (ndim - used) or items[at : at + 1]
+    # an ellipsis for zero dimensions is kept: it still separates the index arrays around it
+    missing = [slice(None)] * (ndim - used)
+    if missing:
+        items[ellipsis_at : ellipsis_at + 1] = missing
     return items
 
 
-def _mask_coordinates(mask: Array, shape: Shape, dim: int) -> list[Array]:
-    """A boolean array as index arrays, one for each dimension it stands for."""
-    if mask.shape == (0,):  # as numpy has it: no index at all, whatever the length
+def _mask_coordinates(mask: NDArray, shape: Shape, dim: int) -> list[NDArray]:
+    """Return the index arrays of a mask, one for each dimension that it indexes."""
+    if mask.shape == (0,):  # numpy accepts an empty mask for dimensions of any length; it selects nothing
         return [np.empty(0, np.intp)]
-    if mask.shape != shape[dim : dim + mask.ndim]:
-        raise SelectionError(f"a mask of shape {mask.shape} does not fit dimensions {shape[dim : dim + mask.ndim]}")
+    indexed = shape[dim : dim + mask.ndim]
+    if mask.shape != indexed:
+        raise SelectionError(f"a mask must have the shape {indexed} of the dimensions it indexes, not {mask.shape}")
     return list(np.nonzero(mask))
 
 
 def element(index: Index, shape: Shape) -> Shape | None:
-    """The coordinates of a single element, if that is what is meant by integers and nothing else."""
+    """Return the coordinates of a single element. Returns None if the index is not one valid integer per dimension."""
+    # core spec, Concepts and terminology: "Each element is identified by a tuple of integer coordinates"
     items: Shape = index if type(index) is tuple else (index,)
     if len(items) != len(shape):
         return None
@@ -168,22 +174,25 @@ def element(index: Index, shape: Shape) -> Shape | None:
             break
     else:
         return items
-    counted_back = all(type(i) is int and -n <= i < n for i, n in zip(items, shape, strict=True))
-    return tuple(map(mod, items, shape)) if counted_back else None
+    valid = all(type(i) is int and -n <= i < n for i, n in zip(items, shape, strict=True))
+    return tuple(map(mod, items, shape)) if valid else None
 
 
 def box(index: Index, shape: Shape) -> tuple[Selection, Shape] | None:
-    """What integers and slices without steps select, and the shape of what the user sees; None: it is not as simple."""
+    """Return the selection of integers and slices without steps, and the shape of the result.
+
+    Returns None for other indices, which `basic` handles: a fast path that may decline.
+    """
     items = index if type(index) is tuple else (index,)
     if len(items) != len(shape):
         return None
-    starts, lengths, picked = [], [], False
+    starts, lengths, has_integers = [], [], False
     for item, n in zip(items, shape, strict=True):
         if type(item) is slice:
             try:
                 start, stop, step = item.indices(n)
             except (TypeError, ValueError):
-                return None  # and `basic` says what is wrong
+                return None  # `basic` raises the reason
             if step != 1 or start > stop:
                 return None
             starts.append(start)
@@ -191,120 +200,135 @@ def box(index: Index, shape: Shape) -> tuple[Selection, Shape] | None:
         elif type(item) is int and 0 <= item < n:
             starts.append(item)
             lengths.append(1)
-            picked = True
+            has_integers = True
         else:
             return None
     selection = Selection.box(tuple(starts), tuple(lengths))
-    if not picked:
+    if not has_integers:
         return selection, selection.shape
     return selection, tuple([n for item, n in zip(items, lengths, strict=True) if type(item) is slice])
 
 
 def basic(index: Index, shape: Shape) -> Request:
-    """`array[index]` as numpy reads it."""
+    """Return the request of `array[index]`, with the semantics of numpy."""
     items = _expand(index, len(shape))
     if [item for item in items if isinstance(item, np.ndarray) and not _is_integer(item)]:
-        return _advanced(items, shape, force_front=False)
+        return _advanced(items, shape, point_axis=_point_axis(items))
     axes: list[_Axis] = []
-    final: list[int] = []
+    result_shape: list[int] = []
     for item in items:
-        if item is None or item is Ellipsis:
-            final += [1] * (item is None)
+        if item is Ellipsis:
             continue
-        dim = len(axes)
-        axis = _slice(item, shape[dim]) if isinstance(item, slice) else _integer(item, shape[dim], dim)
+        if item is None:
+            result_shape.append(1)
+            continue
+        axis = _slice_or_integer(item, shape, len(axes))
         axes.append(axis)
         if not axis.dropped:
-            final.append(axis.part.length)
-    scalar = not final and Ellipsis not in (index if isinstance(index, tuple) else (index,))
-    return Request(Selection([a.part for a in axes]), tuple(final), _flips([a.backwards for a in axes]), scalar)
+            result_shape.append(axis.part.length)
+    scalar = not result_shape and Ellipsis not in (index if isinstance(index, tuple) else (index,))
+    flips = _flips([axis.backwards for axis in axes])
+    return Request(Selection([axis.part for axis in axes]), tuple(result_shape), flips, scalar)
+
+
+def _slice_or_integer(item: Any, shape: Shape, dim: int) -> _Axis:
+    """Select the positions of a slice or an integer along a dimension."""
+    return _slice(item, shape[dim]) if isinstance(item, slice) else _integer(item, shape[dim], dim)
 
 
 def _flips(backwards: Sequence[bool]) -> tuple[slice, ...] | None:
-    return tuple(slice(None, None, -1) if b else slice(None) for b in backwards) if any(backwards) else None
+    """Return the slices that reverse some axes. Returns None if no axis is reversed."""
+    if not any(backwards):
+        return None
+    return tuple(slice(None, None, -1) if flip else slice(None) for flip in backwards)
 
 
-def _advanced(items: list[Any], shape: Shape, *, force_front: bool) -> Request:
-    """Index arrays broadcast together into one axis of points; slices keep axes of their own.
+def _advanced(items: list[Any], shape: Shape, *, point_axis: int) -> Request:
+    """Return the request of an index with index arrays.
 
-    The points stand where the index arrays stood if these are neighbours, else (or if forced) in front, as in numpy.
+    The index arrays are broadcast together and select points, which are one axis of the selection; slices have an axis
+    each. In the result the axes of the points are at `point_axis`, among those of slices and new axes.
     """
-    dim = 0
-    coords: list[Array] = []
+    coords: list[NDArray] = []
     point_dims: list[int] = []
-    others: list[tuple[int, _Axis] | None] = []  # None: a new axis
-    place, runs, inside = 0, 0, False
+    others: list[tuple[int, _Axis] | None] = []  # slices with their dimensions, and None for new axes
+    dim = 0
     for item in items:
-        if item is Ellipsis:
-            inside = False
-            continue
-        if item is None or isinstance(item, slice):
-            others.append(None if item is None else (dim, _slice(item, shape[dim])))
-            dim += item is not None
-            inside = False
-            continue
-        if not inside:
-            runs += 1
-            place = len(others) if runs == 1 else 0
-            inside = True
-        array = np.asarray(item)
-        picked = _mask_coordinates(array, shape, dim) if array.dtype.kind == "b" else [array]
-        for coordinate in picked:
-            coords.append(_coordinates(coordinate, shape[dim], dim))
-            point_dims.append(dim)
+        if item is None:
+            others.append(None)
+        elif isinstance(item, slice):
+            others.append((dim, _slice(item, shape[dim])))
             dim += 1
+        elif item is not Ellipsis:
+            array = np.asarray(item)
+            for coord in _mask_coordinates(array, shape, dim) if array.dtype.kind == "b" else [array]:
+                coords.append(_coordinates(coord, shape[dim], dim))
+                point_dims.append(dim)
+                dim += 1
     try:
-        together = np.broadcast_arrays(*coords)
+        coords = list(np.broadcast_arrays(*coords))
     except ValueError:
-        shapes = ", ".join(str(c.shape) for c in coords)
+        shapes = ", ".join(str(coord.shape) for coord in coords)
         raise SelectionError(f"index arrays of shapes {shapes} do not broadcast together") from None
-    if force_front:
-        place = 0
-    points = Points(tuple(c.ravel() for c in together))
-    front, back = others[:place], others[place:]
-    parts: list[Part] = [o[1].part for o in front if o] + [points] + [o[1].part for o in back if o]
-    dims = [(o[0],) for o in front if o] + [tuple(point_dims)] + [(o[0],) for o in back if o]
-    backwards = [o[1].backwards for o in front if o] + [False] + [o[1].backwards for o in back if o]
 
-    def lengths(items: list[tuple[int, _Axis] | None]) -> list[int]:
-        return [o[1].part.length if o else 1 for o in items]
+    slices = [other for other in others if other is not None]
+    position = sum(other is not None for other in others[:point_axis])  # a new axis selects nothing
+    parts: list[Part] = [axis.part for _, axis in slices]
+    parts.insert(position, Points(tuple(coord.ravel() for coord in coords)))
+    dims: list[tuple[int, ...]] = [(dim,) for dim, _ in slices]
+    dims.insert(position, tuple(point_dims))
+    backwards = [axis.backwards for _, axis in slices]
+    backwards.insert(position, False)
 
-    final = (*lengths(front), *together[0].shape, *lengths(back))
-    return Request(Selection(parts, dims), final, _flips(backwards))
+    result_shape = [1 if other is None else other[1].part.length for other in others]
+    result_shape[point_axis:point_axis] = coords[0].shape
+    return Request(Selection(parts, dims), tuple(result_shape), _flips(backwards))
+
+
+def _point_axis(items: list[Any]) -> int:
+    """Return where numpy puts the axes of the points: in place of adjacent index arrays, otherwise in front."""
+    is_array = [not (item is None or item is Ellipsis or isinstance(item, slice)) for item in items]
+    groups = sum(1 for adjacent, _ in itertools.groupby(is_array) if adjacent)
+    if groups > 1:
+        return 0
+    return sum(item is not Ellipsis for item in items[: is_array.index(True)])
 
 
 def points(index: Index, shape: Shape) -> Request:
-    """`array.vindex[index]`: index arrays broadcast together, in front of what slices pick."""
+    """Return the request of `array.vindex[index]`: points, whose axes precede those of slices."""
     items = _expand(_no_newaxis(index), len(shape))
     if all(isinstance(item, slice) or item is Ellipsis for item in items):
         raise SelectionError("vindex needs at least one index array; use array[...] for slices alone")
-    return _advanced(items, shape, force_front=True)
+    return _advanced(items, shape, point_axis=0)
 
 
 def orthogonal(index: Index, shape: Shape) -> Request:
-    """`array.oindex[index]`: every dimension on its own."""
+    """Return the request of `array.oindex[index]`: each dimension is indexed independently."""
     parts: list[Part] = []
     backwards: list[bool] = []
-    final: list[int] = []
+    result_shape: list[int] = []
     for dim, item in enumerate(_per_dimension(index, shape)):
         if isinstance(item, slice) or _is_integer(item):
-            axis = _slice(item, shape[dim]) if isinstance(item, slice) else _integer(item, shape[dim], dim)
+            axis = _slice_or_integer(item, shape, dim)
             parts.append(axis.part)
             backwards.append(axis.backwards)
             if not axis.dropped:
-                final.append(axis.part.length)
+                result_shape.append(axis.part.length)
             continue
         if item.ndim != 1:
-            raise SelectionError(f"oindex takes arrays of one dimension, not of {item.ndim}")
-        (picked,) = _mask_coordinates(item, shape, dim) if item.dtype.kind == "b" else (item,)
-        parts.append(Points((_coordinates(picked, shape[dim], dim),)))
+            raise SelectionError(f"oindex takes index arrays of one dimension, not {item.ndim}")
+        (coord,) = _mask_coordinates(item, shape, dim) if item.dtype.kind == "b" else (item,)
+        parts.append(Points((_coordinates(coord, shape[dim], dim),)))
         backwards.append(False)
-        final.append(parts[-1].length)
-    return Request(Selection(parts), tuple(final), _flips(backwards), scalar=not final)
+        result_shape.append(parts[-1].length)
+    return Request(Selection(parts), tuple(result_shape), _flips(backwards), scalar=not result_shape)
 
 
 def blocks(index: Index, shape: Shape, chunk_shape: Shape) -> Request:
-    """`array.blocks[index]`: integers and slices (step 1) that count chunks; an integer keeps its axis."""
+    """Return the request of `array.blocks[index]`: integers and slices of step 1 that count chunks.
+
+    An integer selects one chunk and keeps its axis.
+    """
     grid = tuple(-(-n // c) for n, c in zip(shape, chunk_shape, strict=True))
     slices = []
     for dim, item in enumerate(_per_dimension(index, shape)):
@@ -313,23 +337,24 @@ def blocks(index: Index, shape: Shape, chunk_shape: Shape) -> Request:
         elif _is_integer(item):
             axis = _integer(item, grid[dim], dim)
         else:
-            raise SelectionError("blocks takes integers and slices")
+            raise SelectionError("blocks takes only integers and slices")
         if axis.backwards or axis.part.step != 1:
-            raise SelectionError("blocks takes slices of step 1")
+            raise SelectionError("blocks takes only slices of step 1")
         first, count, length = axis.part.start, axis.part.length, chunk_shape[dim]
         slices.append(slice(first * length, min((first + count) * length, shape[dim])))
     return basic(tuple(slices), shape)
 
 
 def _per_dimension(index: Index, shape: Shape) -> list[Any]:
-    """One item for each dimension."""
+    """Return one item for each dimension, without new axes."""
     items = [item for item in _expand(_no_newaxis(index), len(shape)) if item is not Ellipsis]
     if len(items) != len(shape):
-        raise SelectionError("masks here have one dimension")
+        raise SelectionError("a mask must have one dimension here; use array[...] or vindex for others")
     return items
 
 
 def _no_newaxis(index: Index) -> Index:
+    """Return the index, after checking that it has no new axes."""
     if index is None or (isinstance(index, tuple) and any(item is None for item in index)):
-        raise SelectionError("new axes (None) are for array[...] only")
+        raise SelectionError("only array[...] takes new axes (None)")
     return index

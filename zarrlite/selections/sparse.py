@@ -2,7 +2,7 @@
 
 Rules
 - The result is that of `Selection.project`, as selections of elements by their numbers.
-- Selections with larger parts of chunks, or with very many elements, are left to `project`, which keeps no list of them.
+- Selections of larger parts of chunks, or of very many elements, are left to `project`, which keeps no list of them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ def project_sparse(selection: Selection, chunk_shape: Shape) -> Iterator[Job] | 
     numbers = numbers[order]
     firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
     coords = zip(*[along.tolist() for along in np.unravel_index(numbers[firsts], grid)], strict=True)
-    bounds = [*firsts.tolist(), size]
-    return _jobs([*coords], bounds, elements[order], order, chunk_shape, selection.shape)
+    return _jobs([*coords], firsts, elements[order], order, chunk_shape, selection.shape)
 
 
 def _jobs(
-    chunks: list[Shape], bounds: list[int], elements: Any, places: Any, chunk_shape: Shape, shape: Shape
+    chunks: list[Shape], firsts: Any, elements: Any, places: Any, chunk_shape: Shape, shape: Shape
 ) -> Iterator[Job]:
+    """Yield the jobs of all chunks; `firsts` has the position of the first element of each chunk."""
+    lows, highs = np.minimum.reduceat(elements, firsts).tolist(), np.maximum.reduceat(elements, firsts).tolist()
+    ends = [*firsts.tolist(), len(elements)]
     for i, chunk in enumerate(chunks):
-        part = slice(bounds[i], bounds[i + 1])
-        yield chunk, FlatSelection(elements[part], chunk_shape), FlatSelection(places[part], shape)
+        part = slice(ends[i], ends[i + 1])
+        inside = FlatSelection(elements[part], chunk_shape, (lows[i], highs[i]))
+        yield chunk, inside, FlatSelection(places[part], shape)

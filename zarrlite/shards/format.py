@@ -28,7 +28,7 @@ from zarrlite.selections.selection import Shape
 
 ABSENT: Final = 2**64 - 1
 Entry = tuple[int, int]  # offset, length
-Box = tuple[slice, ...]  # a part of a grid
+Box = tuple[Any, ...]  # a part of a grid: a slice along each dimension
 
 
 def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from operator import floordiv, mod, mul
 from typing import Any, TypeVar
 
@@ -23,11 +23,11 @@ from zarrlite.errors import DataError, MissingChunkError, TruncatedError
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Budget, Limit
 from zarrlite.pipeline.elements import NDArray
-from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.pipeline.pipeline import Pipeline, is_in, memory_of
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
-from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES
+from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES, MAX_SCRATCH_BYTES
 
 T = TypeVar("T")
 
@@ -41,6 +41,11 @@ class InnerChunk:
         self.shard = shard
         self.offset = offset
         self.length = length
+
+    @property
+    def by_key(self) -> bool:
+        by_key: bool = self.shard.by_key
+        return by_key
 
     def known_size(self) -> int:
         return self.length
@@ -99,11 +104,18 @@ class ShardReader:
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
-        # by one request, since one of its own for the index costs more where a store is asked by key
-        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and handles[i].known_size() is None]
+        if len(parts) == 1:
+            only = parts[0][0].only_chunk(self.chunk_shape)
+            if only is not None and not (handles[0].by_key and parts[0][0].covers(self.spec.shape)):
+                return self._read_one(handles[0], *only, parts[0][1], gap)
+        return self._read_several(handles, parts, gap)
+
+    def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+        """Read parts of several inner chunks; a whole shard that is read by key takes one request, not two."""
+        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and handles[i].by_key]
         index_range = self.form.index_range
         requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
-        answers = yield requests
+        answers = yield requests, None
         for i in whole:
             self._decode_whole(i, answers[i], parts[i])
         indices = [None if i in whole else self._index(i, a, handles[i]) for i, a in enumerate(answers)]
@@ -130,6 +142,46 @@ class ShardReader:
                 read_from_memory(self.read([InMemory(data)], [part], 0))
             except FailedPart as failed:
                 raise FailedPart(i, failed.error) from failed.error.__cause__
+
+    def _read_one(self, handle: Any, coords: Shape, inside: Selection, target: NDArray, gap: int) -> Reading[list[int]]:
+        """Read a part of one inner chunk of one shard."""
+        (answer,) = yield [(handle, self.form.index_range, None)], None
+        index = self._index(0, answer, handle)
+        if index is None:
+            return [0]
+        try:
+            entry = index.entry(self.number(coords))
+        except DataError as error:
+            raise FailedPart(0, error) from error
+        if entry is None and self.absent_is_missing:
+            raise FailedPart(0, MissingInnerChunk(coords))
+        if entry is None:
+            target[...] = self.spec.fill
+            return []
+        offset, length = entry
+        layout = self.inner.layout
+        try:
+            if layout is not None:
+                if length != layout.size:
+                    layout.check_size(length)
+                extent = layout.extent(inside)
+                memory = memory_of(target, layout) if inside.covers(layout.shape) else None
+                ranges = [ByteRange(offset + a, offset + b) for a, b in extent.ranges]  # type: ignore[operator]
+                found: Any = yield [(handle, byte_range, None) for byte_range in ranges], memory
+                if None in found:
+                    raise vanished()
+                if memory is None or not is_in(found[0], memory):
+                    target[...] = layout.read(extent, found)
+                return []
+            chunk = InnerChunk(handle, offset, length)
+            budget = Budget(self.limit.of(length)) if self.limit.per_byte else None
+            if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):
+                raise vanished()
+        except FailedPart as failed:
+            raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
+        except DataError as error:
+            raise FailedPart(0, named(coords, error)) from error.__cause__
+        return []
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
         """Parse an index. Returns None if there is no shard."""
@@ -170,15 +222,13 @@ class ShardReader:
                 raise FailedPart(missing[0], vanished())
         except FailedPart as failed:
             number, coords = jobs.origins[failed.number]
-            if isinstance(failed.error, DataError):
-                raise FailedPart(number, named(coords, failed.error)) from failed.error.__cause__
-            raise FailedPart(number, failed.error) from failed.error
+            raise FailedPart(number, named(coords, failed.error)) from failed.error.__cause__
         for place, out, elements in jobs.copies:
             place.put(out, elements)
 
-    def element(self, handle: Any, coords: Shape) -> Generator[list[Request], Sequence[Buffer | None], Any]:
+    def element(self, handle: Any, coords: Shape) -> Reading[Any]:
         """Read a single element. Returns None if there is no shard."""
-        (answer,) = yield [(handle, self.form.index_range, None)]
+        (answer,) = yield [(handle, self.form.index_range, None)], None
         if answer is None:
             return None
         index = self.form.parse_index(answer, handle.known_size())
@@ -192,7 +242,7 @@ class ShardReader:
         layout = self.inner.layout
         if layout is not None and layout.is_number and entry[1] == layout.size:
             start = entry[0] + layout.position(inside)
-            (data,) = yield [(handle, ByteRange(start, start + layout.dtype.itemsize), None)]
+            (data,) = yield [(handle, ByteRange(start, start + layout.dtype.itemsize), None)], None
             if data is not None and len(data) == layout.dtype.itemsize:
                 return np.frombuffer(data, layout.dtype)[0]
         with _named(chunk):
@@ -222,27 +272,34 @@ class ShardReader:
         parts = list(boxes(self.form.grid, max(inner.batch_size, BATCH_BYTES // max(1, inner.nbytes))))
         memory = scratch.acquire(parts[0][1].stop * inner.decoded_layout.size if inner.batch_size > 1 else 0)  # type: ignore[union-attr]
         windows = yield from self._windows(handle, index, [numbers for _, numbers in parts])
+        longest = max([(w.stop or 0) - w.start for w in windows if isinstance(w, ByteRange)], default=0)
+        stored = scratch.acquire(longest) if longest <= MAX_SCRATCH_BYTES else None
         for (box, numbers), window in zip(parts, windows, strict=True):
             if isinstance(window, ByteRange):
-                (data,) = yield [(handle, window, None)]
+                (data,) = yield [(handle, window, None)], stored
                 start = window.start
             else:
                 data, start = window, 0
             self._decode(index, numbers, data, start, box, blocks[(*box, ...)], memory)
         scratch.release(memory)
+        if stored is not None:
+            scratch.release(stored)
 
     def _copy_rows(self, handle: Any, first: int, blocks: NDArray) -> Reading[None]:
         """Copy uncompressed inner chunks that are consecutive and in index order, some rows of the grid at a time."""
         layout: Any = self.inner.layout
         row = layout.size * math.prod(self.form.grid[1:])
         step = max(1, COPY_BLOCK_BYTES // row)
+        memory = scratch.acquire(step * row) if step * row <= MAX_SCRATCH_BYTES else None
         for i in range(0, self.form.grid[0], step):
             part = blocks[i : i + step]
             start = first + i * row
-            (data,) = yield [(handle, ByteRange(start, start + len(part) * row), None)]
+            (data,) = yield [(handle, ByteRange(start, start + len(part) * row), None)], memory
             if data is None or len(data) != len(part) * row:
                 raise vanished()
             part[...] = np.frombuffer(data, layout.dtype).reshape(part.shape)
+        if memory is not None:
+            scratch.release(memory)
 
     def _windows(self, handle: Any, index: ShardIndex, parts: Sequence[slice]) -> Reading[list[Any]]:
         """Return for consecutive parts of the index the range that holds their chunks.
@@ -259,7 +316,7 @@ class ShardReader:
         last = max(stop for _, stop in spans)
         if sum(stop - start for start, stop in spans) <= 2 * last:
             return [ByteRange(start, stop) for start, stop in spans]
-        (data,) = yield [(handle, ByteRange(0, last), None)]
+        (data,) = yield [(handle, ByteRange(0, last), None)], None
         return [b"" if data is None else bytes(data)] * len(parts)
 
     def _decode(
@@ -275,9 +332,9 @@ class ShardReader:
         """Decode the inner chunks of a box into their places, given bytes of the shard from `start` on."""
         view = memoryview(b"" if data is None else data)
         entries = index.table[numbers].tolist()
-        places: list[Shape] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
+        places: list[Any] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
         values: list[memoryview] = []
-        present: list[Shape] = []
+        present: list[Any] = []
         for coords, (offset, length) in zip(places, entries, strict=True):
             if length > index.longest or offset > index.end:  # absent: damaged entries have been refused
                 blocks[(*coords, ...)] = self.spec.fill
@@ -294,7 +351,7 @@ class ShardReader:
                 self.inner.place(value, everything(self.chunk_shape), blocks[(*coords, ...)])
 
     def _decode_together(
-        self, values: list[memoryview], present: list[Shape], places: list[Shape], blocks: NDArray, memory: memoryview
+        self, values: list[memoryview], present: list[Any], places: list[Any], blocks: NDArray, memory: memoryview
     ) -> bool:
         """Decode inner chunks together. Returns False if one of them is damaged."""
         arrays = self.inner.decode_many(values, memory)
@@ -313,14 +370,14 @@ def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
     answers: Sequence[Buffer | None] | None = None
     while True:
         try:
-            requests = next(reading) if answers is None else reading.send(answers)
+            requests, memory = next(reading) if answers is None else reading.send(answers)
         except StopIteration as done:
             result: T = done.value
             return result
         if len(requests) == 1:
             ((chunk, byte_range, _),) = requests
             low, high = byte_range.resolve(chunk.length)
-            found = yield [(chunk.shard, ByteRange(chunk.offset + low, chunk.offset + high), None)]
+            found = yield [(chunk.shard, ByteRange(chunk.offset + low, chunk.offset + high), None)], memory
             answers = found if found[0] is None else [_complete(found[0], chunk.offset + low, high - low)]
         else:
             answers = yield from _read_ranges(requests, gap)
@@ -335,7 +392,7 @@ def _read_ranges(requests: list[Request], gap: int) -> Reading[Sequence[Buffer |
         entries.append((chunk.offset + low, high - low))
         by_shard.setdefault(id(chunk.shard), []).append(i)
     plans = [(numbers, *coalesce([entries[i] for i in numbers], gap)) for numbers in by_shard.values()]
-    found = yield [(requests[numbers[0]][0].shard, r, None) for numbers, ranges, _ in plans for r in ranges]
+    found = yield [(requests[numbers[0]][0].shard, r, None) for numbers, ranges, _ in plans for r in ranges], None
     buffers = iter(found)
     answers: list[Buffer | None] = [None] * len(requests)
     for numbers, ranges, places in plans:
@@ -383,10 +440,12 @@ class _named:
             raise named(self.coords, error) from error.__cause__
 
 
-def named(coords: Shape, error: DataError) -> DataError:
-    """Return an error that says which inner chunk it is about."""
+def named(coords: Shape, error: Any) -> Any:
+    """Return an error that says which inner chunk it is about, if it is about data."""
     if isinstance(error, MissingInnerChunk):
         return MissingInnerChunk(coords, *error.path)
+    if not isinstance(error, DataError):
+        return error
     return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)
 
 

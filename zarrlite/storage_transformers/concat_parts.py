@@ -50,9 +50,9 @@ class ConcatParts(StorageTransformer):
         suffix = item.string("key_suffix")
         fault = key_text_fault(suffix)
         if "0" <= suffix[:1] <= "9":
-            fault = "it does not start with a digit"
+            fault = f"must not start with a digit: c/1 + {suffix!r} would be a key of chunk c/1{suffix[0]}"
         if fault:
-            raise item.error(f"{fault}; {suffix!r} cannot be part of a key", "key_suffix")
+            raise item.error(f"{suffix!r} {fault}", "key_suffix")
         if suffix in taken:
             raise item.error(f"{suffix!r} is the suffix of an earlier part", "key_suffix", "conflict")
         size = item.integer("size", default=None)

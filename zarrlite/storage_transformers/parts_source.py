@@ -16,7 +16,7 @@ from typing import NamedTuple
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import DataError, TruncatedError
-from zarrlite.stores.base import Store, StoredValue, read_together
+from zarrlite.stores.base import Store, WrongSizeError, read_together
 
 
 class Part(NamedTuple):
@@ -54,30 +54,37 @@ class ChunkInParts(Source):
         self._key = key
         self._parts = parts
         self._opened: dict[int, Source] = {}
+        self._known_size: int | None = None
         self.separate_tail = parts.separate_tail
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         if len(ranges) > 1:
-            return read_chunks([(self, ranges)])[0]
+            return read_chunks([(self, [(byte_range, None) for byte_range in ranges])])[0]
         found = [value for value in map(self._read_range, ranges) if value is not None]
         return found if len(found) == len(ranges) else None
 
     @property
-    def sized(self) -> bool:  # type: ignore[override]
-        return all(self._part(number).sized for number in self._parts.in_order)
+    def by_key(self) -> bool:  # type: ignore[override]
+        return self._part(self._parts.in_order[0]).by_key
 
     def size(self) -> int | None:
         sizes = self._sizes()
         return None if sizes is None else sum(sizes)
 
     def known_size(self) -> int | None:
-        total = 0
+        if self._known_size is None:
+            self._known_size = self._find_size()
+        return self._known_size
+
+    def _find_size(self) -> int | None:
+        total, opened = 0, len(self._opened)
         for number in self._parts.in_order:
             size = self._part(number).known_size()
             if size is None or self._parts.all[number].size not in (None, size):
                 return None
             total += size
-        self._verify()
+        if len(self._opened) > max(opened, 1):
+            self._verify()
         return total
 
     def is_current(self) -> bool:
@@ -87,16 +94,13 @@ class ChunkInParts(Source):
         for part in self._opened.values():
             part.close()
         self._opened = {}
+        self._known_size = None
 
     def _part(self, number: int) -> Source:
         found = self._opened.get(number)
         if found is None:
             found = self._opened[number] = self._store.source(self._key + self._parts.all[number].key_suffix)
         return found
-
-    def is_read_by_key(self) -> bool:
-        """Whether the next store reads parts by their keys, and opens nothing."""
-        return isinstance(self._part(self._parts.in_order[0]), StoredValue)
 
     def _verify(self) -> None:
         """Raise DataError if a part was replaced after it was opened and before the last one was."""
@@ -106,6 +110,13 @@ class ChunkInParts(Source):
 
     def _read_pieces(self, pieces: Sequence[Piece]) -> list[Buffer | None]:
         """Read pieces of parts, those without a size last."""
+        if len(pieces) == 1:
+            number, byte_range, _ = pieces[0]
+            new = number not in self._opened
+            (value,) = self._part(number).read((byte_range,)) or (None,)
+            if new and len(self._opened) > 1:
+                self._verify()
+            return [value]
         return _read_pieces([(self, piece) for piece in pieces])
 
     def _read_range(self, byte_range: ByteRange) -> Buffer | None:
@@ -113,14 +124,25 @@ class ChunkInParts(Source):
         return self._complete(byte_range, pieces, self._read_pieces(pieces))
 
     def _complete(
-        self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
+        self,
+        byte_range: ByteRange,
+        pieces: Sequence[Piece],
+        found: Sequence[Buffer | None],
+        expected: int | None = None,
     ) -> Buffer | None:
-        """Return a range, given its guessed pieces; reads more if these are not all of it."""
+        """Return a range, given its guessed pieces; reads more if these are not all of it.
+
+        Raises WrongSizeError if the sizes of the parts are needed and their sum is not the expected one.
+        """
+        if len(found) == 1 and found[0] is not None and pieces[0][2] in (None, len(found[0])):
+            return found[0]
         if pieces and all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
-            return found[0] if len(found) == 1 else b"".join(v for v in found if v is not None)
+            return b"".join(v for v in found if v is not None)
         sizes = self._sizes()  # raises if some parts are missing, or not as long as they must be
         if sizes is None:
             return None
+        if expected not in (None, sum(sizes)):
+            raise WrongSizeError(sum(sizes), expected or 0)
         start, stop = byte_range.resolve(sum(sizes))
         begin: Buffer = b""
         if len(found) == 1 and found[0] and byte_range != ALL and len(found[0]) < stop - start:
@@ -134,9 +156,17 @@ class ChunkInParts(Source):
                 )
         return b"".join((begin, *(value for value in rest if value is not None)))
 
-    def _guess(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range as far as they are known without the sizes; none if they are not."""
+    def _guess(self, byte_range: ByteRange, expected: int | None = None) -> list[Piece]:
+        """Return the pieces of a range as far as they are known without the sizes; none if they are not.
+
+        All of a chunk whose size is expected to be this one is in pieces that end one byte later: that shows parts that
+        are too long.
+        """
         parts, (start, stop) = self._parts, byte_range
+        if expected is not None and byte_range == (0, expected) and parts.main is not None:
+            rest = expected - parts.head - parts.tail
+            sizes = [rest if part.size is None else part.size for part in parts.all]
+            return [(i, ByteRange(0, size + 1), size) for i, size in enumerate(sizes)] if rest >= 0 else []
         if byte_range == ALL:
             return [(i, ALL, part.size) for i, part in enumerate(parts.all)]
         if parts.first_unsized == len(parts.all):
@@ -179,11 +209,16 @@ class ChunkInParts(Source):
         return [size or 0 for size in sizes]
 
 
-def read_chunks(chunks: Sequence[tuple[ChunkInParts, Sequence[ByteRange]]]) -> list[list[Buffer] | None]:
-    """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests."""
-    plans = [(chunk, byte_range, chunk._guess(byte_range)) for chunk, ranges in chunks for byte_range in ranges]
-    buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces in plans for piece in pieces]))
-    values = iter([chunk._complete(r, pieces, [next(buffers) for _ in pieces]) for chunk, r, pieces in plans])
+def read_chunks(
+    chunks: Sequence[tuple[ChunkInParts, Sequence[tuple[ByteRange, int | None]]]],
+) -> list[list[Buffer] | None]:
+    """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests.
+
+    A range comes with the expected size of its chunk, or None.
+    """
+    plans = [(chunk, r, chunk._guess(r, size), size) for chunk, ranges in chunks for r, size in ranges]
+    buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces, _ in plans for piece in pieces]))
+    values = iter([chunk._complete(r, ps, [next(buffers) for _ in ps], size) for chunk, r, ps, size in plans])
     found: list[list[Buffer] | None] = []
     for _, ranges in chunks:
         parts = [next(values) for _ in ranges]
@@ -195,7 +230,8 @@ def _read_pieces(pieces: Sequence[tuple[ChunkInParts, Piece]]) -> list[Buffer | 
     """Read pieces of the parts of several chunks, those without a size last."""
     opened = {chunk: len(chunk._opened) for chunk, _ in pieces}
     order = sorted(range(len(pieces)), key=lambda i: pieces[i][0]._parts.all[pieces[i][1][0]].size is None)
-    answers = read_together([(chunk._part(number), r) for chunk, (number, r, _) in (pieces[i] for i in order)])
+    # one by one: a part is opened when the one before it has been read
+    answers = read_together((chunk._part(number), r) for chunk, (number, r, _) in (pieces[i] for i in order))
     for chunk, before in opened.items():
         if len(chunk._opened) > max(before, 1):
             chunk._verify()

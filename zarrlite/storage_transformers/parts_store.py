@@ -66,10 +66,10 @@ class PartsStore(Store):
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         runs = [(self.source(key), [*run]) for key, run in itertools.groupby(requests, key=lambda request: request[0])]
-        if len(runs) > 1 and all(isinstance(source, ChunkInParts) and source.is_read_by_key() for source, _ in runs):
-            found = read_chunks([(source, [_range_of(r) for r in run]) for source, run in runs])  # type: ignore[misc]
-            answers = zip(runs, found, strict=True)
-            return [value for (source, run), values in answers for value in _checked(source, run, values)]
+        if all(isinstance(source, ChunkInParts) and source.by_key for source, _ in runs):
+            sized: Any = [(source, [(r, *size, None)[:2] for _, r, *size in run]) for source, run in runs]
+            found = zip(runs, read_chunks(sized), strict=True)
+            return [value for (_, run), values in found for value in values or [None] * len(run)]
         return [value for source, run in runs for value in _read_run(source, run)]
 
     def size(self, key: str) -> int | None:
@@ -125,7 +125,7 @@ class PartsStore(Store):
             self.store.change(parts)
 
     def _overwrite(self, key: str, patches: Sequence[Patch]) -> None:
-        """Overwrite a chunk in its parts: in place, except for parts that are replaced whole, which are stored whole."""
+        """Overwrite parts of a chunk in place, except for objects that are replaced whole, which are stored whole."""
         with contextlib.closing(ChunkInParts(self.store, key, self.parts)) as source:
             sizes = source._sizes()
             if sizes is None or min([start for start, _ in patches], default=0) < 0:
@@ -222,24 +222,12 @@ class PartsStore(Store):
         return None
 
 
-def _range_of(request: Request) -> ByteRange:
-    """Return the requested range; all of a value whose size is known is read without asking for the sizes of parts."""
-    return ALL if len(request) > 2 and request[1] == (0, request[2]) else request[1]
-
-
 def _read_run(source: Source, requests: Sequence[Request]) -> Buffers:
     """Read several parts of one value, and keep it open no longer than that."""
     with contextlib.closing(source):
-        return _checked(source, requests, source.read([_range_of(request) for request in requests]))
-
-
-def _checked(source: Source, requests: Sequence[Request], values: Sequence[Buffer] | None) -> Buffers:
-    """Return the answers to requests for parts of one value; raises WrongSizeError if it has another size."""
-    if values is None:
-        return [None] * len(requests)
-    for request, value in zip(requests, values, strict=True):
-        if len(request) > 2 and request[2] is not None:
-            size = len(value) if _range_of(request) == ALL else source.known_size()
-            if size not in (None, request[2]):
-                raise WrongSizeError(size or 0, request[2])
-    return [*values]
+        values = source.read([request[1] for request in requests])
+        for expected in {request[2] for request in requests if len(request) > 2} - {None}:
+            size = None if values is None else source.known_size()
+            if size not in (None, expected):
+                raise WrongSizeError(size or 0, expected or 0)
+    return [None] * len(requests) if values is None else [*values]

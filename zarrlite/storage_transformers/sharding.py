@@ -53,7 +53,7 @@ class Sharding(StorageTransformer):
         object.__setattr__(self, "chunks_per_shard", tuple(self.chunks_per_shard))
 
     @classmethod
-    def foreign(cls, value: dict[str, Json]) -> dict[str, Json] | None:
+    def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
         """The draft's own object has `extension` for `name`, and `type` beside `configuration`."""
         if value.get("extension") not in _URIS:
             return None

@@ -103,7 +103,7 @@ class ShardsStore(Store):
     ) -> Reading[Buffers]:
         """Read parts of values in two rounds: the indices of all shards, then the chunks and the other values."""
         shards = {place[0]: sources[place[0]] for place in places if place is not None}
-        answers = yield [(source, self.format.index_range, None) for source in shards.values()]
+        answers = (yield [(s, self.format.index_range, None) for s in shards.values()], None) if shards else ()
         indices = dict(zip(shards, map(self._parse_index, answers, shards.values()), strict=True))
         chunks: dict[int, Any] = {}  # what is read of chunks that are present, by the number of the request
         others: dict[int, Any] = {}
@@ -225,17 +225,17 @@ class ShardsStore(Store):
 
 
 def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
-    return (yield requests) if requests else ()
+    return (yield requests, None) if requests else ()
 
 
 def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]]) -> Reading[Buffers]:
     """Run a reading of at most one round together with other requests; returns the answers to these first."""
     others = [*others]
     try:
-        requests = next(reading)
+        requests, memory = next(reading)
     except StopIteration:
-        return [*(yield others)] if others else []
-    answers = yield [*requests, *others]
+        return [*(yield others, None)] if others else []
+    answers = yield [*requests, *others], memory
     try:
         reading.send(answers[: len(requests)])
     except StopIteration as done:

@@ -3,8 +3,8 @@
 Rules
 - A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
 - `get(k, r) == get(k)[r.start:r.stop]` for every store and every range; a missing key is None.
-- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults that
-  are built on these. A class that overrides one of the four gets the defaults that are built on it again.
+- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults
+  that are built on these. A class that overrides one of the four gets the defaults that are built on it again.
 - `set` replaces a value as a whole or not at all. Erasing a missing key is not an error.
 - `lock(key)` excludes every other writer of that key; a change by a function is read, compute, write under that lock.
 """
@@ -193,9 +193,12 @@ class Store(ABC):
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
+        check_key(key)
         return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))
 
 
+# Operations that get their defaults again with each of the four. Not `size`: to read whole values for it would be slow,
+# and a class whose values have other sizes than those of its base overrides it.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),
@@ -207,10 +210,11 @@ _BUILT_ON = {
 class StoredValue(Source):
     """A value that is read by its key, as it is at that moment."""
 
+    by_key = True
+
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
         self.key = key
-        self.sized = type(store).size is not Store.size
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         found: Any = self.store.get_partial_values([(self.key, byte_range) for byte_range in ranges], memory)
@@ -220,22 +224,24 @@ class StoredValue(Source):
         return self.store.size(self.key)
 
 
-def read_together(requests: Sequence[tuple[Source, ByteRange]]) -> Buffers:
+def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryview | None = None) -> Buffers:
     """Read parts of several sources, in order, None for missing ones.
 
     Values that a store reads by key are requested by one call; other sources are read one after the other.
     """
-    found: Buffers = [None] * len(requests)
-    by_store: dict[int, list[int]] = {}
+    found: Buffers = []
+    by_store: dict[int, list[tuple[int, StoredValue, ByteRange]]] = {}
     for i, (source, byte_range) in enumerate(requests):
         if isinstance(source, StoredValue):
-            by_store.setdefault(id(source.store), []).append(i)
+            by_store.setdefault(id(source.store), []).append((i, source, byte_range))
+            found.append(None)
         else:
-            found[i] = source.read_one(byte_range)
-    for numbers in by_store.values():
-        values: Any = [requests[i] for i in numbers]
-        answers = values[0][0].store.get_partial_values([(source.key, byte_range) for source, byte_range in values])
-        for i, answer in zip(numbers, answers, strict=True):
+            found.append(source.read_one(byte_range))
+    for values in by_store.values():
+        store = values[0][1].store
+        answers = store.get_partial_values([(source.key, byte_range) for _, source, byte_range in values], memory)
+        memory = None  # used up
+        for (i, _, _), answer in zip(values, answers, strict=True):
             found[i] = answer
     return found
 
@@ -269,7 +275,7 @@ def overwrite(old: Buffer | None, patches: Iterable[Patch]) -> bytearray:
     value = bytearray(b"" if old is None else old)
     for start, piece in ((start, flat(piece)) for start, piece in patches):
         if not 0 <= start < _MAX_BYTES:
-            raise StoreError(f"a partial value must start at 0 or later, not at {start}")
+            raise StoreError(f"a partial value must start at an offset from 0 to {_MAX_BYTES - 1}, not at {start}")
         if len(value) < start + len(piece):
             value.extend(bytes(start + len(piece) - len(value)))
         value[start : start + len(piece)] = piece

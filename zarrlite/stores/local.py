@@ -89,50 +89,27 @@ class LocalStore(Store):
             raise error if isinstance(error, StoreError) else store_error(error, "read", key) from error
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        paths = [self._root.path(request[0]) for request in requests]  # before anything is read
+        if len(requests) > 1 and len({request[0] for request in requests}) < len(requests):
+            runs = itertools.groupby(requests, key=lambda request: request[0])
+            return [value for key, run in runs for value in self._read_run(key, [*run])]
         found: Buffers = []
-        position = first = 0
-        while first < len(requests):  # a short loop: another thread may take the GIL at every system call
-            key, byte_range, *rest = requests[first]
-            if first + 1 < len(requests) and requests[first + 1][0] == key:
-                run = [*itertools.takewhile(lambda request: request[0] == key, requests[first:])]
-                found += self._read_run(key, run)
-                first += len(run)
-                continue
-            value = None
-            start, stop = byte_range
-            if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
-                value = self._read_quickly(paths[first], start, stop, rest[0] if rest else None, memory, position)
-            if value is None:
-                value = self._read_run(key, requests[first : first + 1])[0]
-            elif memory is not None:
-                position += len(value)
+        for request in requests:  # a short loop: other threads take the GIL at system calls
+            value = self._read_part(*request, memory=memory)
+            if memory is not None and type(value) is memoryview:
+                memory = memory[len(value) :]
             found.append(value)
-            first += 1
         return found
 
-    @staticmethod
-    def _read_quickly(
-        path: str, start: int, stop: int, size: int | None, memory: memoryview | None, position: int
+    def _read_part(
+        self, key: str, byte_range: ByteRange, size: int | None = None, *, memory: memoryview | None
     ) -> Buffer | None:
-        """Read a range of a file by as few system calls as possible. Returns None if anything is unusual."""
-        try:
-            fd = os.open(path, files.READ_HERE)
-        except OSError:
-            return None
-        try:
-            if size is not None and (found := os.lseek(fd, 0, os.SEEK_END)) != size:
-                if 0 < found < files.MAX_FILE_END:
-                    raise WrongSizeError(found, size)
-                return None
-            if memory is None:
-                return files.pread(fd, stop - start, start) or None
-            count = os.preadv(fd, (memory[position : position + stop - start],), start)
-            return memory[position : position + count] if count else None
-        except OSError:
-            return None
-        finally:
-            os.close(fd)
+        """Read a part of a value, by as few system calls as possible if it is an ordinary one."""
+        path = self._root.path(key)
+        start, stop = byte_range
+        value = None
+        if stop is not None and 0 <= start < stop <= files.MAX_READ and files.TEMPORARY not in key:
+            value = _read_range(path, start, stop, size, memory)
+        return self._read_run(key, [(key, byte_range, size)])[0] if value is None else value
 
     def _read_run(self, key: str, requests: Sequence[Request]) -> Buffers:
         """Read several parts of one and the same value."""
@@ -143,7 +120,7 @@ class LocalStore(Store):
                 return [None] * len(requests)
             for request in requests:
                 if len(request) > 2 and request[2] not in (None, source.known_size()):
-                    raise WrongSizeError(source.known_size() or 0, request[2])  # type: ignore[arg-type]
+                    raise WrongSizeError(source.known_size() or 0, request[2])
             return [*found]
         finally:
             source.close()
@@ -182,7 +159,7 @@ class LocalStore(Store):
             raise
 
     def source(self, key: str) -> Source:
-        return OpenFile(key, self.open_file, self._root.path(key))
+        return OpenFile(key, self._root.path(key), self.open_file)
 
     # Listing
 
@@ -336,3 +313,23 @@ def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
         if error.errno in files.MISSING:
             return []
         raise
+
+
+def _read_range(path: str, start: int, stop: int, size: int | None, memory: memoryview | None) -> Buffer | None:
+    """Read a range of a file by as few system calls as possible. Returns None if anything is unusual."""
+    try:
+        fd = os.open(path, files.READ_HERE)
+    except OSError:
+        return None
+    try:
+        if size is not None and (end := os.lseek(fd, 0, os.SEEK_END)) != size:
+            if 0 < end < files.MAX_FILE_END:
+                raise WrongSizeError(end, size)
+            return None
+        if memory is None:
+            return files.read(fd, start, stop) or None
+        return files.read_into(memory, fd, start, stop) or None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)

@@ -46,7 +46,7 @@ class MappingStore(Store):
         for request in requests:
             value = self._mapping.get(check_key(request[0]))
             if len(request) > 2 and value is not None and request[2] not in (None, memoryview(value).nbytes):
-                raise WrongSizeError(memoryview(value).nbytes, request[2])  # type: ignore[arg-type]
+                raise WrongSizeError(memoryview(value).nbytes, request[2])
             found.append(_part(value, request[1]))
         return found
 

@@ -1,8 +1,8 @@
 """A value of the local store as a source: one open file.
 
 Rules
-- The file is opened by the first read and stays open until the source is closed: everything that is read is of the value
-  that was there then, whatever replaces it meanwhile.
+- The file is opened by the first read and stays open until the source is closed: everything that is read is of the
+  value that was there then, whatever replaces it meanwhile.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class OpenFile(Source):
     _fd = _NOT_OPENED
     _size: int | None = None  # when it was opened: appended bytes belong to another state of the value
 
-    def __init__(self, key: str, open_file: Callable[[str], int | None], path: str) -> None:
+    def __init__(self, key: str, path: str, open_file: Callable[[str], int | None]) -> None:
         self.key = key
-        self._open = open_file  # returns a descriptor. Returns None if there is no such value
         self._path = path
+        self._open = open_file  # for paths that are not just regular files
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         size = self._size if self._fd != _NOT_OPENED else self.known_size()
@@ -53,7 +53,7 @@ class OpenFile(Source):
     def known_size(self) -> int | None:
         if self._fd == _NOT_OPENED:
             try:
-                fd = self._open(self.key)
+                fd = self._open_quickly()
                 self._fd = _NO_FILE if fd is None else fd
                 self._size = None if fd is None else files.size(fd)
             except OSError as error:
@@ -62,21 +62,28 @@ class OpenFile(Source):
 
     size = known_size
 
+    def _open_quickly(self) -> int | None:
+        """Open the file, as `open_file` does, but without looking at the path again."""
+        if files.TEMPORARY not in self.key:
+            try:
+                return os.open(self._path, files.READ_HERE)
+            except OSError:
+                pass
+        return self._open(self.key)
+
     def is_current(self) -> bool:
-        if self._fd < 0:
+        if self._fd < 0 or self._size is None:
             return True
         try:
             found, opened = os.stat(self._path), os.fstat(self._fd)
-        except FileNotFoundError:
-            return False
         except OSError as error:
+            if error.errno in files.MISSING:
+                return False
             raise store_error(error, "read", self.key) from error
-        return all(getattr(found, name) == getattr(opened, name) for name in _IDENTITY)
+        # a file that was overwritten in place without growing cannot be told from the one that was opened
+        return os.path.samestat(found, opened) and found.st_size == self._size
 
     def close(self) -> None:
         fd, self._fd, self._size = self._fd, _NOT_OPENED, None
         if fd >= 0:
             os.close(fd)
-
-
-_IDENTITY = ("st_dev", "st_ino", "st_size", "st_mtime_ns")

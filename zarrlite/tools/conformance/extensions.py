@@ -124,7 +124,7 @@ def _translate_old_form(point: str, value: dict[str, Any]) -> Any:
     """Return an object of an older form in its current form; any other object unchanged."""
     for cls in _REGISTRIES[point].classes():
         try:
-            current = cls.foreign(value)
+            current = cls.from_legacy_json(value)
         except MetadataError:
             current = None
         if current is not None:

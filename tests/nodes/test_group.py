@@ -1,4 +1,4 @@
-"""Groups: a mapping from names to nodes, found by listing and read when asked for."""
+"""Groups: mappings of names to members, which are found by listing the store and read lazily."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from zarrlite import (
 
 
 class Counting(MemoryStore):
-    """A store that notes which values are read, and how often it is listed."""
+    """A store that records the keys that are read and the prefixes that are listed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,10 +60,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return {"memory": MemoryStore, "local": lambda: LocalStore(tmp_path / "x"), "dict": dict}[request.param]()
 
 
-# A mapping.
+# The mapping.
 
 
-def test_members_by_name(store: Any) -> None:
+def test_a_group_is_a_mapping_of_names_to_members(store: Any) -> None:
     top = hierarchy(store)
     assert list(top) == list(top.keys()) == ["a", "b", "empty", "g"]
     assert len(top) == 4
@@ -76,7 +76,7 @@ def test_members_by_name(store: Any) -> None:
     assert len(top["empty"]) == 0
 
 
-def test_a_member_at_any_depth(store: Any) -> None:
+def test_paths_reach_members_at_any_depth(store: Any) -> None:
     top = hierarchy(store)
     for path in ("g/c", "/g/c", "g/c/", "/g/c/"):
         assert top[path].path == "g/c"
@@ -88,7 +88,7 @@ def test_a_member_at_any_depth(store: Any) -> None:
     assert top["g/h"].basename == "h"
 
 
-def test_what_is_not_there(store: Any) -> None:
+def test_missing_members_are_not_found(store: Any) -> None:
     top = hierarchy(store)
     for path in ("nope", "g/nope", "nope/c", "b/c", "g/c/0"):
         assert path not in top
@@ -103,7 +103,7 @@ def test_what_is_not_there(store: Any) -> None:
         assert odd not in top
 
 
-def test_a_group_below_counts_from_itself() -> None:
+def test_paths_are_relative_to_the_group() -> None:
     group = hierarchy()["g"]
     assert isinstance(group, Group)
     assert list(group) == ["c", "h"]
@@ -115,13 +115,13 @@ def test_a_group_below_counts_from_itself() -> None:
         group["nope"]
 
 
-def test_repr() -> None:
+def test_repr_shows_the_path() -> None:
     top = hierarchy()
     assert repr(top) == "<Group />"
     assert repr(top["g/h"]) == "<Group /g/h>"
 
 
-def test_members_to_a_depth() -> None:
+def test_members_can_be_limited_in_depth() -> None:
     top = hierarchy()
     assert [path for path, _ in top.members()] == ["a", "b", "empty", "g"]
     assert [path for path, _ in top.members(1)] == ["a", "b", "empty", "g", "g/c", "g/h"]
@@ -131,7 +131,7 @@ def test_members_to_a_depth() -> None:
 
 
 @pytest.mark.parametrize("names", [["a", "a-b", "a.b", "a b", "ab", "A", "10", "9"]])
-def test_the_order_of_members_does_not_depend_on_how_they_are_found(store: Any, names: list[str]) -> None:
+def test_members_are_sorted_by_name_with_and_without_consolidated_metadata(store: Any, names: list[str]) -> None:
     top = zarrlite.create_group(store)
     for name in names:
         top.create_group(name)
@@ -140,10 +140,10 @@ def test_the_order_of_members_does_not_depend_on_how_they_are_found(store: Any, 
     assert list(zarrlite.open_group(store, mode="r", use_consolidated=True)) == listed == sorted(names)
 
 
-# No more is read than needed.
+# Reads and listings of the store.
 
 
-def test_names_are_listed_without_reading_a_document() -> None:
+def test_names_are_listed_without_reading_documents() -> None:
     class Sized(Counting):
         def size(self, key: str) -> int | None:
             return None if key not in self._mapping else 1
@@ -158,7 +158,7 @@ def test_names_are_listed_without_reading_a_document() -> None:
     assert store.reads == []
 
 
-def test_each_member_is_read_once() -> None:
+def test_each_document_is_read_once() -> None:
     store = Counting()
     top = hierarchy(store)
     store.forget()
@@ -176,7 +176,7 @@ def test_each_member_is_read_once() -> None:
     assert store.listings == []
 
 
-def test_iteration_reads_as_it_goes() -> None:
+def test_iteration_reads_documents_lazily() -> None:
     store = Counting()
     top = hierarchy(store)
     store.forget()
@@ -184,7 +184,7 @@ def test_iteration_reads_as_it_goes() -> None:
     assert store.reads == ["a/zarr.json"]
 
 
-def test_chunks_are_not_listed_to_find_members(tmp_path: Path) -> None:
+def test_finding_members_does_not_list_chunks(tmp_path: Path) -> None:
     class Noting(LocalStore):
         listed: list[str] = []
 
@@ -193,7 +193,7 @@ def test_chunks_are_not_listed_to_find_members(tmp_path: Path) -> None:
             return super().list_dir(prefix)
 
         def list_prefix(self, prefix: str) -> Any:
-            raise AssertionError("the whole tree was walked")
+            raise AssertionError("the hierarchy was listed completely")
 
     hierarchy(LocalStore(tmp_path))
     store = Noting(tmp_path)
@@ -201,10 +201,10 @@ def test_chunks_are_not_listed_to_find_members(tmp_path: Path) -> None:
     assert store.listed == ["", "empty/", "g/", "g/h/"]
 
 
-# What is no node.
+# Keys that do not belong to a node.
 
 
-def test_what_is_no_node_is_ignored(tmp_path: Path) -> None:
+def test_files_and_folders_without_a_document_are_ignored(tmp_path: Path) -> None:
     top = hierarchy(tmp_path)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("x")
@@ -219,11 +219,11 @@ def test_what_is_no_node_is_ignored(tmp_path: Path) -> None:
     assert "notes" not in top
     assert "file" not in top
     assert "odd" not in top
-    with pytest.raises(NodeNotFoundError, match="what is there is Zarr version 2"):
+    with pytest.raises(NodeNotFoundError, match="the metadata is of Zarr version 2"):
         top["v2"]
 
 
-def test_a_broken_member_does_not_hide_the_others() -> None:
+def test_a_broken_member_leaves_the_others_usable() -> None:
     top = hierarchy()
     top.store.set("b/zarr.json", b"{")
     assert list(top) == ["a", "b", "empty", "g"]
@@ -234,10 +234,10 @@ def test_a_broken_member_does_not_hide_the_others() -> None:
         top.get("b")
 
 
-# Changing.
+# Changes.
 
 
-def test_what_is_made_is_there(store: Any) -> None:
+def test_created_members_can_be_opened(store: Any) -> None:
     top = zarrlite.create_group(store, attributes={"k": [1]})
     array = top.create_array("x/y/z", shape=(4,), dtype="u2", chunks=2, attributes={"a": 1}, fill_value=3)
     assert array[...].tolist() == [3] * 4
@@ -248,7 +248,7 @@ def test_what_is_made_is_there(store: Any) -> None:
     assert [path for path, _ in again.members(None)] == ["x", "x/g", "x/y", "x/y/z"]
 
 
-def test_members_are_made_by_name_as_in_zarr_python() -> None:
+def test_name_can_be_passed_as_a_keyword() -> None:
     top = zarrlite.create_group(None)
     top.create_array(name="a", shape=1, dtype="u1")
     top.create_group(name="g")
@@ -257,14 +257,14 @@ def test_members_are_made_by_name_as_in_zarr_python() -> None:
     assert list(top) == ["a", "b", "g", "h"]
 
 
-def test_what_is_there_is_replaced_on_request_only() -> None:
+def test_members_are_replaced_on_request_only() -> None:
     top = hierarchy()
     for make in (top.create_group, lambda path, **k: top.create_array(path, data=[1], **k)):
         for path in ("b", "g"):
             with pytest.raises(NodeExistsError) as caught:
                 make(path)
             assert str(caught.value) == (
-                f"there is a node at {path!r} in {top.store!r} already; overwrite=True replaces it"
+                f"a node already exists at {path!r} in {top.store!r}; overwrite=True replaces it"
             )
     top.create_group("b", overwrite=True)
     assert list(top["b"]) == []
@@ -273,10 +273,9 @@ def test_what_is_there_is_replaced_on_request_only() -> None:
     assert top["g"][...].tolist() == [1]
 
 
-def test_require(store: Any) -> None:
+def test_require_returns_existing_members_and_creates_missing_ones(store: Any) -> None:
     top = zarrlite.create_group(store)
-    made = top.require_group("x/g")
-    made.attrs["k"] = 1
+    top.require_group("x/g").attrs["k"] = 1
     assert top.require_group("x/g").attrs == {"k": 1}
     array = top.require_array("x/a", shape=(2, 3), dtype="i4", chunks=(1, 3))
     array[...] = 5
@@ -288,24 +287,24 @@ def test_require(store: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "shape", "dtype", "message"),
     [
-        ("b", (2, 4), "i2", "<Array /b shape=(2, 3) dtype=int16> is not an array of shape (2, 4) and int16"),
-        ("b", (2, 3), "f4", "<Array /b shape=(2, 3) dtype=int16> is not an array of shape (2, 3) and float32"),
-        ("g", (2, 3), "i2", "<Group /g> is not an array of shape (2, 3) and int16"),
+        ("b", (2, 4), "i2", "<Array /b shape=(2, 3) dtype=int16> {} shape (2, 4) and data type int16"),
+        ("b", (2, 3), "f4", "<Array /b shape=(2, 3) dtype=int16> {} shape (2, 3) and data type float32"),
+        ("g", (2, 3), "i2", "<Group /g> {} shape (2, 3) and data type int16"),
     ],
 )
-def test_require_array_is_refused(path: str, shape: Any, dtype: str, message: str) -> None:
+def test_require_array_refuses_other_shapes_and_data_types(path: str, shape: Any, dtype: str, message: str) -> None:
     with pytest.raises(NodeExistsError) as caught:
         hierarchy().require_array(path, shape=shape, dtype=dtype)
-    assert str(caught.value) == message
+    assert str(caught.value) == message.format("already exists and is not an array of")
 
 
-def test_require_group_is_refused() -> None:
+def test_require_group_refuses_an_array() -> None:
     with pytest.raises(NodeExistsError) as caught:
         hierarchy().require_group("b")
     assert str(caught.value) == "'b' is an array, not a group"
 
 
-def test_deletion(store: Any) -> None:
+def test_del_removes_a_member_and_everything_below_it(store: Any) -> None:
     top = hierarchy(store)
     del top["b"]
     assert "b" not in top
@@ -320,7 +319,7 @@ def test_deletion(store: Any) -> None:
         assert str(caught.value) == "a group cannot delete itself as its own member; use delete()"
 
 
-def test_assignment(store: Any) -> None:
+def test_assignment_stores_an_array(store: Any) -> None:
     top = zarrlite.create_group(store)
     top["x"] = np.arange(3)
     top["deep/y"] = [[1.5, 2.5]]
@@ -345,7 +344,7 @@ def test_a_member_can_be_assigned_to_itself_or_another() -> None:
     assert top["x"][...].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_an_assignment_that_fails_keeps_what_is_there() -> None:
+def test_a_failed_assignment_keeps_the_old_member() -> None:
     top = hierarchy()
     for value in ([[1], [2, 3]], object(), {"a": 1}):
         with pytest.raises(ArgumentError):
@@ -353,12 +352,12 @@ def test_an_assignment_that_fails_keeps_what_is_there() -> None:
     assert top["b"][1, 2] == 5
 
 
-def test_an_array_has_no_members() -> None:
+def test_members_cannot_be_created_below_an_array() -> None:
     top = hierarchy()
     for make in (top.create_group, lambda path: top.create_array(path, data=[1]), lambda path: assign(top, path, [1])):
         with pytest.raises(NodeExistsError) as caught:
             make("b/x")
-        assert str(caught.value) == "'b' is an array; there can be no 'b/x' below it"
+        assert str(caught.value) == "'b/x' cannot be created: 'b' is an array, and only groups have members"
 
 
 def assign(target: Any, index: Any, value: Any) -> None:
@@ -368,7 +367,7 @@ def assign(target: Any, index: Any, value: Any) -> None:
 # Attributes.
 
 
-def test_attributes_write_through() -> None:
+def test_attributes_are_written_to_the_store() -> None:
     top = hierarchy()
     group = top["g"]
     group.attrs["new"] = {"x": None}
@@ -381,7 +380,7 @@ def test_attributes_write_through() -> None:
     assert top.attrs == {"top": 1}
 
 
-def test_attributes_of_a_consolidated_group_keep_the_documents() -> None:
+def test_changing_attributes_of_a_group_keeps_its_consolidated_metadata() -> None:
     top = hierarchy()
     top.consolidate_metadata()
     top.attrs["k"] = 2
@@ -413,7 +412,7 @@ ODD_NAMES = {
 }
 
 
-def test_odd_names(store: Any) -> None:
+def test_unusual_names_are_stored_and_listed(store: Any) -> None:
     top = zarrlite.create_group(store)
     for i, name in enumerate(ODD_NAMES.values()):
         top.create_array(name, data=[i])
@@ -429,21 +428,21 @@ def test_odd_names(store: Any) -> None:
 
 
 REFUSED_NAMES = [
-    ("..", "'..' cannot be the name of a node: a name is not made of periods alone"),
-    (".", "'.' cannot be the name of a node: a name is not made of periods alone"),
-    ("...", "'...' cannot be the name of a node: a name is not made of periods alone"),
-    ("a/../b", "'..' cannot be the name of a node: a name is not made of periods alone"),
-    ("a//b", "'' cannot be the name of a node: a name is not empty"),
-    ("__x", "'__x' cannot be the name of a node: names that start with '__' are reserved"),
-    ("a/__x", "'__x' cannot be the name of a node: names that start with '__' are reserved"),
-    ("zarr.json", "'zarr.json' cannot be the name of a node: that is the name of the metadata document"),
-    ("a\0b", "'a\\x00b' cannot be the name of a node: a name has no NUL and no backslash"),
-    ("a\\b", "'a\\\\b' cannot be the name of a node: a name has no NUL and no backslash"),
+    ("..", "invalid node name '..': node names must not consist of periods only"),
+    (".", "invalid node name '.': node names must not consist of periods only"),
+    ("...", "invalid node name '...': node names must not consist of periods only"),
+    ("a/../b", "invalid node name '..': node names must not consist of periods only"),
+    ("a//b", "invalid node name '': node names must not be empty"),
+    ("__x", "invalid node name '__x': node names must not start with '__', a reserved prefix"),
+    ("a/__x", "invalid node name '__x': node names must not start with '__', a reserved prefix"),
+    ("zarr.json", "invalid node name 'zarr.json': node names must not be 'zarr.json', the metadata document"),
+    ("a\0b", "invalid node name 'a\\x00b': node names must not contain NUL or a backslash"),
+    ("a\\b", "invalid node name 'a\\\\b': node names must not contain NUL or a backslash"),
 ]
 
 
 @pytest.mark.parametrize(("name", "message"), REFUSED_NAMES)
-def test_refused_names(store: Any, name: str, message: str) -> None:
+def test_names_that_the_specification_forbids_are_refused(store: Any, name: str, message: str) -> None:
     top = zarrlite.create_group(store)
     for touch in (
         lambda: top.create_group(name),
@@ -462,15 +461,15 @@ def test_refused_names(store: Any, name: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "/", "//"])
-def test_a_member_needs_a_name(name: str) -> None:
+def test_empty_names_are_refused(name: str) -> None:
     top = zarrlite.create_group(None)
     for touch in (top.create_group, lambda name: top.create_array(name, data=[1])):
         with pytest.raises(ArgumentError) as caught:
             touch(name)
-        assert str(caught.value) == "a member needs a name"
+        assert str(caught.value) == "the name of a member must not be empty"
 
 
-def test_names_that_the_file_system_cannot_hold(tmp_path: Path) -> None:
+def test_names_too_long_for_the_file_system_are_refused(tmp_path: Path) -> None:
     name = "x" * 300
     top = zarrlite.create_group(tmp_path)
     with pytest.raises(StoreError, match="its path, or a name in it, is too long for the file system"):
@@ -483,7 +482,7 @@ def test_names_that_the_file_system_cannot_hold(tmp_path: Path) -> None:
 # Trees.
 
 
-def test_tree() -> None:
+def test_tree_draws_one_line_for_each_node() -> None:
     top = hierarchy()
     expected = """/
 ├── a () float64
@@ -494,25 +493,25 @@ def test_tree() -> None:
     └── h"""
     assert str(top.tree()) == repr(top.tree()) == expected
     assert str(top.tree(level=1)) == "/\n├── a () float64\n├── b (2, 3) int16\n├── empty\n└── g"
-    assert str(top.tree(level=0)) == "/"
+    assert str(top.tree(level=0)) == str(top.tree(level=-1)) == "/"
     assert str(top["g"].tree()) == "/g\n├── c (3,) string\n└── h"
     assert str(top["empty"].tree()) == "/empty"
     top.consolidate_metadata()
     assert str(zarrlite.open_group(top.store, mode="r").tree()) == expected
 
 
-def test_a_bar_runs_beside_what_is_below_a_group_that_is_not_the_last() -> None:
+def test_tree_draws_a_bar_beside_the_members_of_a_group_with_siblings() -> None:
     top = zarrlite.create_group(None)
     top.create_array("a/b/c", data=np.zeros((1, 2), "u1"))
     top.create_group("d")
     assert str(top.tree()) == "/\n├── a\n│   └── b\n│       └── c (1, 2) uint8\n└── d"
 
 
-# On the road.
+# Pickling, and options of arrays.
 
 
 @pytest.mark.parametrize("mode", ["r", "r+"])
-def test_groups_pickle(tmp_path: Path, mode: Any) -> None:
+def test_groups_can_be_pickled(tmp_path: Path, mode: Any) -> None:
     hierarchy(tmp_path).consolidate_metadata()
     top = zarrlite.open_group(tmp_path, mode=mode, missing_chunks="error", write_empty_chunks=True)
     again = pickle.loads(pickle.dumps(top))
@@ -548,10 +547,11 @@ def test_arrays_inherit_the_options_of_their_group(ask: Callable[[Group], Array]
     assert ask(top).options == ("error", True)
 
 
-def test_a_deep_hierarchy_is_walked() -> None:
+def test_deep_hierarchies_are_walked_without_recursion() -> None:
     document = b'{"zarr_format": 3, "node_type": "group"}'
     names = ["a"] * 1500
     store = zarrlite.MemoryStore({"/".join([*names[:i], "zarr.json"]): document for i in range(1501)})
     paths = [path for path, _ in zarrlite.open_group(store, mode="r").members(None)]
     assert [path.count("/") for path in paths] == list(range(1500))
     assert len(list(zarrlite.open_group(store, mode="r").members(2))) == 3
+    assert len(zarrlite.open_group(store, mode="r").tree().splitlines()) == 1501

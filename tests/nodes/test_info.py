@@ -1,4 +1,4 @@
-"""Summaries: their exact text, and sizes in words."""
+"""Summaries of arrays and groups: their exact text, and the units of sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zarrlite import LocalStore, MemoryStore
 from zarrlite.nodes.info import human
 
 
-def test_an_array() -> None:
+def test_info_of_a_sharded_array() -> None:
     array = zarrlite.create_array(
         MemoryStore(),
         name="deep/temperature",
@@ -43,7 +43,7 @@ Bytes, decoded  : 2000000 (1.9 MiB)"""
     )
 
 
-def test_a_plain_array() -> None:
+def test_info_of_an_array_without_shards() -> None:
     store = LocalStore("/nowhere")
     array = zarrlite.create_array(MemoryStore(), shape=(), dtype="int8", compressors=["gzip", "crc32c"])
     info = str(zarrlite.Array(store, "", array.metadata).info)
@@ -65,12 +65,12 @@ Bytes, decoded : 1"""
 
 
 @pytest.mark.parametrize("dtype", ["string", "bytes", "M8[s]", "V3", [("x", "f4"), ("y", "S3")], "complex64"])
-def test_every_data_type_has_a_summary(dtype: object) -> None:
+def test_every_data_type_has_an_info(dtype: object) -> None:
     array = zarrlite.create_array(None, shape=3, dtype=dtype)
     assert str(array.info).count("\n") == 10
 
 
-def test_a_group() -> None:
+def test_info_of_a_group() -> None:
     top = zarrlite.create_group(MemoryStore())
     top.create_array("a", data=[1])
     top.create_array("b", data=[1])
@@ -89,7 +89,7 @@ Groups    : 1"""
     assert str(top["g"].info).splitlines()[1] == "Name      : /g"
 
 
-def test_a_summary_reads_no_chunk() -> None:
+def test_info_reads_no_chunk() -> None:
     class NoChunks(MemoryStore):
         def get(self, key: str, *args: object) -> object:  # type: ignore[override]
             assert key.endswith("zarr.json")
@@ -116,5 +116,5 @@ def test_a_summary_reads_no_chunk() -> None:
         (5 * 2**70, f"{5 * 2**70} (5120.0 EiB)"),
     ],
 )
-def test_sizes_in_words(nbytes: int, text: str) -> None:
+def test_sizes_have_binary_units(nbytes: int, text: str) -> None:
     assert human(nbytes) == text

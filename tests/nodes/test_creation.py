@@ -1,4 +1,4 @@
-"""From the arguments of `create_array` to the document that is written."""
+"""The arguments of `create_array`: the documents that follow from them, and the ones that are refused."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ GOLDEN = b"""{
 }"""
 
 
-def test_the_document_that_is_written() -> None:
+def test_the_document_is_written_in_this_form() -> None:
     array = create(
         shape=(1000, 500),
         dtype="f4",
@@ -135,7 +135,7 @@ def test_the_document_that_is_written() -> None:
     ],
     ids=str,
 )
-def test_chunks_and_shards(arguments: dict[str, Any], chunks: Any, shards: Any) -> None:
+def test_shapes_of_chunks_and_shards(arguments: dict[str, Any], chunks: Any, shards: Any) -> None:
     array = create(**arguments)
     assert (array.chunks, array.shards) == (chunks, shards)
     grid = document(array)["chunk_grid"]["configuration"]["chunk_shape"]
@@ -144,27 +144,27 @@ def test_chunks_and_shards(arguments: dict[str, Any], chunks: Any, shards: Any) 
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=5).map(tuple), st.integers(1, 2**24))
-def test_guessed_chunks_are_sensible(shape: tuple[int, ...], itemsize: int) -> None:
+def test_automatic_chunks_are_just_below_the_limit(shape: tuple[int, ...], itemsize: int) -> None:
     chunks = guess_chunks(shape, itemsize)
     nbytes = math.prod(chunks) * itemsize
     assert len(chunks) == len(shape)
     assert all(1 <= c <= max(1, n) for c, n in zip(chunks, shape, strict=True))
     assert nbytes <= CHUNK_BYTES or set(chunks) <= {1}
-    # not smaller than needed: either everything is one chunk, or it is at least about half as large as allowed
-    whole = all(c == max(1, n) for c, n in zip(chunks, shape, strict=True))
-    assert whole or 2 * nbytes >= CHUNK_BYTES // 2
+    # either the array is a single chunk, or a chunk has at least about half of the allowed size
+    single = all(c == max(1, n) for c, n in zip(chunks, shape, strict=True))
+    assert single or 2 * nbytes >= CHUNK_BYTES // 2
     assert guess_chunks(shape, itemsize) == chunks
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.data())
-def test_shards_auto_are_whole_numbers_of_chunks(shape: list[int], data: Any) -> None:
+def test_automatic_shards_are_multiples_of_chunks(shape: list[int], data: Any) -> None:
     chunks = tuple(data.draw(st.integers(1, n)) for n in shape)
     array = create(shape=shape, chunks=chunks, shards="auto", dtype="u1")
     assert array.shards is not None
     assert all(s % c == 0 for s, c in zip(array.shards, chunks, strict=True))
 
 
-def test_a_shard_holds_the_chain_for_its_chunks() -> None:
+def test_shards_contain_the_codec_chain_of_their_chunks() -> None:
     array = create(chunks=(10, 20), shards=(50, 40), filters=TRANSPOSE, compressors=["gzip", "crc32c"])
     assert document(array)["codecs"] == [
         {
@@ -179,7 +179,7 @@ def test_a_shard_holds_the_chain_for_its_chunks() -> None:
     ]
 
 
-# Codecs: objects, JSON and names mean the same.
+# Codecs.
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_shard_holds_the_chain_for_its_chunks() -> None:
     ],
     ids=str,
 )
-def test_codecs(arguments: dict[str, Any], codecs: Any) -> None:
+def test_codecs_can_be_objects_json_or_names(arguments: dict[str, Any], codecs: Any) -> None:
     array = create(**arguments)
     if codecs is not None:
         assert document(array)["codecs"] == codecs
@@ -244,7 +244,7 @@ def test_codecs(arguments: dict[str, Any], codecs: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "written"),
+    ("argument", "written"),
     [
         (None, ("default", "/")),
         ("default", ("default", "/")),
@@ -258,8 +258,8 @@ def test_codecs(arguments: dict[str, Any], codecs: Any) -> None:
     ],
     ids=str,
 )
-def test_chunk_key_encodings(given: Any, written: tuple[str, str]) -> None:
-    array = create(chunk_key_encoding=given)
+def test_chunk_key_encodings_can_be_objects_json_or_names(argument: Any, written: tuple[str, str]) -> None:
+    array = create(chunk_key_encoding=argument)
     name, separator = written
     assert document(array)["chunk_key_encoding"] == {"name": name, "configuration": {"separator": separator}}
     array[0, 0] = 1
@@ -308,7 +308,7 @@ def test_chunk_key_encodings(given: Any, written: tuple[str, str]) -> None:
     ],
     ids=str,
 )
-def test_data_types(dtype: Any, written: Any) -> None:
+def test_data_types_are_written_by_their_zarr_names(dtype: Any, written: Any) -> None:
     assert document(create(dtype=dtype))["data_type"] == written
 
 
@@ -343,9 +343,9 @@ def test_data_types(dtype: Any, written: Any) -> None:
     ],
     ids=str,
 )
-def test_fill_values(dtype: Any, fill: Any, written: Any) -> None:
+def test_fill_values_are_written_in_the_form_of_the_specification(dtype: Any, fill: Any, written: Any) -> None:
     array = create(dtype=dtype, fill_value=fill)
-    if dtype != "S3" and dtype != "V2":  # of which there are two spellings
+    if dtype != "S3" and dtype != "V2":  # these have two spellings
         assert document(array)["fill_value"] == written
     again = zarrlite.open_array(array.store)
     expected = np.array(array.fill_value, array.dtype)
@@ -377,33 +377,33 @@ def test_fill_values(dtype: Any, fill: Any, written: Any) -> None:
     ],
     ids=str,
 )
-def test_from_data(data: Any, dtype: str, shape: tuple[int, ...]) -> None:
+def test_shape_and_data_type_come_from_the_data(data: Any, dtype: str, shape: tuple[int, ...]) -> None:
     array = zarrlite.create_array(MemoryStore(), data=data)
     assert array.metadata.data_type.name == dtype
     assert array.shape == shape
     assert zarrlite.open_array(array.store)[...].tolist() == np.asarray(data).tolist()
 
 
-def test_from_data_with_another_dtype_and_the_same_shape() -> None:
+def test_dtype_overrides_that_of_the_data() -> None:
     array = zarrlite.create_array(None, data=[1, 2], dtype="f4", shape=2)
     assert array.dtype == np.float32
     assert array[...].tolist() == [1.0, 2.0]
 
 
-def test_from_an_array_of_ours() -> None:
+def test_data_can_be_an_array_of_zarrlite() -> None:
     source = create(shape=5, dtype="string", fill_value="-")
     source[1] = "one"
-    made = zarrlite.create_array(None, data=source, chunks=2)
-    assert made[...].tolist() == ["-", "one", "-", "-", "-"]
-    assert made.metadata.data_type.name == "string"
+    copy = zarrlite.create_array(None, data=source, chunks=2)
+    assert copy[...].tolist() == ["-", "one", "-", "-", "-"]
+    assert copy.metadata.data_type.name == "string"
 
 
-def test_from_an_array_of_zarr_python(zarr: Any) -> None:
+def test_data_can_be_an_array_of_zarr_python(zarr: Any) -> None:
     source = zarr.create_array({}, data=np.arange(6).reshape(2, 3))
     assert zarrlite.create_array(None, data=source)[...].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-# zarr-python's keywords.
+# Keywords of zarr-python.
 
 
 @pytest.mark.parametrize(
@@ -429,50 +429,50 @@ def test_from_an_array_of_zarr_python(zarr: Any) -> None:
     ],
     ids=str,
 )
-def test_the_keywords_of_zarr_python(zarr: Any, tmp_path: Path, keyword: str, value: Any) -> None:
-    """A call that zarr-python takes is taken, and the two read each other's result."""
+def test_keywords_of_zarr_python_are_accepted(zarr: Any, tmp_path: Path, keyword: str, value: Any) -> None:
+    """zarrlite accepts a call that zarr-python accepts, and each reads the array of the other."""
     data = np.arange(1.0, 17.0).reshape(4, 4)
     arguments = {"data": data, "chunks": (2, 2), keyword: value}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that order= means nothing in version 3
+        warnings.simplefilter("ignore")  # zarr-python warns that order= has no effect in version 3
         theirs = zarr.create_array(tmp_path / "theirs", **arguments)
     ours = zarrlite.create_array(tmp_path / "ours", **arguments)
     np.testing.assert_array_equal(zarrlite.open(tmp_path / "theirs", path=theirs.path, mode="r")[...], data)
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "ours", path=ours.path, mode="r")[...], data)
 
 
-def test_write_data_false_makes_an_array_of_fill_values() -> None:
+def test_write_data_false_stores_no_data() -> None:
     array = zarrlite.create_array(MemoryStore(), data=[1, 2, 3], write_data=False)
     assert array[...].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("function", [zarrlite.open, zarrlite.open_array, zarrlite.open_group, zarrlite.create_group])
-def test_the_format_can_be_named_and_only_version_3_is_there(function: Callable[..., Any]) -> None:
+def test_zarr_format_must_be_3(function: Callable[..., Any]) -> None:
     arguments = {"shape": 3, "dtype": "u1"} if function is zarrlite.open_array else {}
     function(MemoryStore(), zarr_format=3, **arguments)
     with pytest.raises(ArgumentError):
         function(MemoryStore(), zarr_format=2, **arguments)
 
 
-def test_attributes_and_dimension_names() -> None:
+def test_attributes_and_dimension_names_are_written() -> None:
     array = create(attributes={"a": (1, 2), "b": {"c": None}}, dimension_names=("x", None))
     assert array.attrs == {"a": [1, 2], "b": {"c": None}}
     assert array.metadata.dimension_names == ("x", None)
     assert document(array)["dimension_names"] == ["x", None]
-    plain = create()
-    assert "dimension_names" not in document(plain)
-    assert "storage_transformers" not in document(plain)
-    assert document(plain)["attributes"] == {}
+    default = create()
+    assert "dimension_names" not in document(default)
+    assert "storage_transformers" not in document(default)
+    assert document(default)["attributes"] == {}
 
 
-def test_the_caller_keeps_his_own_attributes() -> None:
-    mine = {"a": [1]}
-    array = create(attributes=mine)
-    mine["a"].append(2)
+def test_attributes_do_not_alias_those_of_the_caller() -> None:
+    attributes = {"a": [1]}
+    array = create(attributes=attributes)
+    attributes["a"].append(2)
     assert array.attrs == {"a": [1]}
 
 
-def test_options_are_not_written() -> None:
+def test_runtime_options_of_arrays_are_not_stored() -> None:
     array = create(write_empty_chunks=True, missing_chunks="error")
     assert array.options == ("error", True)
     assert document(array) == document(create())
@@ -500,14 +500,14 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         ({"shape": "12"}, ArgumentError, "shape must be a number or a sequence of numbers, not '12'"),
         ({"shape": (2.5,)}, ArgumentError, "shape must be a number or a sequence of numbers, not (2.5,)"),
         ({"shape": {"x": 3}}, ArgumentError, "shape must be a number or a sequence of numbers, not {'x': 3}"),
-        ({"chunks": (10,)}, ArgumentError, "chunks must have 2 lengths from 1, not (10,)"),
-        ({"chunks": 0}, ArgumentError, "chunks must have 2 lengths from 1, not 0"),
-        ({"chunks": (10, 0)}, ArgumentError, "chunks must have 2 lengths from 1, not (10, 0)"),
-        ({"chunks": (10, -1)}, ArgumentError, "chunks must have 2 lengths from 1, not (10, -1)"),
-        ({"chunks": "large"}, ArgumentError, "chunks must have 2 lengths from 1, not 'large'"),
-        ({"chunks": (1.5, 2)}, ArgumentError, "chunks must have 2 lengths from 1, not (1.5, 2)"),
-        ({"shards": (10,), "chunks": 5}, ArgumentError, "shards must have 2 lengths from 1, not (10,)"),
-        ({"shards": (0, 1), "chunks": 5}, ArgumentError, "shards must have 2 lengths from 1, not (0, 1)"),
+        ({"chunks": (10,)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (10,)"),
+        ({"chunks": 0}, ArgumentError, "chunks must have 2 lengths, each at least 1, not 0"),
+        ({"chunks": (10, 0)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (10, 0)"),
+        ({"chunks": (10, -1)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (10, -1)"),
+        ({"chunks": "large"}, ArgumentError, "chunks must have 2 lengths, each at least 1, not 'large'"),
+        ({"chunks": (1.5, 2)}, ArgumentError, "chunks must have 2 lengths, each at least 1, not (1.5, 2)"),
+        ({"shards": (10,), "chunks": 5}, ArgumentError, "shards must have 2 lengths, each at least 1, not (10,)"),
+        ({"shards": (0, 1), "chunks": 5}, ArgumentError, "shards must have 2 lengths, each at least 1, not (0, 1)"),
         (
             {"shards": (10, 10), "chunks": (5, 3)},
             MetadataError,
@@ -519,12 +519,12 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"codecs": ["bytes"], "compressors": "zstd"},
             ArgumentError,
-            "codecs= is the whole chain; filters, serializer, compressors and shards go without it",
+            "pass either codecs= or filters=, serializer=, compressors= and shards=, not both",
         ),
         (
             {"codecs": ["bytes"], "shards": (10, 10)},
             ArgumentError,
-            "codecs= is the whole chain; filters, serializer, compressors and shards go without it",
+            "pass either codecs= or filters=, serializer=, compressors= and shards=, not both",
         ),
         (
             {"codecs": ["bytes"]},
@@ -542,10 +542,18 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"codecs": [ZSTD, LITTLE]},
             MetadataError,
-            f"new array#/codecs/1: bytes cannot stand here: {ORDER}",
+            f"new array#/codecs/1: bytes must not be here: {ORDER}",
         ),
-        ({"filters": "zstd"}, ArgumentError, "filters= takes array -> array codecs; zstd is none"),
-        ({"compressors": LITTLE}, ArgumentError, "compressors= takes bytes -> bytes codecs; bytes is none"),
+        (
+            {"filters": "zstd"},
+            ArgumentError,
+            "filters must be array -> array codecs, not zstd: pass that as compressors=",
+        ),
+        (
+            {"compressors": LITTLE},
+            ArgumentError,
+            "compressors must be bytes -> bytes codecs, not bytes: pass that as serializer=",
+        ),
         (
             {"compressors": {"name": "zstd", "configuration": {"level": 99}}},
             MetadataError,
@@ -554,7 +562,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"compressors": {"name": "zstd", "configuration": {"lvl": 9}}},
             MetadataError,
-            "codec#/configuration/lvl: is not a member known here (known: checksum, level)",
+            "codec#/configuration/lvl: is not a known member (known: checksum, level)",
         ),
         (
             {"filters": [{"name": "transpose", "configuration": {"order": [0]}}]},
@@ -579,7 +587,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"dtype": object},
             ArgumentError,
-            'Zarr does not store Python objects: name "string" or "bytes" as the data type',
+            'Python objects cannot be stored; use "string" or "bytes" as the data type',
         ),
         (
             {"chunk_key_encoding": "nope"},
@@ -589,19 +597,19 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"chunk_key_encoding": Zstd()},
             ArgumentError,
-            "a chunk_key_encoding is needed, not Zstd(level=3, checksum=False)",
+            "expected a chunk key encoding, not Zstd(level=3, checksum=False)",
         ),
         ({"fill_value": "x"}, ArgumentError, None),
         (
             {"fill_value": 256, "dtype": "u1"},
             ArgumentError,
-            "fill_value 256 does not fit uint8: uint8 needs a number from 0 to 255, not 256",
+            "fill_value 256 does not fit uint8: uint8 needs an integer from 0 to 255, not 256",
         ),
         ({"fill_value": 1.5, "dtype": "u1"}, ArgumentError, None),
         (
             {"dimension_names": ["x"]},
             MetadataError,
-            "new array#/dimension_names: must have 2 items, as shape has, not 1",
+            "new array#/dimension_names: must have 2 items, one for each dimension, not 1",
         ),
         (
             {"dimension_names": ["x", 3]},
@@ -619,13 +627,19 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
             None,
         ),
         ({"missing_chunks": "zero"}, ArgumentError, "missing_chunks must be 'fill' or 'error', not 'zero'"),
-        ({"config": {"order": "F"}}, ArgumentError, "config takes write_empty_chunks, and order 'C'; not 'F'"),
-        ({"config": {"x": 1}}, ArgumentError, "config takes write_empty_chunks, and order 'C'; not {'x': 1}"),
-        ({"data": [1, 2], "shape": 3}, ArgumentError, "shape 3 is not that of the data, (2,)"),
+        ({"config": {"order": "F"}}, ArgumentError, "config['order'] must be 'C', not 'F'"),
+        (
+            {"config": {"x": 1}},
+            ArgumentError,
+            "config must have only the members write_empty_chunks and order, not {'x': 1}",
+        ),
+        ({"data": [1, 2], "shape": 3}, ArgumentError, "shape must be that of the data, (2,), not 3"),
     ],
     ids=str,
 )
-def test_refusals(arguments: dict[str, Any], error: type[ZarrliteError], message: str | None) -> None:
+def test_wrong_arguments_are_refused(
+    arguments: dict[str, Any], error: type[ZarrliteError], message: str | None
+) -> None:
     with pytest.raises(error) as caught:
         create(**arguments)
     assert type(caught.value) is error
@@ -633,7 +647,7 @@ def test_refusals(arguments: dict[str, Any], error: type[ZarrliteError], message
         assert str(caught.value) == message
 
 
-def test_codecs_as_one_string_is_explained() -> None:
+def test_codecs_must_be_a_list() -> None:
     with pytest.raises(ArgumentError, match="codecs"):
         create(codecs="zstd")
 
@@ -641,53 +655,60 @@ def test_codecs_as_one_string_is_explained() -> None:
 # Runtime options.
 
 
-def test_runtime_options_come_with_the_objects_or_by_pointer() -> None:
+def test_runtime_options_of_extensions_are_set_on_objects_or_by_pointer() -> None:
     for arguments in (
         {"codecs": [Bytes(), Pad("start", 2, padding_func=lambda data: b"by")]},
         {"codecs": [Bytes(), Pad("start", 2)], "options": {"/codecs/1": {"padding_func": lambda data: b"by"}}},
     ):
-        for made in (
+        for array in (
             zarrlite.create_array(MemoryStore(), data=np.arange(3, dtype="u1"), **arguments),
             zarrlite.open(MemoryStore(), data=np.arange(3, dtype="u1"), mode="w", **arguments),
         ):
-            assert bytes(made.store.get("c/0") or b"") == b"by\0\1\2"
-            assert "padding_func" not in json.dumps(document(made))
+            assert bytes(array.store.get("c/0") or b"") == b"by\0\1\2"
+            assert "padding_func" not in json.dumps(document(array))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"/codecs/9": {"padding_func": len}}, "options: no extension stands at '/codecs/9' in new array"),
-        ({"/codecs/1": {"level": 3}}, "options['/codecs/1']: pad has keep_padding, padding_func, not 'level'"),
-        ([1], "options are given as {JSON pointer: {option: value}}"),
-        ({"/codecs/1": 5}, "options are given as {JSON pointer: {option: value}}"),
-        ({"/codecs/1": {"keep_padding": True}}, "give runtime options with the extensions, or as options=, not both"),
+        ({"/codecs/9": {"padding_func": len}}, "options: new array has no extension at '/codecs/9'"),
+        (
+            {"/codecs/1": {"level": 3}},
+            "options['/codecs/1']: 'level' is not an option of pad (known: keep_padding, padding_func)",
+        ),
+        ([1], "options must be a mapping {JSON pointer: {option: value}}"),
+        ({"/codecs/1": 5}, "options must be a mapping {JSON pointer: {option: value}}"),
+        (
+            {"/codecs/1": {"keep_padding": True}},
+            "pass runtime options with the extension objects or as options=, not both",
+        ),
     ],
     ids=repr,
 )
-def test_runtime_options_that_meet_nothing_are_refused(options: Any, message: str) -> None:
-    both = message.startswith("give")
+def test_unknown_runtime_options_are_refused(options: Any, message: str) -> None:
+    both = message.startswith("pass")
     codecs = [Bytes(), Pad("start", 2, padding_func=(lambda data: b"by") if both else None)]
     with pytest.raises(ArgumentError) as caught:
         zarrlite.create_array(MemoryStore(), shape=3, dtype="u1", codecs=codecs, options=options)
     assert str(caught.value) == message
 
 
-def test_a_misspelt_keyword_is_told_with_the_right_one() -> None:
+def test_misspelt_keywords_are_refused_with_a_suggestion() -> None:
     for call in (zarrlite.create_array, zarrlite.open, zarrlite.open_array):
         with pytest.raises(ArgumentError) as caught:
             call(MemoryStore(), shape=3, dtype="u1", chunk=2)
-        assert str(caught.value) == "there is no keyword 'chunk'; 'chunks' is one"
-    with pytest.raises(ArgumentError, match=r"^there is no keyword 'qqqq'$"):
+        message = f"{call.__name__}() got an unexpected keyword argument 'chunk'; did you mean 'chunks'?"
+        assert str(caught.value) == message
+    with pytest.raises(ArgumentError, match=r"^create_array\(\) got an unexpected keyword argument 'qqqq'$"):
         create(qqqq=1)
 
 
-def test_chunks_true_is_auto_and_false_is_one() -> None:
+def test_chunks_true_is_auto_and_chunks_false_is_a_single_chunk() -> None:
     assert create(shape=(5000, 5000), chunks=True).chunks == create(shape=(5000, 5000)).chunks
     assert create(shape=(50, 7), chunks=False).chunks == (50, 7)
 
 
-def test_what_could_not_be_filled_is_not_there() -> None:
+def test_an_array_whose_data_cannot_be_stored_is_removed() -> None:
     class Full(MemoryStore):
         def set(self, key: str, value: Any) -> None:
             if key == "x/c/1":
@@ -702,12 +723,12 @@ def test_what_could_not_be_filled_is_not_there() -> None:
 
 def test_record_arrays_are_structs() -> None:
     data = np.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])
-    made = zarrlite.create_array(MemoryStore(), data=data)
-    assert made.metadata.data_type.name == "struct"
-    assert made[0].tolist() == (1, 2.0)
+    array = zarrlite.create_array(MemoryStore(), data=data)
+    assert array.metadata.data_type.name == "struct"
+    assert array[0].tolist() == (1, 2.0)
 
 
-def test_an_array_is_not_made_on_top_of_version_2() -> None:
+def test_nodes_of_version_2_are_replaced_on_request_only() -> None:
     store = MemoryStore({"a/.zarray": b"{}", "a/0": b"data"})
     with pytest.raises(NodeExistsError):
         zarrlite.create_array(store, name="a", shape=1, dtype="u1")

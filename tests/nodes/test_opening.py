@@ -1,9 +1,8 @@
-"""The functions that scripts call: modes, places, consolidated metadata, copies, and what they say when refusing."""
+"""Opening and creating nodes: modes, forms of a store argument, read-only nodes, new nodes, options, error messages."""
 
 from __future__ import annotations
 
 import json
-import typing
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nodes.states import DATA, GROUP, NEW, array, assign, broken, contents, delete, group, nothing, version_2
 
 import zarrlite
 from zarrlite import (
@@ -25,49 +25,14 @@ from zarrlite import (
     NodeExistsError,
     NodeNotFoundError,
     ReadOnlyError,
-    StoreError,
     UnknownExtensionError,
     ZarrliteError,
 )
 from zarrlite.extensions import registry
-from zarrlite.stores import MappingStore, PrefixStore, ReadOnlyStore
+from zarrlite.stores import PrefixStore, ReadOnlyStore
 
-GROUP = b'{"zarr_format": 3, "node_type": "group", "attributes": {"was": "here"}}'
-BROKEN = b'{"zarr_format": 3, "node_type": "arr'
-DATA = np.arange(6, dtype="int16").reshape(2, 3)
+# Modes. An outcome is an error, the type of the node that is opened, or the type of a new node.
 
-
-def nothing() -> MemoryStore:
-    return MemoryStore()
-
-
-def array() -> MemoryStore:
-    store = MemoryStore()
-    zarrlite.create_array(store, data=DATA, chunks=(1, 3), attributes={"was": "here"})
-    return store
-
-
-def group() -> MemoryStore:
-    store = MemoryStore({"zarr.json": GROUP})
-    zarrlite.create_array(store, name="child", data=DATA)
-    return store
-
-
-def version_2() -> MemoryStore:
-    return MemoryStore({".zarray": b"{}", ".zattrs": b"{}", "0.0": b"data"})
-
-
-def broken() -> MemoryStore:
-    return MemoryStore({"zarr.json": BROKEN})
-
-
-def contents(store: Any) -> dict[str, bytes]:
-    return {key: bytes(store.get(key)) for key in store.list()}
-
-
-# Modes. What is opened or made is a type; what was there and is opened still has its attribute.
-
-NEW = {"shape": (4,), "dtype": "uint8"}
 STATES = (nothing, array, group, version_2, broken)
 Outcome = type | tuple[type, str]
 
@@ -120,7 +85,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         for state, outcome in zip(STATES, outcomes, strict=True)
     ],
 )
-def test_modes(function: str, mode: str, state: Callable[[], MemoryStore], outcome: Outcome, under: str) -> None:
+def test_every_mode_on_every_state_of_the_store(
+    function: str, mode: str, state: Callable[[], MemoryStore], outcome: Outcome, under: str
+) -> None:
     call, arguments = FUNCTIONS[function]
     prefix = f"{under}/" if under else ""
     store = MemoryStore({prefix + key: value for key, value in contents(state()).items()})
@@ -134,12 +101,12 @@ def test_modes(function: str, mode: str, state: Callable[[], MemoryStore], outco
         assert contents(store) == before
         return
     node = call(store, mode=mode, path=under, **arguments)
-    made = not isinstance(outcome, type)
-    assert type(node) is (outcome[0] if made else outcome)  # type: ignore[index]
+    is_new = not isinstance(outcome, type)
+    assert type(node) is (outcome[0] if is_new else outcome)  # type: ignore[index]
     assert node.path == under
     assert node.read_only == (mode == "r")
-    assert dict(node.attrs) == ({} if made else {"was": "here"})
-    if not made:
+    assert dict(node.attrs) == ({} if is_new else {"was": "here"})
+    if not is_new:
         assert contents(store) == before
     elif isinstance(node, Array):
         assert node.shape == (4,)
@@ -157,25 +124,25 @@ def test_the_default_mode_is_a() -> None:
     assert zarrlite.open(store).attrs["x"] == 1
 
 
-def test_an_existing_array_wins_over_the_arguments_in_mode_a() -> None:
+def test_mode_a_ignores_the_shape_if_the_array_exists() -> None:
     assert zarrlite.open(array(), mode="a", shape=(9,), dtype="f8").shape == DATA.shape
 
 
-def test_open_group_never_makes_an_array() -> None:
+def test_open_group_refuses_a_shape() -> None:
     with pytest.raises((ArgumentError, TypeError)):
         zarrlite.open_group(MemoryStore(), shape=(2,), dtype="u1")
 
 
-def test_misspelt_keywords_are_noticed_also_where_something_is_there() -> None:
+def test_misspelt_keywords_are_refused_for_existing_nodes() -> None:
     with pytest.raises((ArgumentError, TypeError)):
         zarrlite.open(array(), mode="r", missing_chunk="error")
 
 
-# Places.
+# Forms of the store argument.
 
 
 @pytest.mark.parametrize("form", ["str", "Path", "file URI", "Store"])
-def test_a_local_place_by_every_name(tmp_path: Path, form: str) -> None:
+def test_a_directory_can_be_named_in_every_form(tmp_path: Path, form: str) -> None:
     root = tmp_path / "a b.zarr"
     place = {"str": str(root), "Path": root, "file URI": root.as_uri(), "Store": LocalStore(root)}[form]
     zarrlite.create_array(place, name="x/y", data=DATA)
@@ -189,21 +156,21 @@ def test_a_local_place_by_every_name(tmp_path: Path, form: str) -> None:
     np.testing.assert_array_equal(zarrlite.open_array(place, path="x/y", mode="r")[...], DATA)
 
 
-def test_memory_without_a_name_is_new_each_time() -> None:
+def test_memory_stores_without_a_name_are_new_each_time() -> None:
     zarrlite.create_group("memory://")
     with pytest.raises(NodeNotFoundError):
         zarrlite.open("memory://", mode="r")
     assert isinstance(zarrlite.open(), Group)
 
 
-def test_memory_with_a_name_stays() -> None:
+def test_memory_stores_with_a_name_are_shared() -> None:
     zarrlite.create_array("memory://test_api", data=DATA, overwrite=True)
     np.testing.assert_array_equal(zarrlite.open("memory://test_api", mode="r")[...], DATA)
     with pytest.raises(NodeNotFoundError):
         zarrlite.open("memory://test_api_other", mode="r")
 
 
-def test_a_dict_is_written_through() -> None:
+def test_a_dict_can_be_a_store() -> None:
     mapping: dict[str, bytes] = {}
     zarrlite.create_array(mapping, data=DATA, chunks=DATA.shape, compressors=None)
     assert sorted(mapping) == ["c/0/0", "zarr.json"]
@@ -211,7 +178,7 @@ def test_a_dict_is_written_through() -> None:
     np.testing.assert_array_equal(zarrlite.open(mapping, mode="r")[...], DATA)
 
 
-def test_a_part_of_a_store_is_a_place() -> None:
+def test_a_prefix_of_a_store_can_be_a_store() -> None:
     store = MemoryStore()
     zarrlite.create_array(PrefixStore(store, "in/side/"), data=DATA)
     assert sorted(store.list()) == ["in/side/c/0/0", "in/side/zarr.json"]
@@ -225,7 +192,7 @@ def test_a_read_only_local_store_is_read_only_in_every_mode(tmp_path: Path) -> N
         node[0, 0] = 1
 
 
-# Reading only.
+# Nodes that were opened for reading only.
 
 
 def store_with_everything() -> MemoryStore:
@@ -235,14 +202,6 @@ def store_with_everything() -> MemoryStore:
     top.create_array("s", data=np.zeros(3, [("x", "i4"), ("y", "f8")]))
     top.create_group("g")
     return store
-
-
-def assign(target: Any, index: Any, value: Any) -> None:
-    target[index] = value
-
-
-def delete(target: Any, index: Any) -> None:
-    del target[index]
 
 
 WRITES: dict[str, Callable[[Group], Any]] = {
@@ -292,7 +251,7 @@ WRITES: dict[str, Callable[[Group], Any]] = {
 
 @pytest.mark.parametrize("opened", ["mode r", "read-only store"])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_what_is_opened_for_reading_refuses(write: Callable[[Group], Any], opened: str) -> None:
+def test_read_only_nodes_refuse_every_change(write: Callable[[Group], Any], opened: str) -> None:
     store = store_with_everything()
     before = contents(store)
     node = (
@@ -305,14 +264,14 @@ def test_what_is_opened_for_reading_refuses(write: Callable[[Group], Any], opene
     assert contents(store) == before
 
 
-def test_reading_and_asking_for_what_is_there_still_work_read_only() -> None:
+def test_members_of_read_only_groups_can_be_read_and_required() -> None:
     node = zarrlite.open_group(store_with_everything(), mode="r")
     assert node.require_group("g").read_only
     assert node.require_array("a", shape=(3, 4), dtype="i4")[2, 3] == 11
     assert node["a"].attrs["k"] == 1
 
 
-# Creation.
+# New nodes.
 
 BAD_ARGUMENTS: dict[str, dict[str, Any]] = {
     "no shape": {"dtype": "u1"},
@@ -338,24 +297,24 @@ BAD_ARGUMENTS: dict[str, dict[str, Any]] = {
     "ragged data": {"data": [[1], [2, 3]]},
     "data that the dtype cannot hold": {"data": [1, 300], "dtype": "u1"},
     "data of another kind": {"data": np.array(["x", "y"]), "dtype": "i4"},
-    "objects that are no bytes": {"data": np.array([b"x", 3], object), "dtype": "bytes"},
+    "objects that are not bytes": {"data": np.array([b"x", 3], object), "dtype": "bytes"},
     "unknown keyword": {"shape": 3, "dtype": "u1", "nope": 1},
 }
 
 
-@pytest.mark.parametrize("there", [nothing, array, group, broken], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("state", [nothing, array, group, broken], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
-def test_a_creation_that_fails_leaves_everything_as_it_was(
-    arguments: dict[str, Any], there: Callable[[], MemoryStore]
+def test_wrong_arguments_change_nothing_in_the_store(
+    arguments: dict[str, Any], state: Callable[[], MemoryStore]
 ) -> None:
-    store = there()
+    store = state()
     before = contents(store)
     with pytest.raises((ZarrliteError, TypeError)):
         zarrlite.create_array(store, overwrite=True, **arguments)
     assert contents(store) == before
 
 
-def test_a_group_with_bad_attributes_leaves_everything_as_it_was() -> None:
+def test_wrong_attributes_of_a_group_change_nothing_in_the_store() -> None:
     store = array()
     before = contents(store)
     with pytest.raises(ArgumentError):
@@ -364,7 +323,7 @@ def test_a_group_with_bad_attributes_leaves_everything_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("make", [zarrlite.create_group, lambda s, **k: zarrlite.create_array(s, data=[1], **k)])
-def test_what_is_there_is_replaced_on_request_only(make: Callable[..., Any]) -> None:
+def test_nodes_are_replaced_on_request_only(make: Callable[..., Any]) -> None:
     store = group()
     before = contents(store)
     with pytest.raises(NodeExistsError, match="overwrite=True"):
@@ -374,15 +333,16 @@ def test_what_is_there_is_replaced_on_request_only(make: Callable[..., Any]) -> 
     assert "child/zarr.json" not in contents(store)
 
 
-def test_an_array_can_be_made_from_itself_in_its_own_place() -> None:
+def test_an_array_can_replace_itself_with_its_own_data() -> None:
     store = array()
-    made = zarrlite.create_array(store, data=zarrlite.open_array(store, mode="r"), chunks=(2, 1), overwrite=True)
-    np.testing.assert_array_equal(made[...], DATA)
+    source = zarrlite.open_array(store, mode="r")
+    replaced = zarrlite.create_array(store, data=source, chunks=(2, 1), overwrite=True)
+    np.testing.assert_array_equal(replaced[...], DATA)
 
 
 @pytest.mark.parametrize("mode", ["w", "w-", "a"])
 @pytest.mark.parametrize("make", [zarrlite.open_group, lambda s, **k: zarrlite.open_array(s, **NEW, **k)])
-def test_files_that_are_no_node_are_left_alone(tmp_path: Path, make: Callable[..., Any], mode: str) -> None:
+def test_files_outside_of_nodes_are_kept(tmp_path: Path, make: Callable[..., Any], mode: str) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter 1.tex").write_text("mine too")
@@ -401,16 +361,16 @@ def test_files_that_are_no_node_are_left_alone(tmp_path: Path, make: Callable[..
     ],
     ids=["create_array", "open_array", "open", "copy"],
 )
-def test_chunks_of_an_array_that_is_gone_do_not_come_back(make: Callable[[Any], Array]) -> None:
+def test_leftover_chunks_do_not_show_in_a_new_array(make: Callable[[Any], Array]) -> None:
     store = MemoryStore({"c/0": b"\1\1", "c/9": b"\1\1", "c/note": b"mine"})
-    made = make(store)
-    assert made[...].tolist() == [0, 0, 0, 0]
-    made.resize(20)
-    assert made[18:20].tolist() == [0, 0]
+    created = make(store)
+    assert created[...].tolist() == [0, 0, 0, 0]
+    created.resize(20)
+    assert created[18:20].tolist() == [0, 0]
     assert contents(store)["c/note"] == b"mine"
 
 
-def test_parents_are_made_as_groups() -> None:
+def test_missing_parents_become_groups() -> None:
     store = MemoryStore()
     zarrlite.create_array(store, name="a/b/c", data=DATA)
     assert sorted(store.list()) == ["a/b/c/c/0/0", "a/b/c/zarr.json", "a/b/zarr.json", "a/zarr.json", "zarr.json"]
@@ -423,7 +383,7 @@ def test_parents_are_made_as_groups() -> None:
     assert list(zarrlite.open_group(store, path="a")) == ["b", "x"]
 
 
-def test_parents_that_are_there_are_kept() -> None:
+def test_existing_parents_are_kept() -> None:
     store = group()
     zarrlite.create_group(store, path="x/y")
     assert store.get("zarr.json") == GROUP
@@ -439,19 +399,19 @@ def test_parents_that_are_there_are_kept() -> None:
     ],
     ids=["create_array", "create_group", "open", "copy"],
 )
-def test_an_array_has_no_children(make: Callable[[Any], Any]) -> None:
+def test_nodes_cannot_be_created_below_an_array(make: Callable[[Any], Any]) -> None:
     store = array()
     before = contents(store)
     with pytest.raises(NodeExistsError) as caught:
         make(store)
-    assert str(caught.value) == "'' is an array; there can be no 'x/y' below it"
+    assert str(caught.value) == "'x/y' cannot be created: '' is an array, and only groups have members"
     assert contents(store) == before
 
 
 # Options.
 
 
-def test_missing_chunks_can_be_an_error() -> None:
+def test_missing_chunks_error_applies_to_every_way_of_opening() -> None:
     store = MemoryStore()
     zarrlite.create_array(store, name="a", shape=4, dtype="u1", chunks=2)[:2] = 1
     for node in (
@@ -467,7 +427,7 @@ def test_missing_chunks_can_be_an_error() -> None:
     assert zarrlite.open_array(store, path="a", mode="r")[...].tolist() == [1, 1, 0, 0]
 
 
-def test_write_empty_chunks_is_handed_down() -> None:
+def test_members_inherit_write_empty_chunks() -> None:
     store = MemoryStore()
     top = zarrlite.open_group(store, mode="w", write_empty_chunks=True)
     top.create_array("a", shape=4, dtype="u1", chunks=2)[...] = 0
@@ -486,7 +446,7 @@ LENIENT = {
 }
 
 
-def test_strict_refuses_what_lenient_repairs() -> None:
+def test_strict_false_repairs_documents_that_are_refused_otherwise() -> None:
     store = MemoryStore({"zarr.json": GROUP, "a/zarr.json": json.dumps(LENIENT).encode(), "a/c/0": b"\1\0\2\0"})
     with pytest.raises(MetadataError) as caught:
         zarrlite.open_array(store, path="a", mode="r")
@@ -504,7 +464,7 @@ def test_strict_refuses_what_lenient_repairs() -> None:
         assert all(warning.category is MetadataWarning for warning in noted)
 
 
-def test_a_lenient_array_can_be_written_and_is_then_right() -> None:
+def test_writing_a_repaired_document_makes_it_valid() -> None:
     store = MemoryStore({"zarr.json": json.dumps(LENIENT).encode()})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MetadataWarning)
@@ -514,298 +474,16 @@ def test_a_lenient_array_can_be_written_and_is_then_right() -> None:
     assert zarrlite.open_array(store, mode="r")[...].tolist() == [0, 5]
 
 
-def test_options_must_meet_an_extension() -> None:
+def test_options_must_point_to_an_extension() -> None:
     with pytest.raises(ArgumentError) as caught:
         zarrlite.open(array(), mode="r", options={"/codecs/7": {"x": 1}})
-    assert str(caught.value) == "options: no extension stands at '/codecs/7' in zarr.json"
+    assert str(caught.value) == "options: zarr.json has no extension at '/codecs/7'"
     with pytest.raises(ArgumentError) as caught:
         zarrlite.open_array(array(), mode="r", options={"/codecs/1": {"x": 1}})
-    assert str(caught.value) == "options['/codecs/1']: zstd has none, not 'x'"
+    assert str(caught.value) == "options['/codecs/1']: 'x' is not an option of zstd (known: none)"
     with pytest.raises(ArgumentError) as caught:
         zarrlite.open_group(group(), mode="r", options={"/codecs/1": {"x": 1}})
-    assert str(caught.value) == "options: no extension stands at '/codecs/1' in zarr.json"
-
-
-# Consolidated metadata.
-
-
-def hierarchy() -> MemoryStore:
-    store = MemoryStore()
-    top = zarrlite.create_group(store, attributes={"top": 1})
-    top.create_array("a", data=DATA, attributes={"n": 1})
-    top.create_array("g/b", data=DATA)
-    top.create_array("g/h/c", data=DATA)
-    zarrlite.consolidate_metadata(store)
-    return store
-
-
-class Counting(MemoryStore):
-    """A store that notes which keys were read."""
-
-    def __init__(self, values: Any = None) -> None:
-        super().__init__(values)
-        self.reads: list[str] = []
-
-    def get(self, key: str, *args: Any) -> Any:
-        self.reads.append(key)
-        return super().get(key, *args)
-
-
-def test_the_document_holds_those_of_all_nodes_below() -> None:
-    store = hierarchy()
-    document = json.loads(bytes(store.get("zarr.json") or b""))
-    assert document["attributes"] == {"top": 1}
-    consolidated = document["consolidated_metadata"]
-    assert {**consolidated, "metadata": None} == {"kind": "inline", "must_understand": False, "metadata": None}
-    assert sorted(consolidated["metadata"]) == ["a", "g", "g/b", "g/h", "g/h/c"]
-    for path, content in consolidated["metadata"].items():
-        assert content == json.loads(bytes(store.get(f"{path}/zarr.json") or b""))
-
-
-@pytest.mark.parametrize(("use", "consolidated"), [(None, True), (True, True), (False, False)])
-def test_consolidated_documents_are_used_for_reading(use: bool | None, consolidated: bool) -> None:
-    store = Counting(contents(hierarchy()))
-    top = zarrlite.open_group(store, mode="r", use_consolidated=use)
-    store.reads.clear()
-    assert [path for path, _ in top.members(None)] == ["a", "g", "g/b", "g/h", "g/h/c"]
-    assert "g/h/c" in top
-    assert "nope" not in top
-    assert top["g"]["h"]["c"].path == "g/h/c"
-    assert len(top["g"]) == 2
-    with pytest.raises(KeyError):
-        top["nope"]
-    assert (store.reads == []) == consolidated
-    np.testing.assert_array_equal(top["g/h/c"][...], DATA)
-
-
-def test_a_writer_never_believes_consolidated_documents() -> None:
-    store = hierarchy()
-    writer = zarrlite.open_group(store, mode="r+")
-    writer["a"].attrs["n"] = 2
-    writer["g/b"].resize((4, 3))
-    del writer["g/h"]
-    writer.create_array("new", data=DATA)
-    again = zarrlite.open_group(store, mode="r+")
-    assert again["a"].attrs["n"] == 2
-    assert again["g/b"].shape == (4, 3)
-    assert [path for path, _ in again.members(None)] == ["a", "g", "g/b", "new"]
-
-
-def test_consolidated_documents_are_dropped_by_a_change_and_made_anew_on_request() -> None:
-    changes: list[Callable[[Group], Any]] = [
-        lambda top: top["a"].attrs.update(n=2),
-        lambda top: top["a"].resize((1, 1)),
-        lambda top: top.__delitem__("g"),
-        lambda top: top.create_array("g/new", data=[1]),
-        lambda top: top.create_array("a", data=[1.5], overwrite=True),
-    ]
-    for change in changes:
-        store = hierarchy()
-        assert zarrlite.open_group(store, mode="r").metadata.consolidated is not None
-        change(zarrlite.open_group(store, mode="r+"))
-        reader = zarrlite.open_group(store, mode="r")
-        assert reader.metadata.consolidated is None
-        plain = {path: node.metadata.to_json() for path, node in reader.members(None)}
-        made = zarrlite.consolidate_metadata(store)
-        assert not made.read_only
-        again = zarrlite.open_group(store, mode="r", use_consolidated=True)
-        found = {path: node.metadata.to_json() for path, node in again.members(None)}
-        for document in found.values():
-            document.pop("consolidated_metadata", None)  # a group below has its part of it
-        assert found == plain
-
-
-def test_the_attributes_of_a_group_are_no_part_of_what_it_consolidates() -> None:
-    store = hierarchy()
-    zarrlite.open_group(store, mode="r+").attrs["top"] = 2
-    reader = zarrlite.open_group(store, mode="r", use_consolidated=True)
-    assert reader.attrs["top"] == 2
-
-
-def test_use_consolidated_false_holds_for_the_groups_below() -> None:
-    store = MemoryStore()
-    zarrlite.create_array(store, name="g/a", data=DATA)
-    zarrlite.consolidate_metadata(store, "g")
-    zarrlite.create_array(store, name="g/b", data=DATA)
-    assert list(zarrlite.open_group(store, mode="r", use_consolidated=False)["g"]) == ["a", "b"]
-
-
-def test_a_nested_group_can_be_consolidated_on_its_own() -> None:
-    store = hierarchy()
-    made = zarrlite.consolidate_metadata(store, "g")
-    assert made.path == "g"
-    reader = zarrlite.open_group(store, path="g", mode="r", use_consolidated=True)
-    assert [path for path, _ in reader.members(None)] == ["b", "h", "h/c"]
-    # the outer document holds the inner one without its own copies
-    zarrlite.consolidate_metadata(store)
-    top = json.loads(bytes(store.get("zarr.json") or b""))["consolidated_metadata"]["metadata"]
-    assert "consolidated_metadata" not in top["g"]
-    assert [path for path, _ in zarrlite.open_group(store, mode="r")["g"].members(None)] == ["b", "h", "h/c"]
-
-
-def test_a_group_in_consolidated_documents_names_its_faults() -> None:
-    document = json.loads(GROUP)
-    bad = {**json.loads(GROUP), "zarr_format": 2}
-    document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {"g/x": bad}}
-    store = MemoryStore({"zarr.json": json.dumps(document).encode()})
-    with pytest.raises(MetadataError) as caught:
-        zarrlite.open_group(store, mode="r")["g/x"]
-    assert str(caught.value) == "zarr.json#/consolidated_metadata/metadata/g~1x/zarr_format: must be 3, not 2"
-
-
-@pytest.mark.parametrize(
-    ("store", "mode", "message"),
-    [
-        (group, "r", "the group at '' has no consolidated metadata"),
-        (hierarchy, "r+", "consolidated metadata is used with mode='r' only: it would go stale under a writer"),
-    ],
-)
-def test_use_consolidated_is_refused(store: Callable[[], MemoryStore], mode: str, message: str) -> None:
-    with pytest.raises(ArgumentError) as caught:
-        zarrlite.open_group(store(), mode=mode, use_consolidated=True)  # type: ignore[arg-type]
-    assert str(caught.value) == message
-
-
-def test_only_groups_are_consolidated() -> None:
-    with pytest.raises(NodeExistsError):
-        zarrlite.consolidate_metadata(array())
-    with pytest.raises(NodeNotFoundError):
-        zarrlite.consolidate_metadata(nothing())
-
-
-# Copies.
-
-
-def stores(tmp_path: Path) -> dict[str, Any]:
-    return {"memory": MemoryStore(), "local": LocalStore(tmp_path / "target"), "mapping": MappingStore({})}
-
-
-@pytest.mark.parametrize("to", ["memory", "local", "mapping"])
-@pytest.mark.parametrize("origin", ["memory", "local"])
-@pytest.mark.parametrize("path", ["", "deep/down"])
-def test_copies_are_equal_byte_for_byte(tmp_path: Path, origin: str, to: str, path: str) -> None:
-    source: Any = MemoryStore() if origin == "memory" else LocalStore(tmp_path / "source")
-    for key, value in contents(hierarchy()).items():
-        source.set(key, value)
-    source.set("g/b/notes.txt", b"kept")
-    # as another implementation may have written it: another layout, and a member that may be ignored
-    odd = json.loads(bytes(source.get("a/zarr.json")))
-    source.set("a/zarr.json", json.dumps({**odd, "odd": {"must_understand": False}}, separators=(",", ":")).encode())
-    target = stores(tmp_path)[to]
-    made = zarrlite.copy(zarrlite.open_group(source, mode="r"), target, path)
-    assert isinstance(made, Group)
-    assert not made.read_only
-    assert made.path == path
-    prefix = f"{path}/" if path else ""
-    copied = {key[len(prefix) :]: value for key, value in contents(target).items() if key.startswith(prefix)}
-    assert copied == contents(source)
-    array = zarrlite.copy(zarrlite.open_array(source, path="a"), target, prefix + "again")
-    assert isinstance(array, Array)
-    np.testing.assert_array_equal(array[...], DATA)
-    assert contents(target)[prefix + "again/zarr.json"] == source.get("a/zarr.json")
-
-
-def test_a_copy_replaces_on_request_only() -> None:
-    source, target = zarrlite.open(array()), group()
-    before = contents(target)
-    with pytest.raises(NodeExistsError):
-        zarrlite.copy(source, target)
-    assert contents(target) == before
-    zarrlite.copy(source, target, overwrite=True)
-    assert contents(target) == contents(source.store)
-
-
-@pytest.mark.parametrize("path", ["", "g", "g/h", "g/new", "new/er"])
-def test_a_node_is_not_copied_onto_or_into_itself(path: str) -> None:
-    store = hierarchy()
-    before = contents(store)
-    source = zarrlite.open_group(store, path="g" if path.startswith("g") else "", mode="r")
-    with pytest.raises(ArgumentError) as caught:
-        zarrlite.copy(source, store, path, overwrite=True)
-    assert str(caught.value) == f"{source!r} cannot be copied onto or into itself"
-    assert contents(store) == before
-
-
-@pytest.mark.parametrize("path", ["", "g", "g/h"])
-def test_a_copy_does_not_remove_its_source(path: str) -> None:
-    store = hierarchy()
-    before = contents(store)
-    with pytest.raises(ArgumentError):
-        zarrlite.copy(zarrlite.open(store, path="g/h/c", mode="r"), store, path, overwrite=True)
-    assert contents(store) == before
-
-
-def test_a_copy_onto_itself_is_noticed_through_another_object(tmp_path: Path) -> None:
-    mapping: dict[str, bytes] = contents(array())
-    before = dict(mapping)
-    with pytest.raises(ArgumentError):
-        zarrlite.copy(zarrlite.open(mapping), mapping, overwrite=True)
-    assert mapping == before
-    zarrlite.create_array(tmp_path, name="a", data=DATA)
-    for place, path in ((str(tmp_path), "a"), (tmp_path / "a", "")):
-        with pytest.raises(ArgumentError):
-            zarrlite.copy(zarrlite.open(tmp_path, path="a"), place, path, overwrite=True)
-    np.testing.assert_array_equal(zarrlite.open(tmp_path, path="a")[...], DATA)
-
-
-def test_siblings_with_a_common_beginning_are_not_the_same() -> None:
-    store = MemoryStore()
-    zarrlite.create_array(store, name="a", data=DATA)
-    np.testing.assert_array_equal(zarrlite.copy(zarrlite.open(store, path="a"), store, "ab")[...], DATA)
-
-
-class Failing(MemoryStore):
-    """A store that is full after some values."""
-
-    def __init__(self, room: int) -> None:
-        super().__init__()
-        self.room = room
-
-    def set(self, key: str, value: Any) -> None:
-        if not self.room:
-            raise StoreError("full")
-        self.room -= 1
-        super().set(key, value)
-
-
-@pytest.mark.parametrize("make", [array, hierarchy], ids=lambda f: f.__name__)
-def test_half_a_copy_does_not_look_like_a_node(make: Callable[[], MemoryStore]) -> None:
-    """Whatever is opened while or after a copy fails is complete: all of its chunks are there."""
-    source = make()
-    whole = len(contents(source))
-    for room in range(whole):
-        target = Failing(room)
-        with pytest.raises(StoreError, match="full"):
-            zarrlite.copy(zarrlite.open(source, mode="r"), target)
-        for key in contents(target):
-            path = key.removesuffix("zarr.json").rstrip("/")
-            if not key.endswith("zarr.json"):
-                continue
-            node = zarrlite.open(target, path=path, mode="r", missing_chunks="error", use_consolidated=False)
-            if isinstance(node, Array):
-                np.testing.assert_array_equal(node[...], DATA)
-
-
-# Removal.
-
-
-@pytest.mark.parametrize("local", [False, True], ids=["memory", "local"])
-def test_delete_removes_a_node_and_what_is_below_it(tmp_path: Path, local: bool) -> None:
-    store: Any = LocalStore(tmp_path) if local else MemoryStore()
-    for key, value in contents(hierarchy()).items():
-        store.set(key, value)
-    zarrlite.open(store, path="g").delete()
-    assert sorted(store.list()) == ["a/c/0/0", "a/zarr.json", "zarr.json"]
-    node = zarrlite.open_array(store, path="a")
-    node.delete()
-    assert sorted(store.list()) == ["zarr.json"]
-    with pytest.raises(NodeNotFoundError):
-        node.attrs["x"] = 1
-    assert sorted(store.list()) == ["zarr.json"]
-    zarrlite.open(store).delete()
-    assert list(store.list()) == []
-    if local:
-        assert list(tmp_path.iterdir()) == []
+    assert str(caught.value) == "options: zarr.json has no extension at '/codecs/1'"
 
 
 # Messages.
@@ -844,17 +522,17 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
         (
             lambda: zarrlite.open(version_2(), mode="r+"),
             NodeNotFoundError,
-            "no array or group in MemoryStore(3 keys): what is there is Zarr version 2, and zarrlite reads version 3",
+            "no array or group in MemoryStore(3 keys): the metadata is of Zarr version 2; zarrlite reads version 3",
         ),
         (
             lambda: zarrlite.open_array(array(), mode="w-", **NEW),
             NodeExistsError,
-            "there is a node at '' in MemoryStore(3 keys) already",
+            "a node already exists at '' in MemoryStore(3 keys); mode='w' replaces it",
         ),
         (
             lambda: zarrlite.create_group(array()),
             NodeExistsError,
-            "there is a node at '' in MemoryStore(3 keys) already; overwrite=True replaces it",
+            "a node already exists at '' in MemoryStore(3 keys); overwrite=True replaces it",
         ),
         (
             lambda: zarrlite.open_array(group(), path="", mode="r+"),
@@ -890,9 +568,9 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
         (
             lambda: zarrlite.open(None, path="a/../b"),
             ArgumentError,
-            "'..' cannot be the name of a node: a name is not made of periods alone",
+            "invalid node name '..': node names must not consist of periods only",
         ),
-        (lambda: zarrlite.open(None, path=3), ArgumentError, "a path is text, not int"),  # type: ignore[arg-type]
+        (lambda: zarrlite.open(None, path=3), ArgumentError, "a path must be a string, not int"),  # type: ignore[arg-type]
         (
             lambda: zarrlite.open_array(None, missing_chunks="zero", **NEW),
             ArgumentError,
@@ -901,23 +579,23 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
     ],
     ids=range(18),
 )
-def test_messages(
+def test_messages_of_errors(
     call: Callable[[], Any], error: type[ZarrliteError], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry.codecs, "names", lambda: KNOWN_CODECS.split(", "))  # without what other tests add
+    monkeypatch.setattr(registry.codecs, "names", lambda: KNOWN_CODECS.split(", "))  # without the codecs of other tests
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message
     assert type(caught.value) is error
 
 
-def test_opening_an_array_that_is_to_be_made_asks_for_its_shape() -> None:
+def test_creating_an_array_without_a_shape_asks_for_one() -> None:
     for mode, store in (("w", array()), ("w-", nothing()), ("a", nothing())):
         with pytest.raises((ArgumentError, NodeNotFoundError), match="shape="):
             zarrlite.open_array(store, mode=mode)  # type: ignore[arg-type]
 
 
-def test_errors_are_caught_as_what_they_are_elsewhere() -> None:
+def test_errors_are_subclasses_of_standard_exceptions() -> None:
     with pytest.raises(FileNotFoundError):
         zarrlite.open("/no/such/place", mode="r")
     with pytest.raises(FileExistsError):
@@ -928,23 +606,3 @@ def test_errors_are_caught_as_what_they_are_elsewhere() -> None:
         zarrlite.open(broken())
     with pytest.raises(KeyError):
         zarrlite.open(group())["nope"]
-
-
-def test_names_that_load_later_leave_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def other(*arguments: Any) -> None: ...
-
-    monkeypatch.setattr(zarrlite, "open", other)
-    monkeypatch.delitem(vars(zarrlite), "validate", raising=False)
-    assert zarrlite.validate(b"{}")
-    assert zarrlite.open is other
-
-
-@pytest.mark.parametrize("name", ["open", "open_group", "create_group", "copy", "consolidate_metadata"])
-def test_the_types_of_functions_can_be_looked_up(name: str) -> None:
-    assert str(Group)[8:-2] in str(typing.get_type_hints(getattr(zarrlite, name))["return"])
-
-
-def test_all_names_are_there() -> None:
-    found: dict[str, Any] = {}
-    exec("from zarrlite import *", found)
-    assert {*zarrlite.__all__} <= {*found} & {*dir(zarrlite)}

@@ -32,17 +32,12 @@ def parse(**configuration: Any) -> SuffixKeys:
         ({"suffix": ".tiff", "base_encoding": "v2"}, (), "0.tiff"),
         ({"suffix": ""}, (3,), "c/3"),
         ({"suffix": "0"}, (3,), "c/30"),
-        ({"suffix": "/data"}, None, "it has no '/' at its ends and no '//'"),
         ({"suffix": "_x/data.bin"}, (3,), "c/3_x/data.bin"),
         ({"suffix": ".b", "base_encoding": {"name": "suffix", "configuration": {"suffix": ".a"}}}, (4, 5), "c/4/5.a.b"),
         ({"suffix": ".t", "base_encoding": "v2", "base-encoding": {"name": "v2"}}, (4, 5), "4.5.t"),
     ],
 )
-def test_keys_both_ways(configuration: dict[str, Any], coords: Any, key: str) -> None:
-    if coords is None:
-        with pytest.raises(MetadataError, match=key):
-            parse(**configuration)
-        return
+def test_keys_are_encoded_and_decoded(configuration: dict[str, Any], coords: Any, key: str) -> None:
     encoding = parse(**configuration)
     assert encoding.encode(coords) == key
     assert encoding.decode(key, len(coords)) == coords
@@ -53,7 +48,7 @@ def test_keys_both_ways(configuration: dict[str, Any], coords: Any, key: str) ->
 @pytest.mark.parametrize(
     "key", ["c/1/2", "c/1/2.tif", "c/01/2.tiff", "c/+1/2.tiff", "c/1/2.tiff.tiff", ".tiff", "c/1/٢.tiff", "c/1/2 .tiff"]
 )
-def test_other_texts_are_no_keys(key: str) -> None:
+def test_other_texts_are_not_keys(key: str) -> None:
     assert SuffixKeys(".tiff").decode(key, 2) is None
 
 
@@ -70,16 +65,36 @@ def test_encoding_is_one_to_one(base: Any, suffix: str, one: Any, other: Any) ->
         assert (encoding.encode(one) == encoding.encode(other)) == (one == other)
 
 
-@pytest.mark.parametrize(
-    "suffix",
-    ["/a", "a/", "a//b", "\\", "a\0", "a\n", "\x85", "..", ".", "x/../y", "x/.", "a/zarr.json", "x/__y", "\ud800"],
-    ids=repr,
-)
-def test_text_that_could_lead_somewhere_is_refused(suffix: str) -> None:
+SLASHES = "must not start or end with '/' and must not contain '//'"
+CHARACTERS = "must not contain backslashes or control characters"
+PERIODS = "must not have '.' or '..' as a segment"
+RESERVED = "must not have a segment that is 'zarr.json' or starts with '__'"
+
+UNSAFE = [
+    ("/data", SLASHES),
+    ("/a", SLASHES),
+    ("a/", SLASHES),
+    ("a//b", SLASHES),
+    ("\\", CHARACTERS),
+    ("a\0", CHARACTERS),
+    ("a\n", CHARACTERS),
+    ("\x85", CHARACTERS),
+    ("..", PERIODS),
+    (".", PERIODS),
+    ("x/../y", PERIODS),
+    ("x/.", PERIODS),
+    ("a/zarr.json", RESERVED),
+    ("x/__y", RESERVED),
+    ("\ud800", "must not contain lone surrogates"),
+]
+
+
+@pytest.mark.parametrize(("suffix", "rule"), UNSAFE, ids=[repr(suffix) for suffix, _ in UNSAFE])
+def test_a_suffix_that_could_move_a_key_is_refused(suffix: str, rule: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(suffix=suffix)
     assert (caught.value.pointer, caught.value.kind) == ("/chunk_key_encoding/configuration/suffix", "value")
-    assert caught.value.message.endswith(f"; {suffix!r} cannot be part of a key")
+    assert caught.value.message == f"{suffix!r} {rule}"
 
 
 @pytest.mark.parametrize(
@@ -95,13 +110,15 @@ def test_text_that_could_lead_somewhere_is_refused(suffix: str) -> None:
          "/base_encoding/configuration/separator", "value"),
     ],
 )  # fmt: skip
-def test_refusals_have_a_pointer(configuration: dict[str, Any], pointer: str, kind: str) -> None:
+def test_invalid_configurations_are_refused_with_a_pointer(
+    configuration: dict[str, Any], pointer: str, kind: str
+) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(**configuration)
     assert (caught.value.pointer, caught.value.kind) == ("/chunk_key_encoding/configuration" + pointer, kind)
 
 
-def test_the_base_is_always_written_as_an_object() -> None:
+def test_the_base_encoding_is_always_written_as_an_object() -> None:
     for encoding in (parse(suffix=".x"), parse(**{"suffix": ".x", "base-encoding": "default"}), SuffixKeys(".x")):
         assert encoding.to_json() == {
             "name": "suffix",
@@ -113,13 +130,13 @@ def test_the_base_is_always_written_as_an_object() -> None:
 
 
 @pytest.mark.parametrize("shards", [None, (4, 4)])
-def test_chunks_and_shards_have_names_with_the_suffix(shards: Any) -> None:
+def test_keys_of_chunks_and_shards_have_the_suffix(shards: Any) -> None:
     store = zarrlite.MemoryStore()
     array = zarrlite.create_array(
         store, data=np.arange(16).reshape(4, 4), chunks=(2, 2), shards=shards, chunk_key_encoding=SuffixKeys(".bin")
     )
-    names = ["c/0/0.bin"] if shards else ["c/0/0.bin", "c/0/1.bin", "c/1/0.bin", "c/1/1.bin"]
-    assert [key for key in store.list() if key != "zarr.json"] == names
+    keys = ["c/0/0.bin"] if shards else ["c/0/0.bin", "c/0/1.bin", "c/1/0.bin", "c/1/1.bin"]
+    assert [key for key in store.list() if key != "zarr.json"] == keys
     assert array.nchunks_initialized == 4
     array.resize((2, 2))
     assert zarrlite.open(store)[...].tolist() == [[0, 1], [4, 5]]

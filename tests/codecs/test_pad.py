@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import zarrlite
 from zarrlite import ByteRange
-from zarrlite.buffers.source import InMemory, Limit
+from zarrlite.buffers.source import InMemory
 from zarrlite.codecs import Bytes, Offset, Pad, ShardingIndexed, Zstd
 from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
 from zarrlite.extensions import registry
@@ -47,7 +47,7 @@ def test_padding_is_added_and_skipped(codec: Any, encoded: bytes) -> None:
     assert bytes(codec.encode(b"data")) == encoded
     assert codec.encoded_size(4) == len(encoded)
     assert bytes(codec.decode(encoded, 4)) == b"data"
-    other = bytes(b ^ 255 for b in encoded)  # foreign padding is skipped, never compared
+    other = bytes(b ^ 255 for b in encoded)  # other padding is skipped, never compared
     assert bytes(codec.decode(other, 4)) == bytes(b ^ 255 for b in b"data")
 
 
@@ -55,16 +55,18 @@ def test_padding_is_added_and_skipped(codec: Any, encoded: bytes) -> None:
     st.sampled_from(["start", "end"]), st.binary(max_size=6), st.binary(max_size=6), st.integers(-9, 9),
     st.none() | st.integers(-9, 9),
 )  # fmt: skip
-def test_ranges_shift_through(location: str, padding: bytes, data: bytes, start: int, stop: int | None) -> None:
+def test_byte_ranges_are_shifted_by_the_padding(
+    location: str, padding: bytes, data: bytes, start: int, stop: int | None
+) -> None:
     codec = Pad(location, len(padding), padding)
-    source = codec.view(InMemory(codec.encode(data)), Limit(100))
+    source = codec.window(InMemory(codec.encode(data)))
     assert [bytes(part) for part in source.read([ByteRange(start, stop)]) or []] == [data[start:stop]]
 
 
 @pytest.mark.parametrize("codec", [Pad("start", 5), Pad("end", 5), Offset(5)])
 @pytest.mark.parametrize("stored", [b"", b"1234"])
-def test_a_value_shorter_than_its_padding_is_an_error(codec: Any, stored: bytes) -> None:
-    with pytest.raises(TruncatedError, match="its padding alone has 5"):
+def test_a_value_shorter_than_its_padding_is_refused(codec: Any, stored: bytes) -> None:
+    with pytest.raises(TruncatedError, match=f"has {len(stored)} bytes, {codec.name} alone adds 5"):
         codec.decode(stored, 100)
     array = zarrlite.create_array("memory://", shape=2, dtype="u1", codecs=[Bytes(), codec])
     array.store.set("c/0", stored)
@@ -73,17 +75,17 @@ def test_a_value_shorter_than_its_padding_is_an_error(codec: Any, stored: bytes)
 
 
 @pytest.mark.parametrize(
-    ("name", "configuration", "written"),
+    ("name", "configuration"),
     [
-        ("pad", {"location": "start", "nbytes": 16, "padding": TEXT}, None),
-        ("pad", {"location": "end", "nbytes": 2}, None),
-        ("pad", {"location": "end", "nbytes": 0, "padding": ""}, None),
-        ("offset", {"offset": 16, "prefix": TEXT}, None),
-        ("offset", {"offset": 12}, None),
+        ("pad", {"location": "start", "nbytes": 16, "padding": TEXT}),
+        ("pad", {"location": "end", "nbytes": 2}),
+        ("pad", {"location": "end", "nbytes": 0, "padding": ""}),
+        ("offset", {"offset": 16, "prefix": TEXT}),
+        ("offset", {"offset": 12}),
     ],
 )
-def test_each_is_written_back_under_its_own_name(name: str, configuration: dict[str, Any], written: Any) -> None:
-    assert parse(name, **configuration).to_json() == {"name": name, "configuration": written or configuration}
+def test_pad_and_offset_are_written_back_under_their_own_names(name: str, configuration: dict[str, Any]) -> None:
+    assert parse(name, **configuration).to_json() == {"name": name, "configuration": configuration}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,9 @@ def test_each_is_written_back_under_its_own_name(name: str, configuration: dict[
         ("offset", {"offset": 4, "location": "start"}, "/location", "unknown-member"),
     ],
 )
-def test_refusals_have_a_pointer(name: str, configuration: dict[str, Any], pointer: str, kind: str) -> None:
+def test_an_invalid_configuration_is_refused_with_its_pointer(
+    name: str, configuration: dict[str, Any], pointer: str, kind: str
+) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(name, **configuration)
     assert (caught.value.pointer, caught.value.kind) == ("/codecs/1/configuration" + pointer, kind)
@@ -121,11 +125,11 @@ def failing(data: Any) -> bytes:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda data: b"123", "chunk c/0: the function of pad made 3 bytes of padding, not 4"),
+        (lambda data: b"123", "chunk c/0: the function of pad must return 4 bytes of padding, not 3"),
         (failing, "chunk c/0 cannot be encoded: no header today"),
     ],
 )
-def test_a_function_that_fails_leaves_what_was_stored(function: Any, message: str) -> None:
+def test_a_padding_function_that_fails_leaves_the_chunk_unchanged(function: Any, message: str) -> None:
     store = zarrlite.MemoryStore()
     zarrlite.create_array(store, data=np.arange(4, dtype="u1"), codecs=[Bytes(), Pad("start", 4)])
     array = zarrlite.open_array(store, options={"/codecs/1": {"padding_func": function}})
@@ -136,7 +140,7 @@ def test_a_function_that_fails_leaves_what_was_stored(function: Any, message: st
     assert array[...].tolist() == [0, 1, 2, 3]
 
 
-def test_functions_are_addressed_by_pointer_and_never_written() -> None:
+def test_padding_functions_are_set_by_pointer_and_never_stored() -> None:
     store = zarrlite.MemoryStore()
     codecs = [Bytes(), Pad("end", 2), Pad("start", 2)]
     zarrlite.create_array(store, shape=4, dtype="u1", codecs=codecs)
@@ -163,13 +167,15 @@ def test_functions_are_addressed_by_pointer_and_never_written() -> None:
          {"/codecs/0/configuration/codecs/1": {"keep_padding": True}}),
     ],
 )  # fmt: skip
-def test_padding_that_is_there_stays_on_request(chain: list[Any], options: Any, index: Any) -> None:
+def test_existing_padding_is_kept_if_requested(chain: list[Any], options: Any, index: Any) -> None:
     def swap(store: zarrlite.MemoryStore, old: bytes, new: bytes) -> None:
-        value = bytes(store.get("c/0") or b"")
-        plain = chain[-1].decode(value, 1000) if isinstance(chain[-1], Zstd) else value
-        assert old in bytes(plain)
-        changed = bytes(plain).replace(old, new)
-        store.set("c/0", chain[-1].encode(changed) if isinstance(chain[-1], Zstd) else changed)
+        """Replace the padding of the chunk, which must be `old`."""
+        compressor = chain[-1] if isinstance(chain[-1], Zstd) else None
+        value = store.get("c/0") or b""
+        padded = bytes(compressor.decode(value, 1000) if compressor else value)
+        assert old in padded
+        changed = padded.replace(old, new)
+        store.set("c/0", compressor.encode(changed) if compressor else changed)
 
     store = zarrlite.MemoryStore()
     zarrlite.create_array(store, data=np.array([1, 2], "u1"), codecs=chain)
@@ -181,7 +187,7 @@ def test_padding_that_is_there_stays_on_request(chain: list[Any], options: Any, 
     swap(store, b"ours", b"ours")
 
 
-def test_a_damaged_value_keeps_no_padding() -> None:
+def test_a_chunk_shorter_than_the_padding_to_keep_is_not_overwritten() -> None:
     store = zarrlite.MemoryStore()
     zarrlite.create_array(store, shape=2, dtype="u1", codecs=[Bytes(), Pad("start", 4)])
     store.set("c/0", b"12")
@@ -191,7 +197,7 @@ def test_a_damaged_value_keeps_no_padding() -> None:
     assert store.get("c/0") == b"12"
 
 
-def test_a_shard_behind_headers_is_read_in_parts() -> None:
+def test_a_shard_with_headers_is_read_in_parts() -> None:
     class Counting(zarrlite.MemoryStore):
         reads: list[Any] = []
 
@@ -204,11 +210,12 @@ def test_a_shard_behind_headers_is_read_in_parts() -> None:
     array = zarrlite.create_array(store, data=np.arange(8, dtype="u1"), codecs=chain)
     store.reads.clear()
     assert array[2:4].tolist() == [2, 3]
-    index = 14 + 8, 14 + 8 + 4 * 16 + 4
-    assert store.reads == [("c/0", *index), ("c/0", 14 + 2, 14 + 4)]
+    index_size = 4 * 16 + 4
+    # the size of the value is not known: bytes of the padding come along, so that a short value is noticed
+    assert store.reads == [("c/0", -index_size - 6 - 14, -6), ("c/0", 14 + 2, 14 + 4 + 6)]
 
 
-def test_padding_in_the_index_of_a_shard() -> None:
+def test_the_index_of_a_shard_may_be_padded() -> None:
     index_codecs = [Bytes(), Pad("start", 8, b"INDEX...")]
     chain = [ShardingIndexed((2,), [Bytes()], index_codecs)]
     array = zarrlite.create_array("memory://", data=np.arange(4, dtype="u1"), codecs=chain)
@@ -216,7 +223,7 @@ def test_padding_in_the_index_of_a_shard() -> None:
     assert array[3] == 3
 
 
-def test_base64_of_the_proposals_is_what_it_says() -> None:
+def test_the_base64_examples_of_the_proposals_decode_to_the_stated_bytes() -> None:
     assert base64.b64decode(TEXT) == HEADER
     assert parse("offset", offset=12, prefix="AAAAAgAAAEAAAABA").prefix == b"\0\0\0\2\0\0\0\x40\0\0\0\x40"
 

@@ -1,4 +1,4 @@
-"""Indexing means what numpy means by it: reads, writes, and the normal form behind them."""
+"""Reads and writes have the semantics of numpy; so does the normal form of an index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def chunk_shapes(draw: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @st.composite
 def pairs(draw: Any, min_dims: int = 0, dtype: Any = "i4") -> tuple[np.ndarray, zarrlite.Array]:
-    """The same content as a numpy array and as a zarrlite array, in chunks that do not fit evenly."""
+    """The same content as a numpy array and as a zarrlite array, in chunks that need not divide its shape."""
     shape = draw(shapes(min_dims))
     array = np.arange(1, 1 + math.prod(shape), dtype="i4").reshape(shape).astype(dtype)
     return array, stored(array, draw(chunk_shapes(shape)), draw(st.sampled_from(CHAINS)))
@@ -55,24 +55,25 @@ def slices(n: int) -> st.SearchStrategy[slice]:
 
 
 def coordinates(n: int, shape: Any) -> st.SearchStrategy[Any]:
-    """An index array, as an array of some type or as nested lists; along an empty dimension an empty one."""
+    """An index array, as an array of several dtypes or as nested lists; an empty one for an empty dimension."""
     if n == 0:
         return st.just(np.zeros(0, "i8"))
     arrays = npst.arrays(st.sampled_from(["i8", "i2", "u1"]), shape, elements=st.integers(0, n - 1))
     signed = npst.arrays("i8", shape, elements=st.integers(-n, n - 1))
-    return arrays | signed | signed.map(lambda array: array.tolist() if array.size else array)  # [] has no shape
+    lists = signed.map(lambda array: array.tolist() if array.size else array)  # [] cannot express a shape
+    return arrays | signed | lists
 
 
 def broadcastable(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes that broadcast to this one: axes of length one, fewer axes."""
+    """Shapes that broadcast to this one: with axes of length one, with fewer axes."""
     ones = st.tuples(*(st.sampled_from([n, 1]) for n in shape))
     return st.tuples(ones, st.integers(0, len(shape))).map(lambda t: t[0][t[1] :])
 
 
 @st.composite
 def numpy_indices(draw: Any, shape: tuple[int, ...]) -> Any:
-    """An index of any kind that numpy knows, masks over several dimensions and new axes among them."""
-    together = draw(npst.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=3))
+    """An index of any kind that numpy accepts, including masks of several dimensions and new axes."""
+    points_shape = draw(npst.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=3))
     items: list[Any] = []
     dim = 0
     while dim < len(shape):
@@ -85,11 +86,11 @@ def numpy_indices(draw: Any, shape: tuple[int, ...]) -> Any:
         elif kind == "integer" and n:
             items.append(draw(st.integers(-n, n - 1) | st.integers(-n, n - 1).map(np.int16)))
         elif kind == "array":
-            items.append(draw(coordinates(n, draw(broadcastable(together)))))
+            items.append(draw(coordinates(n, draw(broadcastable(points_shape)))))
         elif kind == "mask":
-            wide = draw(st.integers(1, len(shape) - dim))
-            items.append(draw(npst.arrays(bool, shape[dim : dim + wide])))
-            dim += wide - 1
+            mask_ndim = draw(st.integers(1, len(shape) - dim))
+            items.append(draw(npst.arrays(bool, shape[dim : dim + mask_ndim])))
+            dim += mask_ndim - 1
         else:
             items.append(None)
             dim -= 1
@@ -107,23 +108,28 @@ def numpy_indices(draw: Any, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def values_for(draw: Any, shape: tuple[int, ...]) -> Any:
-    """What may be assigned to a selection of this shape: one value, or some that broadcast."""
-    form = draw(st.sampled_from(["scalar", "whole", "broadcast", "leading"]))
+    """Values that can be assigned to a selection of this shape: a scalar, or an array that broadcasts."""
+    form = draw(st.sampled_from(["scalar", "equal", "broadcast", "leading"]))
     if form == "scalar":
         return draw(st.sampled_from([-7, np.int16(-7), np.array(-7)]))
-    wanted = shape if form == "whole" else draw(broadcastable(shape)) if form == "broadcast" else (1, *shape)
-    return -np.arange(1, 1 + math.prod(wanted), dtype="i4").reshape(wanted)
+    values_shape = shape
+    if form == "broadcast":
+        values_shape = draw(broadcastable(shape))
+    elif form == "leading":
+        values_shape = (1, *shape)
+    return -np.arange(1, 1 + math.prod(values_shape), dtype="i4").reshape(values_shape)
 
 
 def for_numpy(values: Any, shape: tuple[int, ...]) -> Any:
-    """Without the axis of length one in front, which numpy lets fall away for some kinds of index only."""
+    """Drop the leading axis of length one, which numpy itself drops for some kinds of index only."""
     return values.reshape(shape) if np.ndim(values) > len(shape) else values
 
 
-def same(found: Any, expected: Any) -> None:
-    assert isinstance(found, np.ndarray) == isinstance(expected, np.ndarray)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_array_equal(found, expected)
+def assert_same(result: Any, expected: Any) -> None:
+    """Compare type, shape, dtype and values."""
+    assert isinstance(result, np.ndarray) == isinstance(expected, np.ndarray)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(result, expected)
 
 
 # array[...]
@@ -131,7 +137,7 @@ def same(found: Any, expected: Any) -> None:
 
 @settings(max_examples=300)
 @given(st.data())
-def test_basic_reads_are_what_numpy_returns_or_refused_as_numpy_refuses(data: Any) -> None:
+def test_reads_return_the_result_of_numpy_or_are_refused_like_in_numpy(data: Any) -> None:
     array, copy = data.draw(pairs())
     index = data.draw(numpy_indices(array.shape))
     try:
@@ -140,12 +146,12 @@ def test_basic_reads_are_what_numpy_returns_or_refused_as_numpy_refuses(data: An
         with pytest.raises(SelectionError):
             copy[index]
         return
-    same(copy[index], expected)
+    assert_same(copy[index], expected)
 
 
 @settings(max_examples=300)
 @given(st.data())
-def test_basic_writes_do_what_numpy_does(data: Any) -> None:
+def test_writes_have_the_effect_of_numpy_or_are_refused_like_in_numpy(data: Any) -> None:
     array, copy = data.draw(pairs())
     index = data.draw(numpy_indices(array.shape))
     try:
@@ -165,22 +171,22 @@ def test_basic_writes_do_what_numpy_does(data: Any) -> None:
 def test_values_that_do_not_broadcast_are_refused_and_nothing_is_written(data: Any) -> None:
     array, copy = data.draw(pairs(min_dims=1))
     index = data.draw(numpy_indices(array.shape).filter(lambda i: _indexes(array, i)))
-    wanted = array[index].shape
-    given = data.draw(npst.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
-    values = np.zeros(given, "i4")
-    lead = max(0, len(given) - len(wanted))  # numpy lets axes of length one in front fall away
-    if set(given[:lead]) <= {1} and _broadcasts(given[lead:], wanted):
+    target = array[index].shape
+    shape = data.draw(npst.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
+    values = np.zeros(shape, "i4")
+    extra = max(0, len(shape) - len(target))  # numpy drops additional leading axes of length one
+    if set(shape[:extra]) <= {1} and _broadcasts(shape[extra:], target):
         copy[index] = values
-        array[index] = values.reshape(given[lead:])
+        array[index] = values.reshape(shape[extra:])
     else:
-        with pytest.raises(ArgumentError, match=re.escape(f"do not fit a selection of shape {wanted}")):
+        with pytest.raises(ArgumentError, match=re.escape(f"do not fit a selection of shape {target}")):
             copy[index] = values
     np.testing.assert_array_equal(copy[...], array)
 
 
-def _broadcasts(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     try:
-        return np.broadcast_shapes(given, wanted) == wanted
+        return np.broadcast_shapes(shape, target) == target
     except ValueError:
         return False
 
@@ -198,7 +204,7 @@ def _indexes(array: np.ndarray, index: Any) -> bool:
 
 @settings(max_examples=200)
 @given(st.data())
-def test_the_normal_form_takes_puts_projects_and_relabels(data: Any) -> None:
+def test_the_normal_form_takes_puts_and_projects_the_elements_of_the_index(data: Any) -> None:
     shape = data.draw(shapes())
     array = np.arange(math.prod(shape)).reshape(shape)
     index = data.draw(numpy_indices(shape).filter(lambda i: _indexes(array, i)))
@@ -208,14 +214,14 @@ def test_the_normal_form_takes_puts_projects_and_relabels(data: Any) -> None:
     assert isinstance(taken, np.ndarray)
     assert taken.shape == selection.shape
     assert selection.ndim == len(shape)
-    same(request.outward(taken), array[index])
+    assert_same(request.outward(taken), array[index])
 
     order = data.draw(st.permutations(range(len(shape))))
     relabelled = selection.relabel(order)
     np.testing.assert_array_equal(relabelled.take(array.transpose(order)), taken)
 
     chunks = data.draw(chunk_shapes(shape))
-    for form, whole, lengths in (
+    for form, full, lengths in (
         (selection, array, chunks),
         (relabelled, array.transpose(order), tuple(chunks[i] for i in order)),
     ):
@@ -223,7 +229,7 @@ def test_the_normal_form_takes_puts_projects_and_relabels(data: Any) -> None:
         seen = []
         for coords, inside, outside in form.project(lengths):
             seen.append(coords)
-            chunk = whole[tuple(slice(c * n, (c + 1) * n) for c, n in zip(coords, lengths, strict=True))]
+            chunk = full[tuple(slice(c * n, (c + 1) * n) for c, n in zip(coords, lengths, strict=True))]
             outside.put(gathered, inside.take(chunk))
         np.testing.assert_array_equal(gathered, taken)
         assert len(seen) == len(set(seen)) or any(isinstance(p, Points) for p in form.parts)
@@ -239,18 +245,18 @@ def test_the_normal_form_takes_puts_projects_and_relabels(data: Any) -> None:
         np.testing.assert_array_equal(taken, array)
 
 
-def test_a_selection_that_covers_everything_in_another_order_spans_all_but_does_not_cover() -> None:
-    turned = everything((2, 3)).relabel((1, 0))
-    assert (turned.covers((3, 2)), turned.spans_all((3, 2))) == (False, True)
+def test_a_transposed_selection_of_everything_spans_the_array_but_does_not_cover_it() -> None:
+    transposed = everything((2, 3)).relabel((1, 0))
+    assert (transposed.covers((3, 2)), transposed.spans_all((3, 2))) == (False, True)
     assert (everything((2, 3)).covers((2, 3)), everything((2, 3)).spans_all((2, 3))) == (True, True)
     assert not Selection([Span(0, 2), Span(0, 2)]).spans_all((2, 3))
     assert repr(Selection([Span(1, 2, 3)])) == "Selection([Span(start=1, length=2, step=3)], [(0,)])"
 
 
-def test_points_are_grouped_by_chunk_whatever_their_order() -> None:
+def test_points_in_any_order_are_grouped_by_chunk() -> None:
     points = Selection([Points((np.array([5, 0, 4, 1]), np.array([0, 0, 1, 9])))], [(0, 1)])
-    found = {c: (i.parts[0], o.parts[0]) for c, i, o in points.project((4, 5))}
-    places = {c: (tuple(x.tolist() for x in i.coords), o.coordinates()[0].tolist()) for c, (i, o) in found.items()}
+    parts = {c: (i.parts[0], o.parts[0]) for c, i, o in points.project((4, 5))}
+    places = {c: (tuple(x.tolist() for x in i.coords), o.coordinates()[0].tolist()) for c, (i, o) in parts.items()}
     assert places == {(0, 0): (([0], [0]), [1]), (0, 1): (([1], [4]), [3]), (1, 0): (([1, 0], [0, 1]), [0, 2])}
 
 
@@ -272,7 +278,7 @@ def orthogonal_indices(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def by_ix(array: np.ndarray, index: tuple[Any, ...]) -> Any:
-    """What oindex means: the outer product of the index arrays; integers lose their axis."""
+    """The semantics of oindex: the outer product of the index arrays; integers drop their axis."""
     picks = [np.arange(n)[[i] if isinstance(i, int) else i] for n, i in zip(array.shape, index, strict=True)]
     dropped = tuple(0 if isinstance(i, int) else slice(None) for i in index)
     return (array[np.ix_(*picks)] if picks else array)[dropped]
@@ -280,13 +286,13 @@ def by_ix(array: np.ndarray, index: tuple[Any, ...]) -> Any:
 
 @settings(max_examples=200)
 @given(st.data())
-def test_oindex_is_the_outer_product(data: Any) -> None:
+def test_oindex_selects_the_outer_product(data: Any) -> None:
     array, copy = data.draw(pairs())
     index = data.draw(orthogonal_indices(array.shape))
     expected = by_ix(array, index)
-    same(copy.oindex[index], expected)
+    assert_same(copy.oindex[index], expected)
     if array.ndim and isinstance(index[-1], slice) and index[-1] == slice(None):
-        same(copy.oindex[(*index[:-1], ...)], expected)
+        assert_same(copy.oindex[(*index[:-1], ...)], expected)
     values = data.draw(values_for(expected.shape))
     labels = np.arange(array.size).reshape(array.shape)
     places = np.asarray(by_ix(labels, index))
@@ -300,35 +306,35 @@ def test_oindex_is_the_outer_product(data: Any) -> None:
 
 @settings(max_examples=200)
 @given(st.data())
-def test_vindex_picks_points_and_puts_them_in_front(data: Any) -> None:
+def test_vindex_selects_points_and_puts_their_axes_first(data: Any) -> None:
     array, copy = data.draw(pairs(min_dims=1))
-    together = data.draw(npst.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
+    points_shape = data.draw(npst.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
     if 0 in array.shape:
-        together = (0,)
+        points_shape = (0,)
     chosen = data.draw(st.lists(st.booleans(), min_size=array.ndim, max_size=array.ndim).filter(any))
     index = tuple(
-        data.draw(coordinates(n, data.draw(broadcastable(together)))) if points else data.draw(slices(n))
+        data.draw(coordinates(n, data.draw(broadcastable(points_shape)))) if points else data.draw(slices(n))
         for n, points in zip(array.shape, chosen, strict=True)
     )
     order = sorted(range(array.ndim), key=lambda i: not chosen[i])
-    turned = array.transpose(order)
-    turned_index = tuple(np.asarray(index[i], int) if chosen[i] else index[i] for i in order)
-    expected = np.asarray(turned[turned_index])
-    same(copy.vindex[index], expected)
+    transposed = array.transpose(order)
+    transposed_index = tuple(np.asarray(index[i], int) if chosen[i] else index[i] for i in order)
+    expected = np.asarray(transposed[transposed_index])
+    assert_same(copy.vindex[index], expected)
     values = data.draw(values_for(expected.shape))
-    turned[turned_index] = for_numpy(values, expected.shape)
+    transposed[transposed_index] = for_numpy(values, expected.shape)
     copy.vindex[index] = values
     np.testing.assert_array_equal(copy[...], array)
 
 
 @settings(max_examples=100)
 @given(st.data())
-def test_masks_pick_elements_in_every_way_of_writing_them(data: Any) -> None:
+def test_masks_select_elements_in_all_their_forms(data: Any) -> None:
     array, copy = data.draw(pairs(min_dims=1))
     mask = data.draw(npst.arrays(bool, array.shape))
-    same(copy[mask], array[mask])
-    same(copy.vindex[mask], array[mask])
-    same(copy.vindex[mask.nonzero()], array[mask])
+    assert_same(copy[mask], array[mask])
+    assert_same(copy.vindex[mask], array[mask])
+    assert_same(copy.vindex[mask.nonzero()], array[mask])
     values = data.draw(values_for(array[mask].shape))
     array[mask] = for_numpy(values, array[mask].shape)
     copy[mask] = values
@@ -343,7 +349,7 @@ def test_masks_pick_elements_in_every_way_of_writing_them(data: Any) -> None:
 
 @settings(max_examples=100)
 @given(st.data())
-def test_blocks_count_chunks_and_keep_every_axis(data: Any) -> None:
+def test_blocks_selects_whole_chunks_and_keeps_every_axis(data: Any) -> None:
     array, copy = data.draw(pairs())
     chunks = copy.chunks
     grid = copy.cdata_shape
@@ -357,7 +363,7 @@ def test_blocks_count_chunks_and_keep_every_axis(data: Any) -> None:
             low, high = sorted(data.draw(st.lists(st.integers(0, g + 1), min_size=2, max_size=2)))
             index.append(slice(low, high))
             expected.append(slice(low * c, high * c))
-    same(np.asarray(copy.blocks[tuple(index)]), array[(*expected, ...)])
+    assert_same(np.asarray(copy.blocks[tuple(index)]), array[(*expected, ...)])
     array[tuple(expected)] = -1
     copy.blocks[tuple(index)] = -1
     np.testing.assert_array_equal(copy[...], array)
@@ -376,7 +382,7 @@ def records(shape: tuple[int, ...]) -> np.ndarray:
 
 @settings(max_examples=100)
 @given(st.data())
-def test_fields_are_read_and_written_by_name_beside_any_index(data: Any) -> None:
+def test_fields_are_read_and_written_by_name_with_any_index(data: Any) -> None:
     array = records(data.draw(shapes(max_dims=2)))
     chunks = data.draw(chunk_shapes(array.shape))
     copy = stored(array, chunks)
@@ -384,9 +390,9 @@ def test_fields_are_read_and_written_by_name_beside_any_index(data: Any) -> None
     items = index if isinstance(index, tuple) else (index,)
     fields = data.draw(st.sampled_from(["x", "y", "z", ["x"], ["y", "x"], ["z", "y"]]))
     expected = array[fields][items]
-    found = copy[(fields, *items)]
-    assert found.shape == expected.shape
-    np.testing.assert_array_equal(found, expected)
+    result = copy[(fields, *items)]
+    assert result.shape == expected.shape
+    np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(copy[fields], array[fields])
     if isinstance(fields, str):
         array[fields][items] = b"9" if fields == "z" else 9
@@ -398,7 +404,7 @@ def test_fields_are_read_and_written_by_name_beside_any_index(data: Any) -> None
     np.testing.assert_array_equal(copy[...], array)
 
 
-def test_two_names_in_one_index_are_two_fields() -> None:
+def test_two_names_in_one_index_select_two_fields() -> None:
     array = records((4,))
     copy = stored(array, (3,))
     np.testing.assert_array_equal(copy["x", "y"], array[["x", "y"]])
@@ -410,21 +416,21 @@ def test_two_names_in_one_index_are_two_fields() -> None:
     assert copy[2]["z"] == b"2"
 
 
-def test_a_field_of_chunks_that_are_not_there_is_the_fill_value() -> None:
+def test_a_field_of_missing_chunks_has_the_fill_value() -> None:
     copy = zarrlite.create_array(shape=(4,), dtype=RECORD, chunks=(2,), fill_value=(1, 2.0, b"f"))
     copy["x", 1] = 5
     assert copy[...].tolist() == [(1, 2.0, b"f"), (5, 2.0, b"f"), (1, 2.0, b"f"), (1, 2.0, b"f")]
     assert copy.nchunks_initialized == 1
 
 
-# scalars, 0-d, empty
+# scalars, arrays without dimensions, empty selections
 
 
 @pytest.mark.parametrize("index", [(), ..., (...,), None, (None, ...)])
-def test_an_array_of_no_dimensions_is_indexed_as_in_numpy(index: Any) -> None:
+def test_an_array_without_dimensions_is_indexed_like_in_numpy(index: Any) -> None:
     array = np.array(5, "i2")
     copy = stored(array, ())
-    same(copy[index], array[index])
+    assert_same(copy[index], array[index])
     copy[index] = 7
     assert copy[()] == 7
 
@@ -433,14 +439,14 @@ def test_an_array_of_no_dimensions_is_indexed_as_in_numpy(index: Any) -> None:
     ("index", "kind"),
     [((1, 2), np.int32), ((1, 2, ...), np.ndarray), ((1, np.array(2)), np.int32), ((1, 2, None), np.ndarray)],
 )
-def test_only_integers_for_every_dimension_give_a_scalar(index: Any, kind: type) -> None:
+def test_only_an_integer_for_every_dimension_returns_a_scalar(index: Any, kind: type) -> None:
     array = np.arange(6, dtype="i4").reshape(2, 3)
     copy = stored(array, (2, 2))
     assert type(copy[index]) is type(array[index]) is kind
     assert type(copy.oindex[1, 2]) is np.int32
 
 
-def test_selecting_nothing_touches_no_chunk() -> None:
+def test_an_empty_selection_accesses_no_chunk() -> None:
     copy = zarrlite.create_array(shape=(0, 3), dtype="i1", chunks=(2, 2), missing_chunks="error")
     assert copy[...].shape == (0, 3)
     copy[...] = 1
@@ -449,7 +455,7 @@ def test_selecting_nothing_touches_no_chunk() -> None:
     assert full[3:3].shape == full[[]].shape == full[np.zeros(5, bool)].shape == (0,)
 
 
-def test_numpy_arrays_that_are_strided_or_foreign_are_stored_by_value() -> None:
+def test_strided_and_byte_swapped_arrays_are_stored_by_value() -> None:
     source = np.arange(24, dtype=">i8").reshape(4, 6)
     copy = zarrlite.create_array(shape=(2, 3), dtype="i4", chunks=(2, 2))
     copy[...] = source[::2, ::-2]
@@ -469,8 +475,8 @@ WRONG_INDICES = [
     ("", (slice(None), [0, -7]), "index -7 is out of bounds for dimension 1 of length 6"),
     ("", np.array([2**64 - 1], "u8"), "index 18446744073709551615 is out of bounds"),
     ("", 2**70, f"index {2**70} is out of bounds for dimension 0 of length 4"),
-    ("", (0, 0, 0), "too many indices: the array has 2 dimensions, 3 were indexed"),
-    ("", (0, np.ones((4, 6), bool)), "too many indices: the array has 2 dimensions, 3 were indexed"),
+    ("", (0, 0, 0), "too many indices: the array has 2 dimensions, but 3 were indexed"),
+    ("", (0, np.ones((4, 6), bool)), "too many indices: the array has 2 dimensions, but 3 were indexed"),
     ("", (..., 0, ...), "an index can have only a single ellipsis ('...')"),
     ("", slice(None, None, 0), "slice(None, None, 0) is not a slice of integers: slice step cannot be zero"),
     (
@@ -481,42 +487,42 @@ WRONG_INDICES = [
             "__index__ method"
         ),
     ),
-    ("", 1.0, "1.0 is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
-    ("", True, "True is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
-    ("", {1}, "{1} is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
-    ("", [0.5], "[0.5] is not an index: integers, slices, ..., None, or arrays of integers or booleans"),
+    ("", 1.0, "an index must be integers, slices, ..., None, or arrays of integers or booleans, not 1.0"),
+    ("", True, "an index must be integers, slices, ..., None, or arrays of integers or booleans, not True"),
+    ("", {1}, "an index must be integers, slices, ..., None, or arrays of integers or booleans, not {1}"),
+    ("", [0.5], "an index must be integers, slices, ..., None, or arrays of integers or booleans, not [0.5]"),
     (
         "",
         [[1], [2, 3]],
-        "[[1], [2, 3]] is not an index: integers, slices, ..., None, or arrays of integers or booleans",
+        "an index must be integers, slices, ..., None, or arrays of integers or booleans, not [[1], [2, 3]]",
     ),
     ("", ([0, 1], [0, 1, 2]), "index arrays of shapes (2,), (3,) do not broadcast together"),
-    ("", [True, False], "a mask of shape (2,) does not fit dimensions (4,)"),
-    ("", np.ones((4, 5), bool), "a mask of shape (4, 5) does not fit dimensions (4, 6)"),
+    ("", [True, False], "a mask must have the shape (4,) of the dimensions it indexes, not (2,)"),
+    ("", np.ones((4, 5), bool), "a mask must have the shape (4, 6) of the dimensions it indexes, not (4, 5)"),
     ("", "x", "there is no field 'x' (fields: none)"),
     ("", ["x", "y"], "there is no field 'x' (fields: none)"),
-    ("oindex", None, "new axes (None) are for array[...] only"),
-    ("oindex", ([[0]], 0), "oindex takes arrays of one dimension, not of 2"),
-    ("oindex", np.ones((4, 6), bool), "masks here have one dimension"),
+    ("oindex", None, "only array[...] takes new axes (None)"),
+    ("oindex", ([[0]], 0), "oindex takes index arrays of one dimension, not 2"),
+    ("oindex", np.ones((4, 6), bool), "a mask must have one dimension here; use array[...] or vindex for others"),
     ("oindex", (0, 9), "index 9 is out of bounds for dimension 1 of length 6"),
-    ("oindex", (0, 0, 0), "too many indices: the array has 2 dimensions, 3 were indexed"),
-    ("oindex", [True], "a mask of shape (1,) does not fit dimensions (4,)"),
+    ("oindex", (0, 0, 0), "too many indices: the array has 2 dimensions, but 3 were indexed"),
+    ("oindex", [True], "a mask must have the shape (4,) of the dimensions it indexes, not (1,)"),
     ("vindex", slice(None), "vindex needs at least one index array; use array[...] for slices alone"),
     ("vindex", ..., "vindex needs at least one index array; use array[...] for slices alone"),
-    ("vindex", ([0], None), "new axes (None) are for array[...] only"),
+    ("vindex", ([0], None), "only array[...] takes new axes (None)"),
     ("vindex", ([0], [6]), "index 6 is out of bounds for dimension 1 of length 6"),
-    ("blocks", ([0], 0), "blocks takes integers and slices"),
-    ("blocks", slice(None, None, 2), "blocks takes slices of step 1"),
-    ("blocks", slice(None, None, -1), "blocks takes slices of step 1"),
+    ("blocks", ([0], 0), "blocks takes only integers and slices"),
+    ("blocks", slice(None, None, 2), "blocks takes only slices of step 1"),
+    ("blocks", slice(None, None, -1), "blocks takes only slices of step 1"),
     ("blocks", 4, "index 4 is out of bounds for dimension 0 of length 4"),
-    ("blocks", None, "new axes (None) are for array[...] only"),
+    ("blocks", None, "only array[...] takes new axes (None)"),
 ]
 
 
-@pytest.mark.parametrize(("way", "index", "message"), WRONG_INDICES)
-def test_what_is_not_an_index_is_refused_for_reading_and_writing(way: str, index: Any, message: str) -> None:
+@pytest.mark.parametrize(("indexer", "index", "message"), WRONG_INDICES)
+def test_an_invalid_index_is_refused_for_reading_and_writing(indexer: str, index: Any, message: str) -> None:
     array = stored(np.zeros((4, 6), "i4"), (1, 4))
-    target = getattr(array, way) if way else array
+    target = getattr(array, indexer) if indexer else array
     with pytest.raises(SelectionError) as reading:
         target[index]
     with pytest.raises(SelectionError) as writing:
@@ -525,7 +531,7 @@ def test_what_is_not_an_index_is_refused_for_reading_and_writing(way: str, index
     assert isinstance(reading.value, IndexError)
 
 
-def test_an_unknown_field_is_refused_with_the_names_of_the_known() -> None:
+def test_the_message_about_an_unknown_field_lists_the_known_fields() -> None:
     with pytest.raises(SelectionError) as caught:
         stored(records((2,)), (2,))["w"]
     assert str(caught.value) == "there is no field 'w' (fields: 'x', 'y', 'z')"
@@ -564,7 +570,7 @@ WRONG_VALUES = [
 
 
 @pytest.mark.parametrize(("index", "values", "message"), WRONG_VALUES)
-def test_values_that_do_not_fit_are_refused(index: Any, values: Any, message: str) -> None:
+def test_values_of_the_wrong_shape_or_type_are_refused(index: Any, values: Any, message: str) -> None:
     array = stored(np.zeros((4, 6), "i4"), (3, 4))
     with pytest.raises(ArgumentError) as caught:
         array[index] = values
@@ -572,7 +578,7 @@ def test_values_that_do_not_fit_are_refused(index: Any, values: Any, message: st
 
 
 @pytest.mark.parametrize("step", [2, 5, 6, 10**6, 2**63, 10**30])
-def test_a_step_can_be_longer_than_anything(step: int) -> None:
+def test_a_step_may_exceed_the_array_and_any_machine_integer(step: int) -> None:
     data = np.arange(30, dtype="u1").reshape(5, 6)
     for codecs in (["bytes"], ["bytes", "zstd", "crc32c"]):
         array = zarrlite.create_array("memory://", data=data, chunks=(2, 4), codecs=codecs)

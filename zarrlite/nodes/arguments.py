@@ -1,0 +1,110 @@
+"""Arguments of the functions that open and create nodes: their types, and the checks that all of them share.
+
+Rules
+- A type names everything that a call accepts, and can be resolved at run time (`typing.get_type_hints`).
+- An unknown keyword is an ArgumentError that proposes the closest known one; signatures stay visible.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
+from zarrlite.data_types.base import DataType
+from zarrlite.errors import ArgumentError
+from zarrlite.extensions.config import Json
+from zarrlite.metadata.documents import Options
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarrlite.storage_transformers.base import StorageTransformer
+
+Length: TypeAlias = int | np.integer[Any]
+ShapeLike: TypeAlias = Length | Sequence[Length]
+DTypeLike: TypeAlias = npt.DTypeLike | DataType | dict[str, Json]
+ExtensionJson: TypeAlias = str | dict[str, Json]  # a name, or the object that zarr.json has
+FilterLike: TypeAlias = ArrayArrayCodec | ExtensionJson
+SerializerLike: TypeAlias = ArrayBytesCodec | ExtensionJson
+CompressorLike: TypeAlias = BytesBytesCodec | ExtensionJson
+CodecLike: TypeAlias = Codec | ExtensionJson
+ChunkKeyEncodingLike: TypeAlias = ChunkKeyEncoding | ExtensionJson
+StorageTransformerLike: TypeAlias = StorageTransformer | ExtensionJson
+MissingChunks: TypeAlias = Literal["fill", "error"]
+
+
+class DocumentKeywords(TypedDict, total=False):
+    """Keywords of `create_array` that determine the metadata document, besides the shape and the data type."""
+
+    chunks: ShapeLike | Literal["auto"] | bool | None
+    shards: ShapeLike | Literal["auto"] | None
+    filters: FilterLike | Sequence[FilterLike] | None
+    serializer: SerializerLike
+    compressors: CompressorLike | Sequence[CompressorLike] | None
+    codecs: Sequence[CodecLike] | None
+    fill_value: Any
+    attributes: Mapping[str, Json] | None
+    chunk_key_encoding: ChunkKeyEncodingLike | None
+    dimension_names: Sequence[str | None] | None
+    storage_transformers: Sequence[StorageTransformerLike] | None
+    options: Options | None
+
+
+class ArrayKeywords(DocumentKeywords, total=False):
+    """Keywords of `create_array` besides the shape and the data type."""
+
+    data: npt.ArrayLike | None
+    write_data: bool
+    overwrite: bool
+    missing_chunks: MissingChunks | None
+    write_empty_chunks: bool | None
+    config: Mapping[str, Any] | None
+    order: Literal["C"] | None
+    zarr_format: Literal[3] | None
+    storage_options: None
+
+
+class NewNodeKeywords(ArrayKeywords, total=False):
+    """Keywords of `create_array`, of which `attributes` and `zarr_format` apply to groups as well."""
+
+    shape: ShapeLike | None
+    dtype: DTypeLike | None
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def suggest_keywords(function: Function) -> Function:
+    """Decorate a function to raise an ArgumentError for an unknown keyword, with the closest known one.
+
+    Type checkers, `help` and `inspect.signature` see the signature of the decorated function.
+    """
+    code = function.__code__
+    parameters = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if not parameters.issuperset(kwargs):
+            check_keywords(function.__name__, kwargs, parameters)
+        return function(*args, **kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
+def check_keywords(function: str, keywords: Iterable[str], known: Collection[str]) -> None:
+    """Raise an ArgumentError for the first keyword that a function does not have."""
+    for keyword in keywords:
+        if keyword not in known:
+            import difflib  # late: keeps the import light
+
+            closest = difflib.get_close_matches(keyword, known, 1)
+            hint = f"; did you mean {closest[0]!r}?" if closest else ""
+            raise ArgumentError(f"{function}() got an unexpected keyword argument {keyword!r}{hint}")
+
+
+def check_format(zarr_format: int | None) -> None:
+    """Refuse zarr-python's `zarr_format=2`."""
+    if zarr_format not in (None, 3):
+        raise ArgumentError(f"zarr_format must be 3, not {zarr_format!r}: zarrlite reads and writes Zarr version 3")
