@@ -197,7 +197,7 @@ class Pipeline:
         self._check_size(value)
         layout = self.decoded_layout
         if layout is None or layout.size <= SMALL_CHUNK_BYTES:
-            self._place_decoded(self._decode_bytes(value), selection, target, budget)
+            self._place_decoded(decode_bytes(value, self._steps), selection, target, budget)
             return
         memory = memory_of(target, layout) if selection.covers(self.spec.shape) else None
         if memory is not None:
@@ -282,7 +282,7 @@ class Pipeline:
         self._check_size(value)
         position = layout.position(coords)
         if not self._decodes_prefix:
-            data = self._decode_bytes(value)
+            data = decode_bytes(value, self._steps)
             if len(data) != layout.size:
                 layout.check_size(len(data))
             return np.frombuffer(data, layout.dtype, 1, position)[0]
@@ -305,7 +305,7 @@ class Pipeline:
 
     def decode(self, data: Buffer) -> NDArray:
         """Decode a whole chunk."""
-        data = self._decode_bytes(data)
+        data = decode_bytes(data, self._steps)
         if self.decoded_layout is not None:
             return self.decoded_layout.array(data)
         return self._undo_filters(self.serializer.decode(data))
@@ -353,9 +353,6 @@ class Pipeline:
         except Exception as error:
             decoding_failed(error, codec.name)
 
-    def _decode_bytes(self, data: Buffer) -> Buffer:
-        return decode_bytes(data, self._steps)
-
     def _decode_into(self, data: Buffer, memory: memoryview) -> Buffer:
         """Undo the bytes -> bytes codecs, into `memory` if the last one can; else the result is elsewhere."""
         data = decode_bytes(data, self._steps[:-1])
@@ -386,7 +383,7 @@ class Pipeline:
     def _encode(self, array: NDArray, old: Buffer | None) -> Value:
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
-        serialized = self._decode_bytes(old) if old is not None and self.serializer.needs_old else None
+        serialized = decode_bytes(old, self._steps) if old is not None and self.serializer.needs_old else None
         return self._compress(self.serializer.encode(array, serialized), old)
 
     def encode_always(self, array: NDArray, old: Buffer | None = None) -> Buffer:
@@ -458,7 +455,7 @@ class Pipeline:
             selection.put(array, values)
             return self.encode(array, old)
         covered = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
-        serialized = None if covered or old is None else self._decode_bytes(old)
+        serialized = None if covered or old is None else decode_bytes(old, self._steps)
         new = self.serializer.update(serialized, encoded, values)
         return None if new is None else self._compress(new, old)
 
