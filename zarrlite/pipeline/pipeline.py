@@ -44,7 +44,7 @@ class Pipeline:
     def __init__(self, codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> None:
         check_chain(codecs)
         self.spec = spec
-        self.nbytes = spec.size * spec.dtype.itemsize  # of a decoded chunk
+        self.nbytes = spec.size * spec.dtype.itemsize  # size of a decoded chunk
         self.filters: list[tuple[ArrayArrayCodec, ArraySpec]] = []
         self.compressors: list[tuple[BytesBytesCodec, Limit]] = []
         for i, codec in enumerate(codecs):
@@ -65,9 +65,9 @@ class Pipeline:
             return encoded
         if isinstance(codec, ArrayBytesCodec):
             self.serializer = codec.bind(spec)
-            self.encoded_size = self.serializer.encoded_size  # of the whole chain; None: it depends on the data
-            self.limit = self.serializer.limit  # of what the whole chain can produce
-            # of a stored chunk; None: it has no bound, as in a shard, where unused space is allowed
+            self.encoded_size = self.serializer.encoded_size  # size of a stored chunk; None if it depends on the data
+            self.limit = self.serializer.limit  # limit for the size of a stored chunk
+            # largest size of a stored chunk; None for shards, where unused space is allowed
             bounded = not self.limit.per_byte and codec.inner_chunk_shape is None
             self.max_size = self.limit.fixed if bounded else None
         elif isinstance(codec, BytesBytesCodec):
@@ -85,7 +85,7 @@ class Pipeline:
         self.tail = sum(codec.tail for codec in framings)
         # whether parts of the serialized chunk can be read from the stored one
         self.reads_parts = len(framings) == len(self.compressors)
-        # of the elements in the serialized chunk, and in the stored one; None: there is no such layout
+        # where the elements are in the serialized chunk, and in the stored one; None if they have no fixed places
         self.decoded_layout = self._decoded_layout()
         self.layout: ElementLayout | None = None
         if self.reads_parts and self.decoded_layout is not None:
