@@ -38,6 +38,8 @@ class OpenFile(Source):
         try:
             if len(ranges) == 1:
                 start, stop = ranges[0].resolve(size)
+                if memory is None:
+                    return [files.read(self._fd, start, stop)]
                 return [files.read_into(memory, self._fd, start, stop)]
             found: list[Buffer] = []
             for byte_range in ranges:
