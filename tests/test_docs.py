@@ -49,7 +49,7 @@ def run_blocks(page: Path) -> int:
             assert content == output
             output = None
         else:
-            assert language in ("console", "toml", "json")
+            assert language in ("console", "toml", "json", "plain")
     return count
 
 

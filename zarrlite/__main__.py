@@ -1,4 +1,4 @@
-"""`python -m zarrlite`: the same as the command `zarrlite`."""
+"""`python -m zarrlite`: run the command `zarrlite`."""
 
 import sys
 

@@ -31,7 +31,7 @@ THREADED_COPY_BYTES: Final = 2**18  # bytes of a chunk; smaller ones that are on
 DEFERRED_CLOSE_BYTES: Final = 2**20  # bytes of a replaced file; larger ones are closed by another thread (shard/update)
 
 # Memory
-SCRATCH_BYTES: Final = 2**15  # bytes; larger values are read into scratch memory
+SCRATCH_BYTES: Final = 2**17  # bytes; more is read into scratch memory: malloc would map new pages for it each time
 MAX_SCRATCH_BYTES: Final = 2**23  # bytes of a scratch buffer that a thread keeps for reuse
 SCRATCH_ALIGNMENT: Final = 64  # bytes; alignment of scratch buffers
 SCRATCH_BUFFERS: Final = 2  # scratch buffers that a thread keeps

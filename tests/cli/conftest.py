@@ -1,4 +1,4 @@
-"""What the tests of the command share: a hierarchy, and two ways to run a command."""
+"""Fixtures for tests of the command: a hierarchy, and two ways to run a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATA = np.arange(100, dtype="float64").reshape(10, 10)
 
 
 class Ran(NamedTuple):
-    """What a command did."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -33,14 +33,14 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _neutral_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "TERM", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """`a.zarr` in the current directory: a group with attributes, a group in it, and an array in that."""
+    """Create `a.zarr` in the current directory: a group with attributes, and in it the array `raw/image`."""
     monkeypatch.chdir(tmp_path)
     root = zarrlite.create_group("a.zarr", attributes={"by": "me"})
     root.create_array("raw/image", data=DATA, chunks=(4, 4), dimension_names=["y", "x"])
@@ -49,7 +49,7 @@ def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs a command in this process."""
+    """Return a function that runs a command in this process."""
 
     def run(*arguments: object) -> Ran:
         capfd.readouterr()
@@ -62,7 +62,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
 
 @pytest.fixture
 def process() -> Callable[..., Ran]:
-    """Runs a command as users do, in a process of its own."""
+    """Return a function that runs a command in a new process, as users do."""
 
     def process(*arguments: object, stdin: str = "", **environment: str) -> Ran:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""`zarrlite explain`: text, JSON and pictures of what each byte is."""
+"""`zarrlite explain`: text, JSON and pictures that explain every byte."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ start  size  what                  by                detail            bytes
 
 @pytest.fixture
 def shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A shard behind a header, with one of two inner chunks."""
+    """Create a shard after a header, with one of two inner chunks stored."""
     monkeypatch.chdir(tmp_path)
     codecs = [ShardingIndexed((1, 2), [Bytes(), Crc32c()]), Pad("start", 8, b"<HEADER>")]
     zarrlite.create_array("a.zarr", data=np.array([[1, 2], [0, 0]], "u1"), chunks=(2, 2), codecs=codecs)
@@ -47,19 +47,19 @@ def test_a_shard_is_explained_line_by_line(shard: Path, process: Any) -> None:
 @pytest.mark.parametrize(
     "arguments", [("a.zarr", "--chunk", "0,0"), ("a.zarr/c/0/0",), ("a.zarr/c/0", "0"), ("a.zarr", "c/0/0")]
 )
-def test_there_are_several_ways_to_say_what_is_meant(shard: Path, run: Any, arguments: Any) -> None:
+def test_an_object_is_named_by_key_coordinates_or_path(shard: Path, run: Any, arguments: Any) -> None:
     assert run("explain", *arguments).out == run("explain", "a.zarr", "c/0/0").out
 
 
-def test_the_array_may_be_found_through_groups(hierarchy: Path, run: Any) -> None:
-    wanted = run("explain", "a.zarr/raw/image", "c/0/0")
-    assert wanted.code == 0
-    assert "holds [0:4, 0:4]" in wanted.out
-    assert run("explain", "a.zarr", "raw/image/c/0/0") == wanted
-    assert run("explain", "a.zarr/raw/image/c/0/0") == wanted
+def test_the_key_may_begin_with_the_path_of_the_array(hierarchy: Path, run: Any) -> None:
+    expected = run("explain", "a.zarr/raw/image", "c/0/0")
+    assert expected.code == 0
+    assert "holds [0:4, 0:4]" in expected.out
+    assert run("explain", "a.zarr", "raw/image/c/0/0") == expected
+    assert run("explain", "a.zarr/raw/image/c/0/0") == expected
 
 
-def test_damage_is_a_problem_and_named(shard: Path, run: Any) -> None:
+def test_damage_is_shown_and_makes_the_exit_code_1(shard: Path, run: Any) -> None:
     data = bytearray(shard.read_bytes())
     data[8] ^= 1
     shard.write_bytes(data)
@@ -73,7 +73,7 @@ def test_damage_is_a_problem_and_named(shard: Path, run: Any) -> None:
     assert "has 0 bytes, pad alone adds 8" in ran.out
 
 
-def test_json(shard: Path, run: Any) -> None:
+def test_json_output_has_the_tree_of_ranges(shard: Path, run: Any) -> None:
     ran = run("explain", "a.zarr", "c/0/0", "--json")
     assert ran.code == 0
     (stored,) = ran.json
@@ -85,7 +85,7 @@ def test_json(shard: Path, run: Any) -> None:
     ]
 
 
-def test_a_chunk_in_parts_and_a_chunk_in_a_draft_shard(tmp_path: Path, run: Any) -> None:
+def test_chunks_in_parts_and_in_draft_shards_are_explained(tmp_path: Path, run: Any) -> None:
     zarrlite.create_array(
         tmp_path,
         data=np.arange(1, 5, dtype="u1"),
@@ -99,7 +99,7 @@ def test_a_chunk_in_parts_and_a_chunk_in_a_draft_shard(tmp_path: Path, run: Any)
     assert "    2     1      chunk (2)" in run("explain", tmp_path, "c/2").out
 
 
-def test_of_a_large_shard_the_first_entries_are_shown_unless_all_are_asked_for(tmp_path: Path, run: Any) -> None:
+def test_only_the_first_entries_of_a_large_shard_are_shown_without_all(tmp_path: Path, run: Any) -> None:
     data = np.arange(1, 1001, dtype="u2")
     zarrlite.create_array(tmp_path, data=data, chunks=(1,), shards=(1000,), compressors=None)
     ran = run("explain", tmp_path, "c/0")
@@ -109,7 +109,7 @@ def test_of_a_large_shard_the_first_entries_are_shown_unless_all_are_asked_for(t
     assert len(run("explain", tmp_path, "c/0", "--all").out.split("\n")) > 3000
 
 
-def test_what_a_frame_decodes_to_stands_below_it(tmp_path: Path, run: Any) -> None:
+def test_the_decoded_form_of_a_frame_is_shown_below_it(tmp_path: Path, run: Any) -> None:
     codecs = [Transpose((1, 0)), Bytes("big"), Crc32c(), Zstd()]
     zarrlite.create_array(tmp_path, data=np.zeros((2, 2), "u2") + 1, chunks=(2, 2), codecs=codecs)
     lines = [line.rstrip() for line in run("explain", tmp_path, "c/0/0").out.split("\n")[3:-1]]
@@ -121,7 +121,7 @@ def test_what_a_frame_decodes_to_stands_below_it(tmp_path: Path, run: Any) -> No
     ]
 
 
-def test_a_block_of_n5_and_chunks_that_share_bytes(tmp_path: Path, run: Any) -> None:
+def test_n5_blocks_and_chunks_that_share_bytes_are_explained(tmp_path: Path, run: Any) -> None:
     n5.create_array(tmp_path / "n5", shape=(2, 2), dtype="u1", chunks=(2, 2))[...] = 1
     n5.write_documents(tmp_path / "n5")
     out = run("explain", tmp_path / "n5", "0/0").out
@@ -132,10 +132,10 @@ def test_a_block_of_n5_and_chunks_that_share_bytes(tmp_path: Path, run: Any) -> 
     path.write_bytes(path.read_bytes()[:18] + bytes(8) + path.read_bytes()[26:])  # both entries point at byte 0
     ran = run("explain", tmp_path / "a", "c/0")
     assert ran.code == 0
-    assert "from 0 to 1, which others have too" in ran.out
+    assert "bytes 0 to 1 are shared with other chunks" in ran.out
 
 
-def test_pictures_are_written(shard: Path, run: Any, tmp_path: Path) -> None:
+def test_svg_and_html_files_are_written(shard: Path, run: Any, tmp_path: Path) -> None:
     ran = run("explain", "a.zarr", "c/0/0", "--svg", "a.svg", "--html", "a.html")
     assert ran.code == 0
     root = ElementTree.parse(tmp_path / "a.svg").getroot()
@@ -144,7 +144,7 @@ def test_pictures_are_written(shard: Path, run: Any, tmp_path: Path) -> None:
     assert "inner chunk (0, 0)" in page
 
 
-def test_a_browser_shows_the_picture(shard: Path, run: Any, tmp_path: Path, dump_dom: Callable[[Path], str]) -> None:
+def test_a_browser_renders_the_picture(shard: Path, run: Any, tmp_path: Path, dump_dom: Callable[[Path], str]) -> None:
     assert run("explain", "a.zarr", "c/0/0", "--html", "a.html").code == 0
     assert dump_dom(tmp_path / "a.html").count("<rect") >= 8
 
@@ -152,17 +152,17 @@ def test_a_browser_shows_the_picture(shard: Path, run: Any, tmp_path: Path, dump
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("a.zarr",), 2, "which object of a.zarr? give a key, such as c/0/0, or --chunk"),
+        (("a.zarr",), 2, "an object of a.zarr must be named by a key, such as c/0/0, or by --chunk"),
         (("a.zarr", "c/9/9"), 3, "/ has nothing stored for 'c/9/9': the grid has (1, 1) chunks"),
-        (("a.zarr", "--chunk", "x"), 2, "--chunk takes numbers, such as 0,1, not 'x'"),
+        (("a.zarr", "--chunk", "x"), 2, "--chunk must be integers, such as 0,1, not 'x'"),
         (("a.zarr", "--chunk", "1"), 2, "(1) is no chunk of an array of 2 dimensions"),
-        (("b.zarr", "c/0/0"), 3, "b.zarr: there is nothing at this path"),
+        (("b.zarr", "c/0/0"), 3, "b.zarr does not exist"),
     ],
 )
-def test_mistakes_are_one_line(shard: Path, run: Any, arguments: Any, code: int, message: str) -> None:
+def test_wrong_usage_is_reported_in_one_line(shard: Path, run: Any, arguments: Any, code: int, message: str) -> None:
     assert run("explain", *arguments) == (code, "", f"zarrlite explain: {message}\n")
 
 
-def test_a_group_is_no_array(hierarchy: Path, run: Any) -> None:
+def test_a_group_is_refused(hierarchy: Path, run: Any) -> None:
     ran = run("explain", "a.zarr", "c/0")
     assert (ran.code, ran.err) == (3, "zarrlite explain: a.zarr is a group, not an array\n")

@@ -1,4 +1,4 @@
-"""The page about explain and fsck: every example runs and prints what stands below it, and its pictures are real."""
+"""The page about explain and fsck: its examples print the output shown, and its pictures are up to date."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ DOCS = Path(zarrlite.__file__).parents[1] / "docs"
 PAGE = DOCS / "explain-and-fsck.md"
 
 
-def test_every_example_prints_what_stands_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
+def test_every_example_prints_the_output_shown_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     count = 0

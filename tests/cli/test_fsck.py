@@ -1,4 +1,4 @@
-"""`zarrlite fsck`: what it prints, what it exits with, and what it repairs."""
+"""`zarrlite fsck`: its output, exit codes and repairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zarrlite.stores.files import TEMPORARY
 
 @pytest.fixture
 def array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A group with an array of four chunks with checksums."""
+    """Create a group with an array of four chunks with checksums."""
     monkeypatch.chdir(tmp_path)
     root = zarrlite.create_group("a.zarr")
     root.create_array("b", data=np.arange(16, dtype="u1").reshape(4, 4), chunks=(2, 2), codecs=[Bytes(), Crc32c()])
@@ -31,12 +31,12 @@ def damage(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_a_healthy_hierarchy_is_fine(array: Path, process: Any) -> None:
+def test_an_undamaged_hierarchy_has_no_problems(array: Path, process: Any) -> None:
     assert process("fsck", "a.zarr") == (0, "no problems in 6 objects\n", "")
     assert process("fsck", "a.zarr/b") == (0, "no problems in 5 objects\n", "")
 
 
-def test_a_problem_has_a_key_a_kind_what_is_wrong_and_a_remedy(array: Path, process: Any) -> None:
+def test_a_problem_is_shown_with_key_kind_message_and_remedy(array: Path, process: Any) -> None:
     damage(array / "c/0/1")
     ran = process("fsck", "a.zarr")
     assert (ran.code, ran.err) == (1, "")
@@ -49,7 +49,7 @@ def test_a_problem_has_a_key_a_kind_what_is_wrong_and_a_remedy(array: Path, proc
     ]
 
 
-def test_json_has_all_problems(array: Path, run: Any) -> None:
+def test_json_output_has_all_problems(array: Path, run: Any) -> None:
     damage(array / "c/0/1")
     (array / "notes").write_text("hello")
     ran = run("fsck", "a.zarr", "--json")
@@ -63,11 +63,11 @@ def test_json_has_all_problems(array: Path, run: Any) -> None:
     assert ran.json["repaired"] == []
 
 
-def test_only_what_is_safe_is_repaired(array: Path, run: Any) -> None:
+def test_each_repair_option_changes_only_its_kind_of_problem(array: Path, run: Any) -> None:
     damage(array / "c/0/1")
     (array / "c/7").mkdir()
     (array / "c/7/7").write_bytes((array / "c/0/0").read_bytes())
-    old = array / f"c/0/{TEMPORARY}999999999.0.00"  # no process has such a number
+    old = array / f"c/0/{TEMPORARY}999999999.0.00"  # no process has this id
     old.write_bytes(b"half")
     os.utime(old, (time.time() - 4000,) * 2)
     before = {path: path.read_bytes() for path in array.rglob("*") if path.is_file() and path != old}
@@ -81,19 +81,19 @@ def test_only_what_is_safe_is_repaired(array: Path, run: Any) -> None:
     assert (array / "c/0/1").read_bytes() == before[array / "c/0/1"]
 
 
-def test_when_all_is_repaired_all_is_fine(array: Path, run: Any) -> None:
+def test_repairing_all_problems_makes_the_exit_code_0(array: Path, run: Any) -> None:
     zarrlite.consolidate_metadata("a.zarr")
     document = json.loads((array / "zarr.json").read_text())
     (array / "zarr.json").write_text(json.dumps({**document, "attributes": {"new": 1}}))
     ran = run("fsck", "a.zarr")
     assert ran.code == 1
     assert "zarr.json: consolidated\n  has a copy of b/zarr.json that differs from it" in ran.out
-    assert run("fsck", "a.zarr", "--repair").code == 1  # not asked for by name
+    assert run("fsck", "a.zarr", "--repair").code == 1  # does not include --repair-consolidated
     assert run("fsck", "a.zarr", "--repair-consolidated").code == 0
     assert run("fsck", "a.zarr") == (0, "no problems in 6 objects\n", "")
 
 
-def test_a_document_that_is_damaged_is_a_problem_and_not_the_end(array: Path, run: Any) -> None:
+def test_a_damaged_document_is_reported_as_a_problem(array: Path, run: Any) -> None:
     (array / "zarr.json").write_text("{")
     ran = run("fsck", "a.zarr")
     assert (ran.code, ran.err) == (1, "")
@@ -102,7 +102,7 @@ def test_a_document_that_is_damaged_is_a_problem_and_not_the_end(array: Path, ru
     assert run("fsck", "a.zarr").out.startswith("zarr.json: metadata\n")
 
 
-def test_an_extension_that_nobody_knows_is_told_apart(array: Path, run: Any) -> None:
+def test_unknown_extensions_alone_make_the_exit_code_4(array: Path, run: Any) -> None:
     document = json.loads((array / "zarr.json").read_text())
     (array / "zarr.json").write_text(json.dumps({**document, "data_type": "float7"}))
     ran = run("fsck", "a.zarr")
@@ -112,7 +112,7 @@ def test_an_extension_that_nobody_knows_is_told_apart(array: Path, run: Any) -> 
     assert run("fsck", "a.zarr").code == 1
 
 
-def test_documents_may_be_lenient(array: Path, run: Any) -> None:
+def test_lenient_accepts_common_omissions(array: Path, run: Any) -> None:
     document = json.loads((array / "zarr.json").read_text())
     del document["fill_value"]
     (array / "zarr.json").write_text(json.dumps(document))
@@ -122,5 +122,5 @@ def test_documents_may_be_lenient(array: Path, run: Any) -> None:
     assert "is missing; the zero of the data type is used" in ran.err
 
 
-def test_what_is_not_there_is_not_found(array: Path, run: Any) -> None:
-    assert run("fsck", "b.zarr") == (3, "", "zarrlite fsck: b.zarr: there is nothing at this path\n")
+def test_a_missing_location_is_not_found(array: Path, run: Any) -> None:
+    assert run("fsck", "b.zarr") == (3, "", "zarrlite fsck: b.zarr does not exist\n")

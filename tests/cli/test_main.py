@@ -1,4 +1,4 @@
-"""The frame of the command: help, mistakes, exit codes, and what it loads."""
+"""The entry point of the command: help, wrong usage, exit codes, and imports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -48,15 +49,15 @@ def test_every_error_has_an_exit_code(error, code):
     assert cli.exit_code(error) == code
 
 
-def test_a_defect_is_said_in_one_line_with_its_place():
+def test_an_internal_error_is_described_in_one_line_with_its_position():
     try:
         raise ZeroDivisionError("one\ntwo")
     except ZeroDivisionError as error:
         text = cli.describe(error)
-    assert text.startswith("a defect of zarrlite, please report it: ZeroDivisionError at test_main.py:")
+    assert text.startswith("internal error, please report it: ZeroDivisionError at test_main.py:")
 
 
-def test_the_help_has_every_command(run):
+def test_the_help_lists_every_command(run):
     ran = run("--help")
     assert (ran.code, ran.err) == (0, "")
     for name, line in cli.COMMANDS.items():
@@ -64,7 +65,7 @@ def test_the_help_has_every_command(run):
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_every_command_has_help_with_an_example_and_json(name, run):
+def test_every_command_has_json_output_and_help_with_an_example(name, run):
     module = importlib.import_module(f"zarrlite.tools.cli.{name}")
     ran = run(name, "--help")
     assert (ran.code, ran.err) == (0, "")
@@ -74,10 +75,28 @@ def test_every_command_has_help_with_an_example_and_json(name, run):
     assert "--json" in ran.out
 
 
-MISTAKES = {
-    (): "zarrlite: a command is needed (see zarrlite --help)\n",
-    ("infoo",): "zarrlite: there is no command 'infoo'; 'info' is one (see zarrlite --help)\n",
-    ("xyzzy",): "zarrlite: there is no command 'xyzzy' (see zarrlite --help)\n",
+def test_ctrl_c_outside_of_a_command_prints_one_line(run, monkeypatch):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    assert run("info", "a.zarr") == (130, "", "zarrlite: interrupted\n")
+
+
+def test_warnings_are_shown_except_those_about_unclosed_resources(run, monkeypatch):
+    def warn(args, console):
+        warnings.warn("unclosed", ResourceWarning, stacklevel=1)
+        warnings.warn("careful", UserWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr(importlib.import_module("zarrlite.tools.cli.info"), "run", warn)
+    assert run("info", "a.zarr") == (0, "", "zarrlite: warning: careful\n")
+
+
+WRONG_USAGE = {
+    (): "zarrlite: a command is required (see zarrlite --help)\n",
+    ("infoo",): "zarrlite: unknown command 'infoo'; did you mean 'info'? (see zarrlite --help)\n",
+    ("xyzzy",): "zarrlite: unknown command 'xyzzy' (see zarrlite --help)\n",
     ("info",): "zarrlite info: the following arguments are required: location (see zarrlite info --help)\n",
     ("info", "a", "--nope"): "zarrlite info: unrecognized arguments: --nope (see zarrlite info --help)\n",
     ("info", ""): "zarrlite info: '' is not the path of a directory\n",
@@ -87,16 +106,16 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), MISTAKES.items(), ids=map(" ".join, MISTAKES))
-def test_wrong_usage_is_one_line_and_exit_code_2(arguments, message, run):
+@pytest.mark.parametrize(("arguments", "message"), WRONG_USAGE.items(), ids=map(" ".join, WRONG_USAGE))
+def test_wrong_usage_prints_one_line_and_makes_the_exit_code_2(arguments, message, run):
     assert run(*arguments) == (2, "", message)
 
 
-def test_the_version_is_that_of_the_library(run):
+def test_the_version_of_the_command_is_the_version_of_the_library(run):
     assert run("--version") == (0, f"zarrlite {zarrlite.__version__}\n", "")
 
 
-LOADED = (
+PRINT_IMPORTED_MODULES = (
     "import sys; from zarrlite.tools.cli.main import main; main({!r}); "
     "import json; print(json.dumps(sorted(sys.modules)))"
 )
@@ -112,12 +131,15 @@ LOADED = (
             {"rich", "zarrlite.tools.cli.diff", "zarrlite.tools.cli.dump", "subprocess", "jsonschema", "csv"},
         ),
     ],
-    ids=["help", "a mistake", "info"],
+    ids=["help", "unknown command", "info"],
 )
-def test_only_what_is_needed_is_loaded(arguments, absent):
+def test_only_the_modules_that_a_command_needs_are_imported(arguments, absent):
     done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(arguments)], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
+        [sys.executable, "-c", PRINT_IMPORTED_MODULES.format(arguments)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT)},
     )
-    loaded = set(json.loads(done.stdout.splitlines()[-1]))
-    assert not absent & loaded
-    assert "zarrlite.tools.cli.console" in loaded
+    imported = set(json.loads(done.stdout.splitlines()[-1]))
+    assert not absent & imported
+    assert "zarrlite.tools.cli.console" in imported

@@ -1,4 +1,4 @@
-"""The page about the command: every example runs, and prints what stands below it."""
+"""The page about the command: every example prints the output shown below it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PAGE = Path(zarrlite.__file__).parents[1] / "docs" / "cli.md"
 
 
 def comparable(text: str) -> str:
-    """Without what depends on the version of a compressor."""
+    """Replace numbers that depend on the version of a compressor."""
     return re.sub(r" +", " ", re.sub(r"\d{4,}( \(.*?\))?", "N", text)).rstrip("\n")
 
 
-def test_every_example_prints_what_stands_below_it(tmp_path, monkeypatch, run):
+def test_every_example_prints_the_output_shown_below_it(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     count = 0
@@ -27,7 +27,7 @@ def test_every_example_prints_what_stands_below_it(tmp_path, monkeypatch, run):
         for example in content.split("$ zarrlite ")[1:]:
             command, _, expected = example.partition("\n")
             ran = run(*shlex.split(command))
-            found = (ran.out + ran.err).replace(str(tmp_path), "/data")
-            assert comparable(found) == comparable(expected), command
+            output = (ran.out + ran.err).replace(str(tmp_path), "/data")
+            assert comparable(output) == comparable(expected), command
             count += 1
     assert count >= 20

@@ -1,4 +1,4 @@
-"""The real process: exit codes, pipes, terminals, interruptions; never a traceback."""
+"""Commands as processes: exit codes, pipes, terminals and interrupts, without tracebacks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ROOT = Path(zarrlite.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def on_a_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
-    """Run a command with a pseudo-terminal for stdout and stderr; the exit code, and what was shown."""
+def run_on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Run a command on a pseudo-terminal, and return its exit code and its output."""
     leader, follower = pty.openpty()
     started = subprocess.Popen(
         [sys.executable, "-m", "zarrlite", *arguments],
@@ -30,17 +30,17 @@ def on_a_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
         env={**ENVIRONMENT, "TERM": "xterm", **environment},
     )
     os.close(follower)
-    shown = b""
+    output = b""
     while True:
         try:
             data = os.read(leader, 65536)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the process has closed the other end
             break
         if not data:
             break
-        shown += data
+        output += data
     os.close(leader)
-    return started.wait(), shown.decode()
+    return started.wait(), output.decode()
 
 
 def test_a_command_runs_as_a_process(hierarchy, process):
@@ -51,7 +51,7 @@ def test_a_command_runs_as_a_process(hierarchy, process):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["info", "nope"], 3, "zarrlite info: nope: there is nothing at this path\n"),
+        (["info", "nope"], 3, "zarrlite info: nope does not exist\n"),
         (["diff", "a.zarr", "a.zarr/raw"], 1, ""),
         (["dump", "a.zarr/raw/image", "0:"], 0, ""),
         (["dump", "a.zarr/raw/image", "10"], 2, "is out of bounds for a dimension of length 10\n"),
@@ -59,7 +59,7 @@ def test_a_command_runs_as_a_process(hierarchy, process):
     ],
     ids=["not found", "problem", "fine", "usage", "unsupported"],
 )
-def test_the_exit_code_is_that_of_the_process(arguments, code, message, hierarchy, process):
+def test_a_process_exits_with_the_exit_code_of_the_command(arguments, code, message, hierarchy, process):
     array = zarrlite.create_array("unknown.zarr", shape=(2,), dtype="u1")
     document = bytes(array.store.get("zarr.json")).replace(b'"zstd"', b'"nope"').replace(b'"bytes"', b'"nope"')
     array.store.set("zarr.json", document)
@@ -69,40 +69,40 @@ def test_the_exit_code_is_that_of_the_process(arguments, code, message, hierarch
     assert ran.err.count("\n") == bool(message)
 
 
-def test_pipes_get_no_colours_and_terminals_do(hierarchy, process):
+def test_output_is_coloured_on_terminals_but_not_in_pipes(hierarchy, process):
     piped = process("ls", "-l", "a.zarr/raw")
     assert piped == (0, "type   shape     data type  chunks  shards  name\n" + piped.out.split("\n")[1] + "\n", "")
-    code, shown = on_a_terminal("ls", "-l", "a.zarr/raw")
+    code, output = run_on_terminal("ls", "-l", "a.zarr/raw")
     assert code == 0
-    assert "\x1b[" in shown
-    assert "image" in shown
+    assert "\x1b[" in output
+    assert "image" in output
 
 
-def test_no_color_and_dumb_terminals_are_respected(hierarchy):
+def test_no_color_and_dumb_terminals_turn_colours_off(hierarchy):
     for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        code, shown = on_a_terminal("info", "a.zarr", **environment)
+        code, output = run_on_terminal("info", "a.zarr", **environment)
         assert code == 0
-        assert "\x1b" not in shown
-        assert "Type" in shown
+        assert "\x1b" not in output
+        assert "Type" in output
 
 
-def test_progress_is_shown_on_a_terminal_and_nowhere_else(hierarchy, process):
-    code, shown = on_a_terminal("copy", "a.zarr", "b.zarr")
+def test_progress_is_shown_only_on_a_terminal(hierarchy, process):
+    code, output = run_on_terminal("copy", "a.zarr", "b.zarr")
     assert code == 0
-    assert "copy" in shown.split("copied")[0]
+    assert "copy" in output.split("copied")[0]
     assert process("copy", "a.zarr", "c.zarr").err == ""
 
 
-def test_tables_and_progress_do_without_rich(hierarchy, tmp_path):
+def test_tables_and_progress_work_without_rich(hierarchy, tmp_path):
     (tmp_path / "rich.py").write_text("raise ImportError")
-    code, shown = on_a_terminal("copy", "a.zarr", "b.zarr", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    code, output = run_on_terminal("copy", "a.zarr", "b.zarr", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert code == 0
-    assert "\r\x1b[Kcopy 0/12 (0%)" in shown
-    code, shown = on_a_terminal("ls", "-l", "a.zarr", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
-    assert "\x1b[1mtype\x1b[0m" in shown
+    assert "\r\x1b[Kcopy 0/12 (0%)" in output
+    code, output = run_on_terminal("ls", "-l", "a.zarr", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert "\x1b[1mtype\x1b[0m" in output
 
 
-def test_a_reader_that_goes_away_is_no_error(hierarchy):
+def test_a_closed_pipe_ends_the_command_without_an_error_message(hierarchy):
     zarrlite.create_array("long.zarr", shape=(200_000,), dtype="u1")
     command = f"{sys.executable} -m zarrlite dump long.zarr --format csv | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT)
@@ -117,7 +117,7 @@ def test_a_reader_that_goes_away_is_no_error(hierarchy):
         (">/dev/full", 1, "standard output cannot be written: No space left on device"),
     ],
 )
-def test_standard_output_that_takes_nothing(redirection, code, message, hierarchy):
+def test_closed_and_full_standard_streams_are_handled(redirection, code, message, hierarchy):
     command = f"{sys.executable} -m zarrlite info a.zarr {redirection}"
     environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment)
@@ -125,38 +125,65 @@ def test_standard_output_that_takes_nothing(redirection, code, message, hierarch
     assert done.stderr == (f"zarrlite: {message}\n" if message else "")
 
 
-def test_ctrl_c_is_one_line_and_the_copy_can_be_gone_on_with(hierarchy, process):
+HALTED_COPY = """
+import os, runpy, sys, threading, time
+
+opened = 0
+
+def halt(event, arguments):
+    global opened
+    if event != "open" or threading.current_thread() is not threading.main_thread():
+        return
+    opened += os.path.isdir("other.zarr/c")
+    if opened == 100:  # there are 900 chunks, and each is written to a file of its own
+        os.mkdir("halted")
+        while os.path.isdir("halted"):
+            time.sleep(0.01)
+
+sys.addaudithook(halt)
+runpy.run_module("zarrlite", run_name="__main__", alter_sys=True)
+"""
+SECONDS = 120  # limit for a child process to reach a state; only a failing test waits as long
+
+
+def test_ctrl_c_prints_one_line_and_rerunning_the_command_resumes_the_copy(hierarchy, process):
+    """The command halts itself while it writes chunks, so that the signal cannot come too early or too late."""
     data = np.random.default_rng(0).integers(0, 255, (600, 600), dtype="u1")
     zarrlite.create_array("many.zarr", data=data, chunks=(60, 60), compressors=None)
-    started = subprocess.Popen(
-        [sys.executable, "-m", "zarrlite", "reencode", "many.zarr", "other.zarr", "--chunks", "8,8"],
+    command = ["reencode", "many.zarr", "other.zarr", "--chunks", "20,20"]
+    with subprocess.Popen(
+        [sys.executable, "-c", HALTED_COPY, *command],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
-    )
-    while started.poll() is None and not os.path.exists("other.zarr/c"):
-        time.sleep(0.01)
-    started.send_signal(signal.SIGINT)
-    _, err = started.communicate()
-    assert (started.returncode, err) == (130, "zarrlite reencode: interrupted; run the same command again to go on\n")
-    message = "zarrlite info: other.zarr is an unfinished copy; run the command that made it again to finish it\n"
+    ) as started:
+        try:
+            limit = time.monotonic() + SECONDS
+            while started.poll() is None and not os.path.exists("halted") and time.monotonic() < limit:
+                time.sleep(0.01)
+            assert os.path.exists("halted")
+            started.send_signal(signal.SIGINT)
+            _, err = started.communicate(timeout=SECONDS)
+        finally:
+            started.kill()
+    assert (started.returncode, err) == (130, "zarrlite reencode: interrupted; rerun the same command to resume\n")
+    message = "zarrlite info: other.zarr is an unfinished copy; rerun the command that created it to finish it\n"
     assert process("info", "other.zarr") == (3, "", message)
-    assert process("reencode", "many.zarr", "other.zarr", "--chunks", "8,8").code == 0
+    assert process(*command).code == 0
     assert np.array_equal(zarrlite.open("other.zarr", mode="r"), data)
 
 
-def test_names_that_are_no_text_and_escape_codes_do_no_harm(hierarchy, process):
+def test_control_characters_in_names_and_values_are_escaped(hierarchy, process):
     root = zarrlite.open_group("a.zarr")
     root.attrs["x"] = "\x1b[31mred\nline"
     ran = process("info", "a.zarr", PYTHONIOENCODING="ascii")
     assert ran.code == 0
     assert "Attribute x  : \\x1b[31mred\\nline\n" in ran.out
-    assert process("info", "nope\n\x1b[0m").err == "zarrlite info: nope\\n\\x1b[0m: there is nothing at this path\n"
+    assert process("info", "nope\n\x1b[0m").err == "zarrlite info: nope\\n\\x1b[0m does not exist\n"
 
 
-def test_waiting_for_nothing(hierarchy):
-    """A fifo in place of a document does not hang the command."""
+def test_a_fifo_in_place_of_a_document_does_not_block_the_command(hierarchy):
     os.mkdir("f.zarr")
     os.mkfifo("f.zarr/zarr.json")
     started = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""copy and reencode: the same values in another place, whole or not at all."""
+"""`zarrlite copy` and `zarrlite reencode`: a complete node at the target, or none."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ from zarrlite.tools.cli.locate import JOURNAL
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """Lets a number of objects be written into a place, then presses Ctrl-C."""
+    """Return a function that raises KeyboardInterrupt after a number of objects is written to a directory."""
 
-    def interrupt(place: str, count: int) -> None:
+    def interrupt(directory: str, count: int) -> None:
         original = LocalStore.set
-        left = [count]
+        remaining = [count]
 
         def write(self, key, value):
-            if JOURNAL not in key and self.root.endswith(place):
-                left[0] -= 1
-                if left[0] < 0:
+            if JOURNAL not in key and self.root.endswith(directory):
+                remaining[0] -= 1
+                if remaining[0] < 0:
                     raise KeyboardInterrupt
             original(self, key, value)
 
         monkeypatch.setattr(LocalStore, "set", write)
-        for name in ("set_many", "set_new", "update", "update_many"):
-            monkeypatch.setattr(LocalStore, name, getattr(zarrlite.Store, name))  # by `set`
+        monkeypatch.setattr(LocalStore, "change", zarrlite.Store.change)  # it calls `set`
 
     return interrupt
 
 
-def files(place: str) -> dict[str, bytes]:
-    return {str(p.relative_to(place)): p.read_bytes() for p in Path(place).rglob("*") if p.is_file()}
+def files(directory: str) -> dict[str, bytes]:
+    return {str(p.relative_to(directory)): p.read_bytes() for p in Path(directory).rglob("*") if p.is_file()}
 
 
-def test_a_copy_is_byte_for_byte(hierarchy, run):
+def test_copied_objects_are_identical(hierarchy, run):
     assert run("copy", "a.zarr", "b.zarr") == (
         0,
         f"copied 12 objects, {sum(map(len, files('a.zarr').values()))} bytes\n",
@@ -50,7 +49,7 @@ def test_a_copy_is_byte_for_byte(hierarchy, run):
     assert files("a.zarr") == files("b.zarr")
 
 
-def test_a_copy_into_a_hierarchy_makes_the_groups_above(hierarchy, run):
+def test_a_copy_into_a_hierarchy_creates_the_groups_above(hierarchy, run):
     zarrlite.consolidate_metadata("a.zarr")
     assert run("copy", "a.zarr/raw/image", "a.zarr/deep/er").code == 0
     assert np.array_equal(zarrlite.open("a.zarr", mode="r")["deep/er"], zarrlite.open("a.zarr/raw/image", mode="r"))
@@ -58,42 +57,48 @@ def test_a_copy_into_a_hierarchy_makes_the_groups_above(hierarchy, run):
 
 
 REFUSED = {
-    ("copy", "a.zarr", "b.zarr"): "the target is there already; --overwrite replaces it",
-    ("copy", "a.zarr", "junk"): "the target is not empty and no Zarr v3; choose another place",
-    ("copy", "a.zarr", "junk", "--overwrite"): "the target is not empty and no Zarr v3; choose another place",
-    ("copy", "a.zarr", "a.zarr/x"): "the source and the target lie within each other; choose another place",
+    ("copy", "a.zarr", "b.zarr"): "the target already exists; pass --overwrite to replace it",
+    ("copy", "a.zarr", "junk"): "the target must be empty or a Zarr v3 node; choose another target",
+    ("copy", "a.zarr", "junk", "--overwrite"): "the target must be empty or a Zarr v3 node; choose another target",
+    ("copy", "a.zarr", "a.zarr/x"): "the source and the target must not contain each other; choose another target",
     (
         "copy",
         "a.zarr/raw",
         "a.zarr",
         "--overwrite",
-    ): "the source and the target lie within each other; choose another place",
-    ("reencode", "a.zarr/raw/image", "c", "--chunks", "0"): "--chunks takes 2 lengths from 1, such as 64,64, not '0'",
+    ): "the source and the target must not contain each other; choose another target",
+    (
+        "reencode",
+        "a.zarr/raw/image",
+        "c",
+        "--chunks",
+        "0",
+    ): "--chunks must have 2 lengths of at least 1, such as 64,64, not '0'",
     (
         "reencode",
         "a.zarr/raw/image",
         "c",
         "--chunks",
         "1,2,3",
-    ): "--chunks takes 2 lengths from 1, such as 64,64, not '1,2,3'",
+    ): "--chunks must have 2 lengths of at least 1, such as 64,64, not '1,2,3'",
     (
         "reencode",
         "a.zarr/raw/image",
         "c",
         "--chunks",
         "1,x",
-    ): "--chunks takes 2 lengths from 1, such as 64,64, not '1,x'",
+    ): "--chunks must have 2 lengths of at least 1, such as 64,64, not '1,x'",
     (
         "reencode",
         "a.zarr/raw/image",
         "c",
         "--codecs",
         "zstd:9",
-    ): "--codecs: '9' is not member=value, as in zstd:level=9",
+    ): "--codecs: '9' must be member=value, as in zstd:level=9",
     ("reencode", "a.zarr/raw/image", "c", "--codecs", "[1"): (
         "--codecs: '[1' is not JSON: Expecting ',' delimiter: line 1 column 3 (char 2)"
     ),
-    ("reencode", "a.zarr/raw/image", "c", "--keys", "v2,v2"): "--keys takes one extension, not 'v2,v2'",
+    ("reencode", "a.zarr/raw/image", "c", "--keys", "v2,v2"): "--keys must be a single extension, not 'v2,v2'",
     ("reencode", "a.zarr/raw/image", "c", "--shards", "9,9"): (
         "new array#/codecs/0/configuration/chunk_shape/0: must divide 9, the length of the shard, evenly; 4 does not"
     ),
@@ -101,7 +106,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED.items(), ids=map(" ".join, REFUSED))
-def test_what_is_refused_changes_nothing(arguments, message, hierarchy, run):
+def test_refused_commands_change_nothing(arguments, message, hierarchy, run):
     run("copy", "a.zarr/raw", "b.zarr")
     Path("junk").mkdir()
     Path("junk/file").write_text("mine")
@@ -110,48 +115,48 @@ def test_what_is_refused_changes_nothing(arguments, message, hierarchy, run):
     assert files(".") == before
 
 
-def test_an_unknown_codec_is_unsupported(hierarchy, run):
+def test_an_unknown_codec_makes_the_exit_code_4(hierarchy, run):
     assert run("reencode", "a.zarr/raw/image", "c", "--codecs", "nope").code == 4
     assert not os.path.exists("c")
 
 
-def test_overwrite_replaces_a_node(hierarchy, run):
+def test_overwrite_replaces_an_existing_node(hierarchy, run):
     zarrlite.create_array("b.zarr", data=np.ones((50, 50)), chunks=(1, 1))
     assert run("copy", "a.zarr", "b.zarr", "--overwrite").code == 0
     assert files("a.zarr") == files("b.zarr")
 
 
 @pytest.mark.parametrize("count", [0, 5, 10])
-def test_a_copy_that_was_interrupted_is_no_node_and_is_gone_on_with(count, hierarchy, run, interrupt, monkeypatch):
+def test_an_interrupted_copy_cannot_be_opened_and_is_resumed(count, hierarchy, run, interrupt, monkeypatch):
     monkeypatch.setattr(copy, "_BATCH", 2)
     with monkeypatch.context():
         interrupt("b.zarr", count)
         ran = run("copy", "a.zarr", "b.zarr")
-        assert ran == (130, "", "zarrlite copy: interrupted; run the same command again to go on\n")
+        assert ran == (130, "", "zarrlite copy: interrupted; rerun the same command to resume\n")
         monkeypatch.undo()
     monkeypatch.chdir(hierarchy)
     assert run("info", "b.zarr").code == 3
-    other = "zarrlite copy: an unfinished transfer of something else is there; finish it, or say --overwrite\n"
+    other = "zarrlite copy: the target is an unfinished transfer by another command; finish that, or pass --overwrite\n"
     assert run("copy", "a.zarr/raw", "b.zarr") == (2, "", other)
-    found = run("copy", "a.zarr", "b.zarr", "--json").json
-    assert found["objects"] == 12
-    assert found["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # whole batches; documents are not counted
+    resumed = run("copy", "a.zarr", "b.zarr", "--json").json
+    assert resumed["objects"] == 12
+    assert resumed["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # complete batches, without documents
     assert files("a.zarr") == files("b.zarr")
 
 
-def test_a_source_that_changed_is_not_mixed_with_what_it_was(hierarchy, run, interrupt, monkeypatch):
+def test_a_copy_is_not_resumed_if_the_source_has_changed(hierarchy, run, interrupt, monkeypatch):
     interrupt("b.zarr", 4)
     assert run("copy", "a.zarr", "b.zarr").code == 130
     monkeypatch.undo()
     monkeypatch.chdir(hierarchy)
     zarrlite.open("a.zarr/raw/image")[...] = 5
-    message = "zarrlite copy: the source has changed since the transfer began; --overwrite begins anew\n"
+    message = "zarrlite copy: the source has changed since the transfer began; pass --overwrite to start over\n"
     assert run("copy", "a.zarr", "b.zarr") == (2, "", message)
     assert run("copy", "a.zarr", "b.zarr", "--overwrite").code == 0
     assert files("a.zarr") == files("b.zarr")
 
 
-def test_a_source_that_changes_meanwhile_is_noticed(hierarchy, run, monkeypatch):
+def test_a_copy_is_not_finished_if_the_source_changes_during_it(hierarchy, run, monkeypatch):
     original = LocalStore.set
 
     def write(self, key, value):
@@ -160,12 +165,12 @@ def test_a_source_that_changes_meanwhile_is_noticed(hierarchy, run, monkeypatch)
             original(LocalStore("a.zarr"), "raw/image/c/0/0", b"another")
 
     monkeypatch.setattr(LocalStore, "set", write)
-    message = "zarrlite copy: the source has changed meanwhile; run the command again with --overwrite\n"
+    message = "zarrlite copy: the source changed during the transfer; rerun the command with --overwrite\n"
     assert run("copy", "a.zarr", "b.zarr") == (1, "", message)
     assert run("info", "b.zarr").code == 3
 
 
-def test_a_damaged_journal_is_not_believed(hierarchy, run):
+def test_a_damaged_journal_is_not_resumed(hierarchy, run):
     for text in ("", "[]", '{"plan": 1}', '{"done": "x"}'):
         Path("b.zarr").mkdir(exist_ok=True)
         Path(f"b.zarr/{JOURNAL}").write_text(text)
@@ -192,26 +197,26 @@ REENCODED = {
 
 
 @pytest.mark.parametrize(("flags", "expected"), REENCODED.items(), ids=map(" ".join, REENCODED))
-def test_reencoded_arrays_hold_the_same_values(flags, expected, hierarchy, run, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 200)
+def test_reencoded_arrays_have_the_same_values_and_the_requested_metadata(flags, expected, hierarchy, run, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)
     zarrlite.open("a.zarr/raw/image").attrs["unit"] = "m"
     ran = run("reencode", "a.zarr/raw/image", "new.zarr", *flags)
     assert (ran.code, ran.err) == (0, "")
     old, new = zarrlite.open("a.zarr/raw/image", mode="r"), zarrlite.open("new.zarr", mode="r")
     assert np.array_equal(old, new)
     assert (new.attrs.asdict(), new.metadata.dimension_names) == ({"unit": "m"}, ("y", "x"))
-    found = {
+    actual = {
         "chunks": new.chunks,
         "shards": new.shards,
         "codecs": [c.name for c in new.metadata.codecs],
         "keys": new.metadata.chunk_key_encoding.name,
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: actual[name] for name in expected} == expected
     assert run("diff", "a.zarr/raw/image", "new.zarr", "--values").code == 0
     assert JOURNAL not in files("new.zarr")
 
 
-def test_what_no_flag_names_stays(hierarchy, run):
+def test_metadata_without_an_option_is_kept(hierarchy, run):
     first = ("--chunks", "2,2", "--shards", "4,4", "--codecs", "crc32c")
     assert run("reencode", "a.zarr/raw/image", "s.zarr", *first).code == 0
     assert run("reencode", "s.zarr", "t.zarr", "--chunks", "1,2").code == 0
@@ -235,13 +240,13 @@ PARTS = {"name": "concat-parts", "configuration": {"parts": [{"key_suffix": ""},
     ids=["chunks", "shards", "parts"],
 )
 @pytest.mark.parametrize("count", [0, 1, 3, 4])
-def test_a_reencoding_that_was_interrupted_is_gone_on_with(flags, count, hierarchy, run, interrupt, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 100)
+def test_an_interrupted_reencoding_is_resumed(flags, count, hierarchy, run, interrupt, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
     interrupt("new.zarr", count)
     assert run("reencode", "a.zarr/raw/image", "new.zarr", *flags).code == 130
     monkeypatch.undo()
     monkeypatch.chdir(hierarchy)
-    monkeypatch.setattr(blocks, "BLOCK", 100)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
     assert run("info", "new.zarr").code == 3
     assert run("reencode", "a.zarr/raw/image", "new.zarr", *flags).code == 0
     assert run("diff", "a.zarr/raw/image", "new.zarr", "--values").code == 0
@@ -249,18 +254,18 @@ def test_a_reencoding_that_was_interrupted_is_gone_on_with(flags, count, hierarc
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,)])
-def test_arrays_with_few_values(shape, hierarchy, run):
+def test_scalars_and_empty_arrays_are_reencoded(shape, hierarchy, run):
     zarrlite.create_array("x.zarr", data=np.ones(shape, "i2"))
     assert run("reencode", "x.zarr", "y.zarr", "--codecs", "gzip").code == 0
     assert np.array_equal(zarrlite.open("y.zarr", mode="r"), np.ones(shape, "i2"))
 
 
-def test_a_group_is_not_reencoded(hierarchy, run):
+def test_reencode_refuses_a_group(hierarchy, run):
     message = "a.zarr/raw is a group, not an array; name one of its arrays, such as a.zarr/raw/image"
     assert run("reencode", "a.zarr/raw", "c.zarr") == (3, "", f"zarrlite reencode: {message}\n")
 
 
-def test_a_place_that_cannot_be_written_is_one_line(hierarchy, run):
+def test_a_target_that_cannot_be_written_is_reported_in_one_line(hierarchy, run):
     Path("file").write_text("")
     ran = run("copy", "a.zarr", "file/b.zarr")
     assert ran == (1, "", f"zarrlite copy: {hierarchy}/file/b.zarr/ cannot be written: Not a directory\n")

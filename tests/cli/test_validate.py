@@ -1,4 +1,4 @@
-"""validate: every fault, with its pointer, rule and remedy."""
+"""`zarrlite validate`: every fault, with its pointer, rule and remedy."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def write(path: str, document: object) -> str:
     return path
 
 
-def test_a_hierarchy_without_faults(hierarchy, run):
+def test_a_valid_hierarchy_has_no_faults(hierarchy, run):
     assert run("validate", "a.zarr") == (0, "3 documents, 0 faults\n", "")
     assert run("validate", "a.zarr/raw/image/zarr.json").out == "1 document, 0 faults\n"
     assert run("validate", "a.zarr", "--json").json == {"documents": 3, "valid": True, "faults": [], "warnings": []}
 
 
-def test_a_fault_has_a_pointer_a_rule_and_a_remedy(hierarchy, run):
+def test_a_fault_is_shown_with_pointer_rule_and_remedy(hierarchy, run):
     codecs = ["bytes", {"name": "pad", "configuration": {"location": "start", "nbytes": -4}}]
     write("x.json", {**ARRAY, "codecs": codecs, "shape": "4"})
     ran = run("validate", "x.json")
@@ -43,10 +43,10 @@ def test_a_fault_has_a_pointer_a_rule_and_a_remedy(hierarchy, run):
     assert ran.out == (
         'x.json#/shape: must be an array, not "4"\n'
         f"  rule   {CORE}, metadata of arrays and groups: shape\n"
-        "  remedy give a value of the type that is named\n"
+        "  remedy use a value of the required type\n"
         "x.json#/codecs/1/configuration/nbytes: must be an integer from 0 to 9223372036854775807, not -4\n"
         "  rule   specification of the codec pad\n"
-        "  remedy give a value that is allowed\n"
+        "  remedy use an allowed value\n"
         "1 document, 2 faults\n"
     )
 
@@ -69,35 +69,35 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), FAULTS.items(), ids=[kind for _, kind, _ in FAULTS.values()])
-def test_the_rule_is_that_of_the_innermost_extension_or_of_the_core(text, expected, hierarchy, run):
+def test_the_rule_names_the_innermost_extension_or_the_core_specification(text, expected, hierarchy, run):
     ran = run("validate", write("x.json", text), "--json")
     fault = ran.json["faults"][0]
     assert (fault["pointer"], fault["kind"], fault["rule"]) == expected
     assert ran.code == (4 if fault["kind"] == "unknown-extension" else 1)
 
 
-def test_standard_input_is_a_document(hierarchy, process):
+def test_a_dash_reads_a_document_from_standard_input(hierarchy, process):
     ran = process("validate", "-", stdin=json.dumps({**ARRAY, "fill_value": 300}))
     assert ran.code == 1
     assert ran.out.startswith("-#/fill_value: ")
 
 
-def test_lenient_repairs_and_says_so(hierarchy, run):
+def test_lenient_repairs_documents_and_reports_each_repair(hierarchy, run):
     document = {name: value for name, value in ARRAY.items() if name != "fill_value"}
     assert run("validate", write("x.json", document)).code == 1
     ran = run("validate", "x.json", "--lenient")
     assert ran == (0, "x.json#/fill_value: is missing; the zero of the data type is used\n1 document, 0 faults\n", "")
 
 
-def test_nodes_that_cannot_be_found_are_faults(hierarchy, run):
+def test_nodes_that_cannot_be_reached_are_reported(hierarchy, run):
     write("a.zarr/lost/array/zarr.json", ARRAY)
     ran = run("validate", "a.zarr")
     assert ran.code == 1
-    assert ran.out.startswith("lost/zarr.json#: is missing: the node 'lost/array' cannot be found\n")
+    assert ran.out.startswith("lost/zarr.json#: is missing; the node 'lost/array' cannot be reached\n")
     below = run("validate", "a.zarr/lost")
     assert (below.code, below.out.splitlines()[0]) == (
         1,
-        "lost/zarr.json#: is missing: the nodes below cannot be found",
+        "lost/zarr.json#: is missing; the nodes below cannot be reached",
     )
 
 
@@ -107,9 +107,9 @@ def test_consolidated_metadata_is_compared_with_the_documents(hierarchy, run):
     document = json.loads(Path("a.zarr/raw/image/zarr.json").read_text())
     write("a.zarr/raw/image/zarr.json", {**document, "attributes": {"new": 1}})
     write("a.zarr/more/zarr.json", {"zarr_format": 3, "node_type": "group"})
-    found = {(f["pointer"], f["problem"]) for f in run("validate", "a.zarr", "--json").json["faults"]}
-    assert found == {
-        ("/consolidated_metadata/metadata/raw~1image", "is not what raw/image/zarr.json says"),
+    faults = {(f["pointer"], f["problem"]) for f in run("validate", "a.zarr", "--json").json["faults"]}
+    assert faults == {
+        ("/consolidated_metadata/metadata/raw~1image", "differs from raw/image/zarr.json"),
         ("/consolidated_metadata/metadata", "lacks a copy of more/zarr.json"),
     }
 
@@ -118,16 +118,16 @@ def test_published_schemas_are_applied_to_every_extension(hierarchy, run):
     codecs = ["bytes", {"name": "pad", "configuration": {"location": "middle", "nbytes": 4}}]
     ran = run("validate", write("x.json", {**ARRAY, "codecs": codecs}), "--schemas", SCHEMAS, "--json")
     assert ran.code == 1
-    schema = [f for f in ran.json["faults"] if f["problem"].startswith("the schema of pad says")]
+    schema = [f for f in ran.json["faults"] if f["problem"].startswith("violates the schema of pad: ")]
     assert [f["pointer"] for f in schema] == ["/codecs/1/configuration/location"]
     assert run("validate", write("y.json", ARRAY), "--schemas", SCHEMAS).code == 0
 
 
-def test_places_without_documents_or_schemas(hierarchy, run):
-    assert run("validate", "nope") == (3, "", "zarrlite validate: nope: there is no zarr.json\n")
-    message = "zarrlite validate: there is no NAME.schema.json and no NAME/schema.json in a.zarr\n"
+def test_locations_without_documents_or_schemas_are_refused(hierarchy, run):
+    assert run("validate", "nope") == (3, "", "zarrlite validate: nope has no zarr.json\n")
+    message = "zarrlite validate: --schemas a.zarr must contain NAME.schema.json or NAME/schema.json\n"
     assert run("validate", "a.zarr", "--schemas", "a.zarr") == (2, "", message)
     write("s/pad.schema.json", "{")
     ran = run("validate", "a.zarr", "--schemas", "s")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("zarrlite validate: s/pad.schema.json is no JSON Schema: ")
+    assert ran.err.startswith("zarrlite validate: s/pad.schema.json is not a JSON Schema: ")

@@ -351,7 +351,7 @@ def test_a_chunk_of_wrong_size_is_refused_when_a_part_is_read(
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("selection", [7, slice(0, 8, 7), [0, 7]])
+@pytest.mark.parametrize("selection", [7, slice(1, 8, 6), [1, 7]])
 def test_a_short_chunk_of_unknown_size_is_refused(selection: Any) -> None:
     values: dict[str, bytes] = {}
     zarrlite.create_array(values, shape=8, dtype="u1", chunks=8, codecs=["bytes"])

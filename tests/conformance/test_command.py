@@ -42,7 +42,7 @@ def test_run_prints_a_table_and_writes_reports(command, tmp_path):
     code, out, err = command("run", "--filter", "core/crc32c", "--filter", "feature=crc32c", *words)
     assert (code, err) == (
         2,
-        "zarrlite conformance: no case fits 'core/crc32c feature=crc32c'; `zarrlite conformance list` has all\n",
+        "zarrlite conformance: no case matches 'core/crc32c feature=crc32c'; `zarrlite conformance list` shows all\n",
     )
     code, out, err = command("run", "--filter", "feature=crc32c", *words)
     assert (code, err) == (0, "")
@@ -257,8 +257,8 @@ def test_report_never_overwrites_a_harness(command, tmp_path, option):
     harness = tmp_path / "mine.py"
     harness.write_text("precious")
     chosen = ("--filter", "core/arrays/edge-chunk")
-    message = f"{option} {harness} is no place for a report; the harness stands before the options"
-    assert command("run", *chosen, option, harness) == (2, "", f"zarrlite conformance: {message}\n")
+    wrong = f"{option} must name a file for a report, not {harness}; put the harness before the options"
+    assert command("run", *chosen, option, harness) == (2, "", f"zarrlite conformance: {wrong}\n")
     assert harness.read_text() == "precious"
-    message = f"{option} {tmp_path}/no/x: there is no folder '{tmp_path}/no'"
-    assert command("run", *chosen, option, tmp_path / "no" / "x") == (2, "", f"zarrlite conformance: {message}\n")
+    wrong = f"{option} {tmp_path}/no/x: the directory '{tmp_path}/no' must exist"
+    assert command("run", *chosen, option, tmp_path / "no" / "x") == (2, "", f"zarrlite conformance: {wrong}\n")

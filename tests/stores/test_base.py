@@ -1,13 +1,20 @@
-"""The Store ABC: what a store that only reads has, and the helpers. The slow defaults are in test_against_dict.py."""
+"""The Store ABC: its defaults over a store that only reads, subclasses of stores, and the helper functions.
+
+The defaults over a store that can be written are tested in test_against_dict.py.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
-from zarrlite.stores import Store, check_key, check_prefix, overwrite
-from zarrlite.stores.base import flat
+from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store, check_key, check_prefix, overwrite
+from zarrlite.stores.base import InPlace, flat
 from zarrlite.tools.testing.stores import HOSTILE_KEYS, HOSTILE_PREFIXES
 
 
@@ -29,7 +36,7 @@ def test_a_store_with_get_alone_reads() -> None:
         pass
 
 
-def test_a_store_with_get_alone_says_what_it_cannot() -> None:
+def test_a_store_with_get_alone_refuses_to_be_written_or_listed() -> None:
     store = OneValue()
     for write in (
         lambda: store.set("k", b""),
@@ -37,6 +44,9 @@ def test_a_store_with_get_alone_says_what_it_cannot() -> None:
         lambda: store.update("k", lambda old: old),
         lambda: store.update("k", lambda old: None),
         lambda: store.set_partial_values([("k", 0, b"")]),
+        lambda: store.change([("k", [b"", b""])]),
+        lambda: store.change([("k", lambda source: InPlace([(0, b"")]))]),
+        lambda: store.erase_values(["k"]),
     ):
         with pytest.raises(ReadOnlyError, match=r"^OneValue\(\) cannot be written$"):
             write()
@@ -50,14 +60,156 @@ def test_a_store_with_get_alone_says_what_it_cannot() -> None:
             listing()
 
 
+@pytest.mark.parametrize("key", HOSTILE_KEYS)
+def test_the_default_lock_refuses_hostile_keys(key: str) -> None:
+    with pytest.raises(KeyRefusedError):
+        OneValue().lock(key)
+
+
+def test_the_default_source_reads_the_value_that_is_stored_at_the_moment() -> None:
+    store = DictStore({"k": b"0123"})
+    source = store.source("k")
+    assert source.read([ByteRange(1, 3), ALL]) == [b"12", b"0123"]
+    assert (source.size(), source.known_size(), source.is_current()) == (4, None, True)
+    store.values["k"] = b"new"
+    assert (source.read_one(), source.size(), source.is_current()) == (b"new", 3, True)
+    del store.values["k"]
+    assert (source.read([ALL]), source.read_one(), source.size(), source.is_current()) == (None, None, None, True)
+    source.close()
+
+
+# Subclasses of stores
+
+
+class DictStore(Store):
+    """The four operations over a dict."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self.values = values
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        return self.values[key][byte_range.start : byte_range.stop] if key in self.values else None
+
+    def set(self, key: str, value: Buffer) -> None:
+        self.values[key] = bytes(value)
+
+    def erase(self, key: str) -> None:
+        self.values.pop(key, None)
+
+    def list(self) -> Iterator[str]:
+        return iter(sorted(self.values))
+
+
+@pytest.fixture(params=[LocalStore, MemoryStore, PrefixStore])
+def base(request: pytest.FixtureRequest) -> type[Store]:
+    """A class of stores that overrides more than the four operations."""
+    cls: type[Store] = request.param
+    return cls
+
+
+def make(cls: type[Store], tmp_path: Path) -> Any:
+    if issubclass(cls, PrefixStore):
+        return cls(MemoryStore(), "p/")
+    return cls(tmp_path / "store") if issubclass(cls, LocalStore) else cls()
+
+
+def test_a_subclass_that_overrides_get_is_read_through_it(base: type[Store], tmp_path: Path) -> None:
+    class Reversing(base):  # type: ignore[misc,valid-type]
+        def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+            value = super().get(key)
+            return None if value is None else byte_range.of(bytes(value)[::-1])
+
+        def set(self, key: str, value: Buffer) -> None:
+            super().set(key, bytes(value)[::-1])
+
+    store = make(Reversing, tmp_path)
+    store.set_many([("a/k", b"0123"), ("a/l", [b"ab", b"cd"])])
+    assert base.get(store, "a/k") == b"3210"
+    requests = [("a/k", ByteRange(-3)), ("a/l", ByteRange(0, 2)), ("none", ALL)]
+    for memory in (None, memoryview(bytearray(9))):
+        assert store.get_partial_values(requests, memory) == [b"123", b"ab", None]
+    assert store.source("a/k").read([ByteRange(1, 3), ALL]) == [b"12", b"0123"]
+    seen: list[Any] = []
+    store.update("a/k", lambda old: seen.append(old) or b"new")
+    store.set_partial_values([("a/l", 1, b"x")])
+    assert (seen, store.get("a/k"), store.get("a/l")) == ([b"0123"], b"new", b"axcd")
+
+
+def test_a_subclass_that_overrides_set_stores_every_value_through_it(base: type[Store], tmp_path: Path) -> None:
+    received: list[Any] = []
+
+    class Recording(base):  # type: ignore[misc,valid-type]
+        def set(self, key: str, value: Buffer) -> None:
+            received.append((key, bytes(value)))
+            super().set(key, value)
+
+    store = make(Recording, tmp_path)
+    store.set_many([("a/0", b"0"), ("a/1", [b"1", memoryview(b"2")]), ("a/2", b"3"), ("a/3", b"4")])
+    store.update("a/0", lambda old: [b"old: ", old or b""])
+    store.set_partial_values([("a/1", 1, b"x"), ("a/1", 2, b"y"), ("b", 1, b"z")])
+    assert received == [
+        *[("a/0", b"0"), ("a/1", b"12"), ("a/2", b"3"), ("a/3", b"4")],
+        *[("a/0", b"old: 0"), ("a/1", b"1xy"), ("b", b"\0z")],
+    ]
+    assert {key: store.get(key) for key in store.list()} == dict(received)
+
+
+def test_a_subclass_that_overrides_erase_removes_every_key_through_it(base: type[Store], tmp_path: Path) -> None:
+    erased: list[str] = []
+
+    class Recording(base):  # type: ignore[misc,valid-type]
+        def erase(self, key: str) -> None:
+            erased.append(key)
+            super().erase(key)
+
+    store = make(Recording, tmp_path)
+    store.set_many([(key, b"") for key in ("a", "b", "c/d", "c/e")])
+    store.change([("a", None)])
+    store.erase_values(["b"])
+    store.update("b", lambda old: None)
+    store.erase_prefix("c/")
+    assert erased == ["a", "b", "b", "c/d", "c/e"]
+    assert list(store.list()) == []
+
+
+def test_a_subclass_that_overrides_list_is_listed_through_it(base: type[Store], tmp_path: Path) -> None:
+    class Hiding(base):  # type: ignore[misc,valid-type]
+        def list(self) -> Iterator[str]:
+            return (key for key in super().list() if not key.endswith(".hidden"))
+
+    store = make(Hiding, tmp_path)
+    store.set_many([(key, b"") for key in ("a/b", "a/b.hidden", "a/c/d", "a/e/f.hidden")])
+    assert sorted(store.list_prefix("a/")) == ["a/b", "a/c/d"]
+    assert store.list_dir("a/") == (["a/b"], ["a/c/"])
+
+
+def test_a_subclass_keeps_the_operations_that_it_overrides_itself() -> None:
+    class Own(MemoryStore):
+        def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+            return b"from get"
+
+        def get_partial_values(self, requests: Any, memory: Any = None) -> Any:
+            return [b"from get_partial_values"]
+
+    class Child(Own):
+        """Overrides nothing: what Own has overridden stays."""
+
+    for store in (Own(), Child()):
+        assert store.get_partial_values([("k", ALL)]) == [b"from get_partial_values"]
+        assert store.source("k").read([ALL]) == [b"from get_partial_values"]
+
+
+# Keys, patches, buffers
+
+
 @pytest.mark.parametrize("key", ["a", "a/b", "...", ".a", "a.", "a/...", "..a/b", "é", "a b", "a:b", "\n"])
-def test_keys(key: str) -> None:
+def test_valid_keys(key: str) -> None:
     assert check_key(key) == key
     assert check_prefix(f"{key}/") == f"{key}/"
 
 
 @pytest.mark.parametrize("key", HOSTILE_KEYS)
-def test_keys_that_are_refused(key: str) -> None:
+def test_hostile_keys_are_refused(key: str) -> None:
     with pytest.raises(KeyRefusedError) as caught:
         check_key(key)
     assert str(caught.value) == (
@@ -66,7 +218,7 @@ def test_keys_that_are_refused(key: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", HOSTILE_PREFIXES)
-def test_prefixes_that_are_refused(prefix: str) -> None:
+def test_hostile_prefixes_are_refused(prefix: str) -> None:
     with pytest.raises(KeyRefusedError) as caught:
         check_prefix(prefix)
     assert str(caught.value) == f"{prefix!r} is not a prefix: empty, or a key followed by '/'"
@@ -83,13 +235,16 @@ def test_prefixes_that_are_refused(prefix: str) -> None:
         (memoryview(b"0123"), [(2, memoryview(b"abcd").cast("H"))], b"01abcd"),
     ],
 )
-def test_overwrite(old: Buffer | None, pieces: list[tuple[int, Buffer]], new: bytes) -> None:
+def test_patches_overwrite_in_order_and_grow_with_zeros(
+    old: Buffer | None, pieces: list[tuple[int, Buffer]], new: bytes
+) -> None:
     assert overwrite(old, pieces) == new
 
 
-def test_overwrite_does_not_count_from_the_end() -> None:
-    with pytest.raises(StoreError, match=r"^a partial value cannot start at -1$"):
-        overwrite(b"0123", [(-1, b"x")])
+@pytest.mark.parametrize("start", [-1, 2**40])
+def test_a_patch_must_start_within_the_largest_value(start: int) -> None:
+    with pytest.raises(StoreError, match=rf"must start at an offset from 0 to {2**40 - 1}, not at {start}$"):
+        overwrite(b"0123", [(start, b"x")])
 
 
 @pytest.mark.parametrize(
@@ -97,6 +252,6 @@ def test_overwrite_does_not_count_from_the_end() -> None:
     [b"0123", bytearray(b"0123"), memoryview(b"0123").cast("H"), memoryview(b"0123").cast("B", (2, 2)),
      memoryview(b"0011223344")[:8:2], memoryview(b"0123").cast("c")],
 )  # fmt: skip
-def test_flat(buffer: Buffer) -> None:
+def test_any_buffer_is_seen_as_single_bytes(buffer: Buffer) -> None:
     view = flat(buffer)
     assert (bytes(view), view.format, view.ndim) == (b"0123", "B", 1)

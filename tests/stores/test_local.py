@@ -16,6 +16,7 @@ import pytest
 from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.errors import KeyRefusedError
 from zarrlite.stores import LocalStore, Store, files
+from zarrlite.stores.base import WrongSizeError
 from zarrlite.testing import StoreLaws
 
 TEMPORARY = "__zarrlite.tmp.1.2.abc"
@@ -204,6 +205,9 @@ def test_a_range_larger_than_the_value_allocates_no_more_than_the_value(store: L
     try:
         for byte_range in (ByteRange(0, 2**62), ByteRange(-(2**62)), ByteRange(2**62, 2**70), ByteRange(500, 2**40)):
             store.get("a", byte_range)
+            store.get_partial_values([("a", byte_range)])
+            store.get_partial_values([("a", byte_range), ("a", byte_range)])
+            store.source("a").read([byte_range])
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
@@ -226,10 +230,42 @@ def test_consecutive_ranges_of_one_key_open_it_once(store: LocalStore, monkeypat
 
 def test_short_reads_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set("a", b"0123456789")
-    original = os.pread
-    monkeypatch.setattr(os, "pread", lambda fd, count, offset: original(fd, min(count, 3), offset))
+    pread, preadv = files.pread, os.preadv
+    monkeypatch.setattr(files, "pread", lambda fd, count, offset: pread(fd, min(count, 3), offset))
+    monkeypatch.setattr(os, "preadv", lambda fd, views, offset: preadv(fd, [views[0][:3]], offset))
     assert store.get("a") == b"0123456789"
     assert store.get("a", ByteRange(2, 9)) == b"2345678"
+    for memory in (None, memoryview(bytearray(20)), memoryview(bytearray(5))):
+        assert store.get_partial_values([("a", ByteRange(2, 9))], memory) == [b"2345678"]
+        assert store.source("a").read([ByteRange(2, 9), ALL], memory) == [b"2345678", b"0123456789"]
+
+
+def test_a_platform_without_preadv_reads_the_same(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.set("a", b"0123456789")
+    monkeypatch.setattr(files, "_HAS_PREADV", False)
+    monkeypatch.delattr(os, "preadv")
+    memory = memoryview(bytearray(20))
+    assert store.get_partial_values([("a", ByteRange(2, 9))], memory) == [b"2345678"]
+    assert store.source("a").read([ByteRange(2, 9)], memory) == [b"2345678"]
+
+
+def test_partial_values_are_read_into_memory_one_after_the_other(store: LocalStore) -> None:
+    store.set_many([("a", b"0123"), ("b", b"4567")])
+    memory = memoryview(bytearray(8))
+    requests = [("a", ByteRange(1, 3), 4), ("none", ByteRange(0, 4), 4), ("b", ByteRange(0, 9), 4)]
+    assert store.get_partial_values(requests, memory) == [b"12", None, b"4567"]
+    assert bytes(memory) == b"12" + bytes(6)  # the last range did not fit
+    assert store.get_partial_values([("a", ByteRange(1, 3)), ("b", ByteRange(0, 4))], memory) == [b"12", b"4567"]
+    assert bytes(memory) == b"124567" + bytes(2)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("value", [b"", b"0123", b"012345"])
+def test_a_request_that_names_another_size_is_refused(store: LocalStore, value: bytes, count: int) -> None:
+    store.set("a", value)
+    with pytest.raises(WrongSizeError, match=rf"^has {len(value)} bytes, must have 5$") as caught:
+        store.get_partial_values([("a", ByteRange(0, 3), 5)] * count)
+    assert caught.value.size == len(value)
 
 
 def test_reading_past_the_end_of_a_truncated_file_returns_the_rest(root: Path) -> None:

@@ -1,9 +1,11 @@
-"""PrefixStore and ReadOnlyStore."""
+"""PrefixStore and ReadOnlyStore: views of another store."""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -11,7 +13,10 @@ import pytest
 from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.errors import KeyRefusedError, ReadOnlyError
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, ReadOnlyStore, Store
+from zarrlite.stores.base import Limits
 from zarrlite.tools.testing.stores import MODEL, StoreLaws
+
+MEMORY = memoryview(bytearray(8))
 
 
 class TestPrefixOfMemory(StoreLaws):
@@ -34,7 +39,7 @@ class TestPrefixOfLocal(StoreLaws):
 
 
 @pytest.mark.parametrize("prefix", ["a", "/", "../", "a//"])
-def test_what_is_not_a_prefix_is_refused(prefix: str) -> None:
+def test_an_invalid_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(KeyRefusedError):
         PrefixStore(MemoryStore(), prefix)
 
@@ -49,25 +54,59 @@ def test_erasing_all_under_a_prefix_leaves_the_rest() -> None:
     ("operation", "args", "forwarded"),
     [
         ("get", ("k", ByteRange(1, 2)), ("p/k", ByteRange(1, 2))),
-        ("get_partial_values", ([("k", ALL)],), ([("p/k", ALL)],)),
+        ("get_partial_values", ([("k", ALL)], None), ([("p/k", ALL)], None)),
+        ("get_partial_values", ([("k", ALL, 5)], MEMORY), ([("p/k", ALL, 5)], MEMORY)),
+        ("source", ("k",), ("p/k",)),
+        ("location", ("k/",), ("p/k/",)),
         ("set", ("k", b"v"), ("p/k", b"v")),
-        ("set_many", ([("k", b"v")],), ([("p/k", b"v")],)),
-        ("set_partial_values", ([("k", 1, b"v")],), ([("p/k", 1, b"v")],)),
+        ("change", ([("k", b"v"), ("l", None), ("m", bytes)],), ([("p/k", b"v"), ("p/l", None), ("p/m", bytes)],)),
         ("erase", ("k",), ("p/k",)),
-        ("erase_values", (["k"],), (["p/k"],)),
         ("erase_prefix", ("k/",), ("p/k/",)),
         ("size", ("k",), ("p/k",)),
         ("lock", ("k",), ("p/k",)),
-        ("update", ("k", bytes), ("p/k", bytes)),
-        ("patch", ("k", bytes), ("p/k", bytes)),
     ],
 )
-def test_operations_are_forwarded_as_they_are(operation: str, args: tuple, forwarded: tuple) -> None:
-    below = mock.create_autospec(MemoryStore, instance=True, read_only=False)
+def test_operations_are_passed_on_as_one_call(operation: str, args: tuple, forwarded: tuple) -> None:
+    below = mock.create_autospec(MemoryStore, instance=True, read_only=False, limits=Limits())
     result = getattr(PrefixStore(below, "p/"), operation)(*args)
     (call,) = getattr(below, operation).call_args_list
-    assert tuple(arg if isinstance(arg, str | bytes | tuple | type) else list(arg) for arg in call.args) == forwarded
+    assert call.args == forwarded
     assert result in (None, getattr(below, operation).return_value)
+
+
+@pytest.mark.parametrize(
+    ("operation", "args", "changes"),
+    [
+        ("set_many", ([("k", b"v"), ("l", b"w")],), [("p/k", b"v"), ("p/l", b"w")]),
+        ("set_partial_values", ([("k", 1, b"v"), ("l", 0, b"w"), ("k", 3, b"x")],), [("p/k", ...), ("p/l", ...)]),
+        ("erase_values", (["k", "l"],), [("p/k", None), ("p/l", None)]),
+        ("update", ("k", bytes), [("p/k", ...)]),
+    ],
+)
+def test_a_batch_of_changes_stays_one_batch(operation: str, args: tuple, changes: list[tuple[str, Any]]) -> None:
+    below = mock.create_autospec(MemoryStore, instance=True, read_only=False, limits=Limits())
+    getattr(PrefixStore(below, "p/"), operation)(*args)
+    (call,) = below.change.call_args_list
+    assert isinstance(call.args[0], list)  # LocalStore stores a list together, and an iterator one by one
+    assert [(key, ... if callable(change) else change) for key, change in call.args[0]] == changes
+
+
+def test_an_iterator_of_values_is_passed_on_lazily() -> None:
+    below, seen = MemoryStore(), []
+
+    def items() -> Iterator[tuple[str, bytes]]:
+        for key in ("a", "b"):
+            seen.append(list(below.list()))
+            yield key, b""
+
+    PrefixStore(below, "p/").set_many(items())
+    assert seen == [[], ["p/a"]]
+
+
+def test_views_have_the_limits_of_the_store_below() -> None:
+    store = MemoryStore()
+    store.limits = Limits(concurrency=7, gap=5)
+    assert PrefixStore(store, "p/").limits == ReadOnlyStore(store).limits == Limits(7, 5)
 
 
 WRITES = {
@@ -75,7 +114,7 @@ WRITES = {
     "set_many": ([("k", b"")],),
     "set_partial_values": ([("k", 0, b"")],),
     "update": ("k", lambda old: pytest.fail("not to be called")),
-    "patch": ("k", lambda source: pytest.fail("not to be called")),
+    "change": ([("k", lambda source: pytest.fail("not to be called"))],),
     "erase": ("k",),
     "erase_values": (["k"],),
     "erase_prefix": ("k/",),
@@ -99,7 +138,8 @@ def test_a_read_only_store_reads() -> None:
     assert store.list_dir("a/") == below.list_dir("a/")
     assert store.get("a/c/0/1", ByteRange(1)) == b"33"
     assert store.get_partial_values([("a/c/0/1", ByteRange(-1)), ("none", ALL)]) == [b"3", None]
-    assert store.size("a/c/0/1") == 3
+    assert store.size("a/c/0/1") == store.source("a/c/0/1").size() == 3
+    assert store.location("a/") == below.location("a/")
     with store.lock("a/c/0/1"):
         pass
 
@@ -108,7 +148,7 @@ def test_a_prefix_of_a_read_only_store_is_read_only() -> None:
     assert PrefixStore(ReadOnlyStore(MemoryStore()), "a/").read_only
 
 
-def test_views_compare_pickle_and_show_what_they_are(tmp_path: Path) -> None:
+def test_views_can_be_compared_pickled_and_shown(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     for view in (PrefixStore(store, "a/"), ReadOnlyStore(store)):
         copy = pickle.loads(pickle.dumps(view))

@@ -45,7 +45,7 @@ class Pipeline:
     def __init__(self, codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> None:
         check_chain(codecs)
         self.spec = spec
-        self.nbytes = spec.size * spec.dtype.itemsize  # of a decoded chunk
+        self.nbytes = spec.size * spec.dtype.itemsize  # size of a decoded chunk
         self.filters: list[tuple[ArrayArrayCodec, ArraySpec]] = []
         self.compressors: list[tuple[BytesBytesCodec, Limit]] = []
         for i, codec in enumerate(codecs):
@@ -66,9 +66,9 @@ class Pipeline:
             return encoded
         if isinstance(codec, ArrayBytesCodec):
             self.serializer = codec.bind(spec)
-            self.encoded_size = self.serializer.encoded_size  # of the whole chain; None: it depends on the data
-            self.limit = self.serializer.limit  # of what the whole chain can produce
-            # of a stored chunk; None: it has no bound, as in a shard, where unused space is allowed
+            self.encoded_size = self.serializer.encoded_size  # size of a stored chunk; None if it depends on the data
+            self.limit = self.serializer.limit  # limit for the size of a stored chunk
+            # largest size of a stored chunk; None for shards, where unused space is allowed
             bounded = not self.limit.per_byte and codec.inner_chunk_shape is None
             self.max_size = self.limit.fixed if bounded else None
         elif isinstance(codec, BytesBytesCodec):
@@ -86,7 +86,7 @@ class Pipeline:
         self.tail = sum(codec.tail for codec in framings)
         # whether parts of the serialized chunk can be read from the stored one
         self.reads_parts = len(framings) == len(self.compressors)
-        # of the elements in the serialized chunk, and in the stored one; None: there is no such layout
+        # where the elements are in the serialized chunk, and in the stored one; None if they have no fixed places
         self.decoded_layout = self._decoded_layout()
         self.layout: ElementLayout | None = None
         if self.reads_parts and self.decoded_layout is not None:
@@ -198,7 +198,7 @@ class Pipeline:
         self._check_size(value)
         layout = self.decoded_layout
         if layout is None or layout.size <= SMALL_CHUNK_BYTES:
-            self._place_decoded(self._decode_bytes(value), selection, target, budget)
+            self._place_decoded(decode_bytes(value, self._steps), selection, target, budget)
             return
         memory = memory_of(target, layout) if selection.covers(self.spec.shape) else None
         if memory is not None:
@@ -283,7 +283,7 @@ class Pipeline:
         self._check_size(value)
         position = layout.position(coords)
         if not self._decodes_prefix:
-            data = self._decode_bytes(value)
+            data = decode_bytes(value, self._steps)
             if len(data) != layout.size:
                 layout.check_size(len(data))
             return np.frombuffer(data, layout.dtype, 1, position)[0]
@@ -306,7 +306,7 @@ class Pipeline:
 
     def decode(self, data: Buffer) -> NDArray:
         """Decode a whole chunk."""
-        data = self._decode_bytes(data)
+        data = decode_bytes(data, self._steps)
         if self.decoded_layout is not None:
             return self.decoded_layout.array(data)
         return self._undo_filters(self.serializer.decode(data))
@@ -354,9 +354,6 @@ class Pipeline:
         except Exception as error:
             decoding_failed(error, codec.name)
 
-    def _decode_bytes(self, data: Buffer) -> Buffer:
-        return decode_bytes(data, self._steps)
-
     def _decode_into(self, data: Buffer, memory: memoryview) -> Buffer:
         """Undo the bytes -> bytes codecs, into `memory` if the last one can; else the result is elsewhere."""
         data = decode_bytes(data, self._steps[:-1])
@@ -385,7 +382,7 @@ class Pipeline:
     def _encode(self, array: NDArray, old: Buffer | None) -> Value:
         for codec, spec in self.filters:
             array = codec.encode(array, spec)
-        serialized = self._decode_bytes(old) if old is not None and self.serializer.needs_old else None
+        serialized = decode_bytes(old, self._steps) if old is not None and self.serializer.needs_old else None
         return self._compress(self.serializer.encode(array, serialized), old)
 
     def encode_always(self, array: NDArray, old: Buffer | None = None) -> Buffer:
@@ -457,7 +454,7 @@ class Pipeline:
             selection.put(array, values)
             return self.encode(array, old)
         covered = selection.spans_all(self.spec.shape) and not self.serializer.needs_old
-        serialized = None if covered or old is None else self._decode_bytes(old)
+        serialized = None if covered or old is None else decode_bytes(old, self._steps)
         new = self.serializer.update(serialized, encoded, values)
         return None if new is None else self._compress(new, old)
 

@@ -23,7 +23,7 @@ from zarrlite.errors import DataError, MissingChunkError, TruncatedError
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Budget, Limit
 from zarrlite.pipeline.elements import NDArray
-from zarrlite.pipeline.pipeline import Pipeline, is_in, memory_of
+from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
@@ -143,20 +143,9 @@ class ShardReader:
             target[...] = self.spec.fill
             return []
         offset, length = entry
-        layout = self.inner.layout
         try:
-            if layout is not None:
-                if length != layout.size:
-                    layout.check_size(length)
-                extent = layout.extent(inside)
-                memory = memory_of(target, layout) if inside.covers(layout.shape) else None
-                ranges = [ByteRange(offset + a, offset + b) for a, b in extent.ranges]  # type: ignore[operator]
-                found: Any = yield [(handle, byte_range, None) for byte_range in ranges], memory
-                if None in found:
-                    raise vanished()
-                if memory is None or not is_in(found[0], memory):
-                    target[...] = layout.read(extent, found)
-                return []
+            if self.inner.layout is not None:
+                self.inner.layout.check_size(length)
             chunk = InnerChunk(handle, offset, length)
             budget = Budget(self.limit.of(length)) if self.limit.per_byte else None
             if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):

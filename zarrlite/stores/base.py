@@ -199,9 +199,12 @@ class Store(ABC):
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
+        check_key(key)
         return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))
 
 
+# Operations that get their defaults again with each of the four. Not `size`: to read whole values for it would be slow,
+# and a class whose values have other sizes than those of its base overrides it.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),
@@ -254,7 +257,7 @@ def overwrite(old: Buffer | None, patches: Iterable[Patch]) -> bytearray:
     value = bytearray(b"" if old is None else old)
     for start, piece in ((start, flat(piece)) for start, piece in patches):
         if not 0 <= start < _MAX_BYTES:
-            raise StoreError(f"a partial value must start at 0 or later, not at {start}")
+            raise StoreError(f"a partial value must start at an offset from 0 to {_MAX_BYTES - 1}, not at {start}")
         if len(value) < start + len(piece):
             value.extend(bytes(start + len(piece) - len(value)))
         value[start : start + len(piece)] = piece

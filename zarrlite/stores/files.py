@@ -56,20 +56,21 @@ pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
 _HAS_PREADV = hasattr(os, "preadv")
 _MAX_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that one call writes
+MAX_READ: Final = 2**30  # bytes; a range that ends beyond is read only after a look at the size of the file
 MAX_FILE_END = 2**62  # bytes; some file systems report a larger end for a directory
 _count = itertools.count()
 _token = os.urandom(8).hex()  # tells apart processes with the same number on other machines or in containers
 
 
 def read(fd: int, start: int, stop: int) -> bytes:
-    """Read the bytes between two offsets that are known to be inside the file. Shorter if it was truncated since."""
+    """Read the bytes between two offsets, fewer if the file ends before `stop`; memory for all of them is allocated."""
     if start == stop:
         return b""
     data = pread(fd, stop - start, start)
     if len(data) == stop - start:
         return data
     pieces = []
-    while data:  # the kernel reads at most 2 GiB at once; no data means that the file was truncated
+    while data:  # the kernel reads at most 2 GiB at once; no data means the end of the file
         pieces.append(data)
         start += len(data)
         data = pread(fd, stop - start, start) if start < stop else b""
@@ -85,7 +86,7 @@ def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buff
     while filled < stop - start:
         count = os.preadv(fd, (view[filled:],), start + filled)
         if not count:
-            return view[:filled]  # the file was truncated
+            return view[:filled]  # the file ends here
         filled += count
     return view
 

@@ -107,7 +107,7 @@ class LocalStore(Store):
         path = self._root.path(key)
         start, stop = byte_range
         value = None
-        if stop is not None and 0 <= start < stop and files.TEMPORARY not in key:
+        if stop is not None and 0 <= start < stop <= files.MAX_READ and files.TEMPORARY not in key:
             value = _read_range(path, start, stop, size, memory)
         return self._read_run(key, [(key, byte_range, size)])[0] if value is None else value
 
@@ -196,7 +196,7 @@ class LocalStore(Store):
 
         A disk that is too small for all of these changes none of them.
         """
-        in_memory = isinstance(changes, list)  # else values are stored as they are generated
+        in_memory = isinstance(changes, list)  # an iterator may generate more values than fit into memory
         for apart, group in itertools.groupby(changes, key=lambda item: item[1] is None or callable(item[1])):
             if not apart:
                 values: Any = ((self._named(key), value) for key, value in group)
@@ -327,11 +327,8 @@ def _read_range(path: str, start: int, stop: int, size: int | None, memory: memo
                 raise WrongSizeError(end, size)
             return None
         if memory is None:
-            return files.pread(fd, stop - start, start) or None
-        if len(memory) < stop - start:
-            return None
-        count = os.preadv(fd, (memory[: stop - start],), start)
-        return memory[:count] if count else None
+            return files.read(fd, start, stop) or None
+        return files.read_into(memory, fd, start, stop) or None
     except OSError:
         return None
     finally:

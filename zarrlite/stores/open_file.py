@@ -38,6 +38,8 @@ class OpenFile(Source):
         try:
             if len(ranges) == 1:
                 start, stop = ranges[0].resolve(size)
+                if memory is None:
+                    return [files.read(self._fd, start, stop)]
                 return [files.read_into(memory, self._fd, start, stop)]
             found: list[Buffer] = []
             for byte_range in ranges:
@@ -72,20 +74,16 @@ class OpenFile(Source):
         return self._open(self.key)
 
     def is_current(self) -> bool:
-        if self._fd < 0:
+        if self._fd < 0 or self._size is None:
             return True
         try:
             found, opened = os.stat(self._path), os.fstat(self._fd)
-        except FileNotFoundError:
-            return False
         except OSError as error:
+            if error.errno in files.MISSING:
+                return False
             raise store_error(error, "read", self.key) from error
-        return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_dev) == (
-            opened.st_ino,
-            opened.st_size,
-            opened.st_mtime_ns,
-            opened.st_dev,
-        )
+        # a file that was overwritten in place without growing cannot be told from the one that was opened
+        return os.path.samestat(found, opened) and found.st_size == self._size
 
     def close(self) -> None:
         fd, self._fd, self._size = self._fd, _NOT_OPENED, None

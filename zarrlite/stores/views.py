@@ -56,11 +56,13 @@ class PrefixStore(Store):
         return self.store.source(self._below(key))
 
     def list(self) -> Iterator[str]:
-        return self.list_prefix("")
+        return self._listed(self.prefix)  # not `list_prefix`: in a subclass that is built on `list`
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        found = self.store.list_prefix(self.prefix + check_prefix(prefix))
-        return (key[len(self.prefix) :] for key in found)
+        return self._listed(self.prefix + check_prefix(prefix))
+
+    def _listed(self, prefix: str) -> Iterator[str]:
+        return (key[len(self.prefix) :] for key in self.store.list_prefix(prefix))
 
     def list_dir(self, prefix: str) -> Listing:
         keys, prefixes = self.store.list_dir(self.prefix + check_prefix(prefix))

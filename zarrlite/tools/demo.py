@@ -1,4 +1,4 @@
-"""`python -m zarrlite.tools.demo`: create, write, read back, and show what lies on disk."""
+"""`python -m zarrlite.tools.demo`: create arrays, write and read them, and show the stored files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores import LocalStore
 
 
-class CountingStore(LocalStore):
-    """A store on disk that notes what is read of it."""
+class RecordingStore(LocalStore):
+    """A local store that records every read."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -26,19 +26,20 @@ class CountingStore(LocalStore):
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
         value = super().get(key, byte_range)
-        self.reads.append(f"{key} {f'bytes {byte_range.start}:{byte_range.stop}' if byte_range != ALL else 'whole'}")
+        extent = "all bytes" if byte_range == ALL else f"bytes {byte_range.start}:{byte_range.stop}"
+        self.reads.append(f"{key} {extent}")
         return value
 
 
-def picture(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
-    """A smooth 16-bit image."""
+def smooth_image(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+    """Return a smooth 16-bit image."""
     y, x = np.mgrid[0 : shape[0], 0 : shape[1]] / shape[0]
-    smooth: np.ndarray[Any, Any] = 30_000 * (1 + np.sin(6 * x) * np.cos(4 * y))
-    return smooth.astype("uint16")
+    values: np.ndarray[Any, Any] = 30_000 * (1 + np.sin(6 * x) * np.cos(4 * y))
+    return values.astype("uint16")
 
 
 def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Callable[[str], object]) -> None:
-    """All five: padded chunks in shards with suffixed keys, whose index is an object of its own."""
+    """Use all five proposed extensions: padded chunks, in shards with suffixed keys and with an index object."""
     show("\nThe five proposed extensions: padding, draft shards, suffixed keys, the index in its own part:\n")
     extended = root.create_array(
         "extended",
@@ -55,9 +56,9 @@ def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Cal
 
 
 def main(show: Callable[[str], object] = print) -> None:
-    """The tour."""
+    """Run the tour; `show` receives its text."""
     with tempfile.TemporaryDirectory() as folder:
-        image = picture((512, 512))
+        image = smooth_image((512, 512))
 
         show("A group with two arrays, one of them sharded:\n")
         root = zarrlite.create_group(f"{folder}/demo.zarr", attributes={"title": "zarrlite demo"})
@@ -80,20 +81,20 @@ def main(show: Callable[[str], object] = print) -> None:
         show(f"plain[300, 300], never written       : {plain[300, 300]} (the fill value)")
         show(f"sharded[::200, ::200]                :\n{sharded[::200, ::200]}\n")
 
-        show("What lies on disk:\n")
+        show("The stored objects, with their sizes in bytes:\n")
         for key in root.store.list():
             show(f"{root.store.size(key):>8} {key}")
 
-        store = CountingStore(f"{folder}/demo.zarr")
-        one = zarrlite.open_array(store, mode="r", path="deep/sharded")
+        store = RecordingStore(f"{folder}/demo.zarr")
+        array = zarrlite.open_array(store, mode="r", path="deep/sharded")
         store.reads.clear()
-        value = one[100, 200]
-        show(f"\nOne element of a shard, {value}, costs the index and one inner chunk:\n")
+        value = array[100, 200]
+        show(f"\nReading one element of a shard, {value}, reads the index and one inner chunk:\n")
         show("\n".join(store.reads))
 
         show_extensions(root, image[:256, :256], show)
 
-        show("\nDamage is an error, never wrong data:\n")
+        show("\nDamaged data raises an error instead of returning wrong values:\n")
         key = "deep/sharded/c/0/0"
         data = bytearray(root.store.get(key) or b"")
         data[1000] ^= 1

@@ -1,1 +1,1 @@
-"""The command `zarrlite`: one module for each command, loaded when it is the command that was given."""
+"""The command `zarrlite`: one module for each subcommand, imported only if that subcommand is run."""

@@ -1,10 +1,11 @@
-"""What commands print with: text, tables, JSON, colours and progress.
+"""Output of commands: text, tables, JSON, colours and progress.
 
 Rules
-- Results go to stdout; errors, warnings and progress to stderr.
-- Colours and progress are for terminals only; no colours if NO_COLOR is set or TERM is "dumb".
-- rich makes tables and progress prettier on a terminal; without it, and in pipes, all is plain text.
-- Names and values that come from files are made harmless by `clean` before they are printed.
+- Results go to stdout; errors, warnings and progress go to stderr.
+- Colours and progress are for terminals only; there are no colours if NO_COLOR is set or TERM is "dumb".
+- On a terminal, rich is used for tables and progress if it is installed. Otherwise, and in pipes, all output is plain
+  text.
+- Names and values from files pass through `clean` before they are printed, so that they cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -20,51 +21,51 @@ from typing import Any, Protocol, TextIO
 
 _STYLES = {"good": "32", "bad": "31", "warn": "33", "bold": "1", "dim": "2", "name": "36", "number": "35"}
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_CODES = re.compile("\x1b\\[[0-9;]*m")
-_SECONDS = 0.1  # between two looks of a progress bar
+_COLOR_CODES = re.compile("\x1b\\[[0-9;]*m")
+_REDRAW_SECONDS = 0.1  # seconds; a progress bar is redrawn at most this often
 
 
 def clean(text: object) -> str:
-    r"""Text on one line, without anything that a terminal would obey.
+    r"""Escape line breaks and everything else that would control a terminal.
 
     >>> print(clean("two\nlines"))
     two\nlines
     """
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(text))
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], str(text))
 
 
 class Progress(Protocol):
-    """How far something is."""
+    """A display of the progress of a task."""
 
     def advance(self, n: int = 1) -> None:
-        """`n` more are done."""
+        """Count `n` more steps as done."""
 
 
 class Console:
-    """Where a command prints."""
+    """The output streams of a command."""
 
     def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None, *, as_json: bool = False) -> None:
         self.stdout = sys.stdout if stdout is None else stdout
         self.stderr = sys.stderr if stderr is None else stderr
         self.as_json = as_json
-        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        self.color = wanted and self.stdout.isatty()
-        self._error_color = wanted and self.stderr.isatty()
+        allowed = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.color = allowed and self.stdout.isatty()
+        self._error_color = allowed and self.stderr.isatty()
 
     def print(self, text: str = "") -> None:
-        """A line, or several, on stdout."""
+        """Print one or more lines to stdout."""
         self.stdout.write(f"{text}\n")
 
     def style(self, text: object, name: str) -> str:
-        """Text in a colour, if there are any: good, bad, warn, bold, dim, name or number."""
+        """Return clean text, coloured on a terminal; `name` is good, bad, warn, bold, dim, name or number."""
         return _paint(clean(text), name) if self.color else clean(text)
 
     def json(self, value: Any) -> None:
-        """A JSON document on stdout; what JSON cannot say is said as text."""
+        """Print a JSON document to stdout. Values that JSON does not have are printed as strings."""
         self.print(json.dumps(value, indent=2, allow_nan=False, default=str))
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows under headers; numbers are aligned to the right."""
+        """Print rows under headers; columns of numbers are aligned to the right."""
         right = [bool(rows) and all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(headers))]
         cells = [[_cell(value) for value in row] for row in rows]
         if self.color and _have_rich():
@@ -90,24 +91,24 @@ class Console:
         RichConsole(file=self.stdout, highlight=False).print(table)
 
     def warn(self, message: str) -> None:
-        """A warning, on stderr."""
-        self._tell("zarrlite: warning: ", "warn", message)
+        """Print a warning to stderr."""
+        self._print_to_stderr("zarrlite: warning: ", "warn", message)
 
     def error(self, message: str) -> None:
-        """An error, on stderr."""
-        self._tell("", "bad", message)
+        """Print an error to stderr."""
+        self._print_to_stderr("", "bad", message)
 
-    def _tell(self, label: str, name: str, message: str) -> None:
-        self.stdout.flush()  # in the order in which things were said
+    def _print_to_stderr(self, label: str, name: str, message: str) -> None:
+        self.stdout.flush()  # keeps the order of output if both streams are the same file
         line = label + clean(message)
         self.stderr.write((_paint(line, name) if self._error_color else line) + "\n")
         self.stderr.flush()
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Progress]:
-        """Shows on a terminal how far something is; tell it by `advance`."""
+        """Show progress on a terminal while the block runs, which calls `advance` `total` times."""
         if not self.stderr.isatty() or os.environ.get("TERM") == "dumb":
-            yield _Silent()
+            yield _NoProgress()
         elif _have_rich():
             yield from self._rich_progress(label, total)
         else:
@@ -121,14 +122,14 @@ class Console:
         from rich.console import Console as RichConsole
         from rich.progress import Progress as RichProgress
 
-        with RichProgress(console=RichConsole(file=self.stderr), transient=True) as shown:
-            task = shown.add_task(clean(label).replace("[", "\\["), total=total)
-            yield _Rich(lambda n: shown.advance(task, n))
+        with RichProgress(console=RichConsole(file=self.stderr), transient=True) as display:
+            task = display.add_task(clean(label).replace("[", "\\["), total=total)
+            yield _Rich(lambda n: display.advance(task, n))
 
 
-class _Silent:
+class _NoProgress:
     def advance(self, n: int = 1) -> None:
-        """Nobody looks."""
+        """Do nothing: progress is shown on terminals only."""
 
 
 class _Rich:
@@ -140,18 +141,18 @@ class _Rich:
 
 
 class _Bar:
-    """A line on a terminal that is written again and again."""
+    """A line on a terminal that is redrawn in place."""
 
     def __init__(self, stream: TextIO, label: str, total: int) -> None:
         self._stream, self._label, self._total = stream, clean(label), total
-        self._done, self._shown = 0, 0.0
+        self._done, self._drawn = 0, 0.0
         self.advance(0)
 
     def advance(self, n: int = 1) -> None:
         self._done += n
         now = time.monotonic()
-        if now - self._shown >= _SECONDS:
-            self._shown = now
+        if now - self._drawn >= _REDRAW_SECONDS:
+            self._drawn = now
             share = self._done / self._total if self._total else 1.0
             self._stream.write(f"\r\x1b[K{self._label} {self._done}/{self._total} ({share:.0%})")
             self._stream.flush()
@@ -174,13 +175,13 @@ def _paint(text: str, name: str) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value of a table; text that `style` made is clean already."""
+    """Return the text of a table cell; text with colours comes from `style` and is clean already."""
     text = str(value)
-    return text if _CODES.search(text) else clean(text)
+    return text if _COLOR_CODES.search(text) else clean(text)
 
 
 def _width(text: str) -> int:
-    return len(_CODES.sub("", text))
+    return len(_COLOR_CODES.sub("", text))
 
 
 def _pad(text: str, width: int, right: bool) -> str:

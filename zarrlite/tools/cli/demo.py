@@ -1,4 +1,4 @@
-"""`zarrlite demo`: a short tour."""
+"""`zarrlite demo`: show a short tour."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import argparse
 from zarrlite.tools import demo
 from zarrlite.tools.cli.console import Console
 
-HELP = "a short tour"
+HELP = "show a short tour"
 EXAMPLE = "zarrlite demo"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """Add nothing: the tour has no options."""
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

@@ -1,9 +1,10 @@
-"""`zarrlite diff`: what differs between two arrays or hierarchies.
+"""`zarrlite diff`: compare two arrays or hierarchies.
 
 Rules
-- Documents are compared as they are understood: the same in another spelling is the same.
-- Values are compared block by block, whatever the chunks of either side; NaN equals NaN. Memory is bounded.
-- Exit code 1: something differs.
+- Documents are compared as parsed: two spellings of the same metadata are equal.
+- Values are compared block by block, so that the chunks of the two arrays may differ and memory is bounded. NaN equals
+  NaN.
+- The exit code is 1 if there is a difference.
 """
 
 from __future__ import annotations
@@ -24,37 +25,39 @@ from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.locate import open_node
 from zarrlite.tools.cli.nodes import Node, kind, walk
 
-HELP = "what differs between two arrays or hierarchies"
+HELP = "compare two arrays or hierarchies"
 EXAMPLE = "zarrlite diff image.zarr copy.zarr --values"
 Difference = dict[str, Any]
-_BYTES = 64  # that the comparison of two elements takes, beside their own
+_OVERHEAD = 64  # bytes; memory for comparing two elements, in addition to the elements themselves
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", help="a path or file:// URL of an array or group")
-    parser.add_argument("b", help="the other one")
+    parser.add_argument("b", help="the array or group to compare it with")
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--values", action="store_true", help="compare values only, not metadata")
-    only.add_argument("--metadata", action="store_true", help="compare metadata only, not values")
+    only.add_argument("--values", action="store_true", help="compare only values, not metadata")
+    only.add_argument("--metadata", action="store_true", help="compare only metadata, not values")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     left, right = open_node(args.a), open_node(args.b)
-    found = [difference for path, a, b in _pairs(left, right) for difference in _compare(path, a, b, args, console)]
+    differences = [
+        difference for path, a, b in _pair_nodes(left, right) for difference in _compare(path, a, b, args, console)
+    ]
     if console.as_json:
-        console.json({"same": not found, "differences": found})
-        return 1 if found else 0
-    for each in found:
-        console.print(f"{console.style(each['path'] or '/', 'name')}: {clean(_words(each))}")
-    if not found:
+        console.json({"same": not differences, "differences": differences})
+        return 1 if differences else 0
+    for difference in differences:
+        console.print(f"{console.style(difference['path'] or '/', 'name')}: {clean(_describe(difference))}")
+    if not differences:
         console.print(console.style("no difference", "good"))
-    return 1 if found else 0
+    return 1 if differences else 0
 
 
-def _pairs(left: Node, right: Node) -> Iterator[tuple[str, Node | None, Node | None]]:
-    """The nodes of both, by path."""
-    below_a = {found.path: found.node for found in walk(left)}
-    below_b = {found.path: found.node for found in walk(right)}
+def _pair_nodes(left: Node, right: Node) -> Iterator[tuple[str, Node | None, Node | None]]:
+    """Yield the nodes of both hierarchies by path. None marks a node that one of them does not have."""
+    below_a = {descendant.path: descendant.node for descendant in walk(left)}
+    below_b = {descendant.path: descendant.node for descendant in walk(right)}
     yield "", left, right
     for path in sorted(below_a.keys() | below_b.keys()):
         yield path, below_a.get(path), below_b.get(path)
@@ -71,10 +74,10 @@ def _compare(
         yield {"path": path, "what": "node", "only_in": side, "type": "" if node is None else kind(node)}
         return
     if not args.values:
-        yield from _metadata(path, _document(a), _document(b), "")
+        yield from _compare_metadata(path, _document(a), _document(b), "")
     if not args.metadata and isinstance(a, Array) and isinstance(b, Array):
         if a.shape == b.shape:
-            yield from _values(path, a, b, console)
+            yield from _compare_values(path, a, b, console)
         elif args.values:
             yield {"path": path, "what": "shape", "a": a.shape, "b": b.shape}
     elif args.values and kind(a) != kind(b):
@@ -83,96 +86,98 @@ def _compare(
 
 def _document(node: Any) -> Any:
     document = node.metadata.to_json()
-    document.pop("consolidated_metadata", None)  # copies of what is compared below
+    document.pop("consolidated_metadata", None)  # the documents that it copies are compared themselves
     return {"attributes": {}, **document}
 
 
-def _metadata(path: str, a: Any, b: Any, pointer: str) -> Iterator[Difference]:
-    """The members that differ, each by the pointer that leads furthest."""
+def _compare_metadata(path: str, a: Any, b: Any, pointer: str) -> Iterator[Difference]:
+    """Yield the innermost members that differ, with their JSON pointers."""
     if isinstance(a, dict) and isinstance(b, dict):
         for name in [*a, *(name for name in b if name not in a)]:
-            at = f"{pointer}/{escape(name)}"
-            if name not in b or name not in a:
-                side = "A" if name in a else "B"
-                yield {
-                    "path": path,
-                    "what": "metadata",
-                    "pointer": at,
-                    "only_in": side,
-                    "value": a.get(name, b.get(name)),
-                }
-            else:
-                yield from _metadata(path, a[name], b[name], at)
+            member = f"{pointer}/{escape(name)}"
+            if name in a and name in b:
+                yield from _compare_metadata(path, a[name], b[name], member)
+                continue
+            yield {
+                "path": path,
+                "what": "metadata",
+                "pointer": member,
+                "only_in": "A" if name in a else "B",
+                "value": a.get(name, b.get(name)),
+            }
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for i, (each, other) in enumerate(zip(a, b, strict=True)):
-            yield from _metadata(path, each, other, f"{pointer}/{i}")
+        for i, (item, other) in enumerate(zip(a, b, strict=True)):
+            yield from _compare_metadata(path, item, other, f"{pointer}/{i}")
     elif a != b or type(a) is not type(b):
         yield {"path": path, "what": "metadata", "pointer": pointer, "a": a, "b": b}
 
 
-def _values(path: str, a: Array, b: Array, console: Console) -> Iterator[Difference]:
-    """One difference at most: how many elements, the first of them, and the largest."""
-    shape = block_shape(a.shape, _BYTES + a.dtype.itemsize + b.dtype.itemsize, a.shards or a.chunks)
-    count, first, largest, where = 0, None, None, None
-    fills = (array._chunks.metadata.pipeline(array.chunks).spec.fill for array in (a, b))
-    same_fill = not _unequal(*fills).any()
-    places = stored_blocks(shape, a, b) if same_fill else all_blocks(shape, a.shape)
+def _compare_values(path: str, a: Array, b: Array, console: Console) -> Iterator[Difference]:
+    """Yield at most one difference: the number of unequal elements, the first of them, and the largest difference."""
+    shape = block_shape(a.shape, _OVERHEAD + a.dtype.itemsize + b.dtype.itemsize, a.shards or a.chunks)
+    count, first, largest, largest_at = 0, None, None, None
+    fill_values = (array._chunks.metadata.pipeline(array.chunks).spec.fill for array in (a, b))
+    same_fill = not _unequal(*fill_values).any()
+    blocks = stored_blocks(shape, a, b) if same_fill else all_blocks(shape, a.shape)
     with console.progress(f"diff {path or '/'}", a.size) as progress:
-        for block in places:
-            mine, other = np.asarray(a[block]), np.asarray(b[block])
-            unequal = _unequal(mine, other)
-            progress.advance(mine.size)
+        for block in blocks:
+            a_values, b_values = np.asarray(a[block]), np.asarray(b[block])
+            unequal = _unequal(a_values, b_values)
+            progress.advance(a_values.size)
             if not unequal.any():
                 continue
             count += int(np.count_nonzero(unequal))
             origin = [s.start for s in block]
             first = first or _index(unequal, int(np.argmax(unequal)), origin)
-            sizes = _sizes(mine[unequal], other[unequal])
-            if sizes is not None:
-                at = int(np.argmax(sizes))
-                if largest is None or sizes[at] > largest:
-                    largest, where = sizes[at], _index(unequal, int(np.flatnonzero(unequal)[at]), origin)
+            distances = _distances(a_values[unequal], b_values[unequal])
+            if distances is not None:
+                i = int(np.argmax(distances))
+                if largest is None or distances[i] > largest:
+                    largest = distances[i]
+                    largest_at = _index(unequal, int(np.flatnonzero(unequal)[i]), origin)
     if count:
-        found: Difference = {"path": path, "what": "values", "count": count, "size": a.size, "first": first}
+        difference: Difference = {"path": path, "what": "values", "count": count, "size": a.size, "first": first}
         if largest is not None:
-            found |= {"max_difference": _number(largest), "max_at": where}
-        yield found
+            difference |= {"max_difference": _number(largest), "max_at": largest_at}
+        yield difference
 
 
-def _index(array: Any, flat: int, origin: list[int]) -> list[int]:
-    return [int(i) + start for i, start in zip(np.unravel_index(flat, array.shape), origin, strict=True)]
+def _index(block: Any, flat: int, origin: list[int]) -> list[int]:
+    """Return the index in the array of an element of a block, given its flat index in the block."""
+    return [int(i) + start for i, start in zip(np.unravel_index(flat, block.shape), origin, strict=True)]
 
 
 def _unequal(a: Any, b: Any) -> Any:
-    """Where two blocks differ."""
+    """Return a mask of the elements that differ."""
     if a.dtype.names or b.dtype.names or {a.dtype.kind, b.dtype.kind} & set("OSV"):
-        return _by_bytes(a, b)
+        return _unequal_as_text(a, b)
     try:
         unequal = np.asarray(a != b)
-    except (TypeError, np.exceptions.DTypePromotionError):
-        return np.ones(a.shape, bool)  # of types that have nothing in common
+    except (TypeError, np.exceptions.DTypePromotionError):  # the types cannot be compared
+        return np.ones(a.shape, bool)
     if unequal.any() and a.dtype.kind in "fcmM" and b.dtype.kind in "fcmM":
-        unequal &= ~((a != a) & (b != b))  # neither is a number, or a time
+        unequal &= ~((a != a) & (b != b))  # NaN equals NaN, NaT equals NaT
     return unequal
 
 
-def _by_bytes(a: Any, b: Any) -> Any:
-    """Elements of which nothing is known but their bytes, or what Python makes of them."""
+def _unequal_as_text(a: Any, b: Any) -> Any:
+    """Return a mask of the elements whose Python values have different representations."""
     pairs = zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True)
     return np.fromiter((repr(x) != repr(y) for x, y in pairs), bool, a.size).reshape(a.shape)
 
 
-def _sizes(a: Any, b: Any) -> Any:
-    """How far apart numbers are; None for what are none. Infinity where one of two is no number."""
+def _distances(a: Any, b: Any) -> Any:
+    """Return the absolute differences of numbers, infinity where either is NaN. Returns None for other types."""
     kinds = {a.dtype.kind, b.dtype.kind}
     if not kinds <= set("biufc"):
         return None
     if a.dtype == b.dtype and kinds <= set("biu"):
-        return np.where(a > b, a, b).astype("u8") - np.where(a > b, b, a).astype("u8")  # right also where it wraps
+        # unsigned subtraction is exact, even if the cast of a negative number wraps around
+        return np.where(a > b, a, b).astype("u8") - np.where(a > b, b, a).astype("u8")
     wide = np.clongdouble if "c" in kinds else np.longdouble
     with np.errstate(all="ignore"):
-        sizes = np.abs(a.astype(wide) - b.astype(wide))
-    return np.where(np.isnan(sizes), np.inf, sizes)
+        distances = np.abs(a.astype(wide) - b.astype(wide))
+    return np.where(np.isnan(distances), np.inf, distances)
 
 
 def _number(value: Any) -> Any:
@@ -181,20 +186,21 @@ def _number(value: Any) -> Any:
     return float(value) if math.isfinite(value) else "Infinity"
 
 
-def _words(each: Difference) -> str:
-    match each["what"]:
+def _describe(difference: Difference) -> str:
+    match difference["what"]:
         case "node":
-            return f"{each['type']} only in {each['only_in']}"
-        case "metadata" if "only_in" in each:
-            return f"{each['pointer']} only in {each['only_in']}: {show(each['value'])}"
+            return f"{difference['type']} only in {difference['only_in']}"
+        case "metadata" if "only_in" in difference:
+            return f"{difference['pointer']} only in {difference['only_in']}: {show(difference['value'])}"
         case "metadata":
-            texts = [show(each["a"]), show(each["b"])]
-            if texts[0] == texts[1]:  # what differs stands further behind
-                texts = [json.dumps(each["a"]), json.dumps(each["b"])]
-            return f"{each['pointer']} {texts[0]} -> {texts[1]}"
+            a, b = show(difference["a"]), show(difference["b"])
+            if a == b:  # both are shortened before the difference
+                a, b = json.dumps(difference["a"]), json.dumps(difference["b"])
+            return f"{difference['pointer']} {a} -> {b}"
         case "values":
-            text = f"{each['count']} of {each['size']} values differ, first at {tuple(each['first'])}"
-            largest = "max_difference" in each
-            return text + (f", most by {each['max_difference']} at {tuple(each['max_at'])}" if largest else "")
+            text = f"{difference['count']} of {difference['size']} values differ, first at {tuple(difference['first'])}"
+            if "max_difference" in difference:
+                text += f", largest difference {difference['max_difference']} at {tuple(difference['max_at'])}"
+            return text
         case what:
-            return f"{what} {each['a']} -> {each['b']}"
+            return f"{what} {difference['a']} -> {difference['b']}"

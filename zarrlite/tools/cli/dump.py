@@ -1,8 +1,9 @@
-"""`zarrlite dump`: values as text, CSV or .npy.
+"""`zarrlite dump`: print values as text, CSV or .npy.
 
 Rules
-- CSV and .npy are written piece by piece, so that memory is bounded; so is text, which is shortened as numpy does it.
-- JSON has each value as `zarr.json` would have it as a fill value: nothing is lost, and NaN is "NaN".
+- CSV and .npy are written piece by piece, so that memory is bounded. Text is shortened as numpy does it, and only the
+  values that are shown are read.
+- JSON has each value in the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN".
 """
 
 from __future__ import annotations
@@ -25,38 +26,46 @@ from zarrlite.nodes.array import Array
 from zarrlite.stores.files import temporary_name
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.locate import open_array
-from zarrlite.tools.cli.selections import Index, numbers, parse, pieces, result_shape
+from zarrlite.tools.cli.selections import Index, parse, read_pieces, result_shape, selected_indices
 
-HELP = "values as text, CSV or .npy"
+HELP = "print values as text, CSV or .npy"
 EXAMPLE = "zarrlite dump image.zarr 0:10,::2 --format csv"
-_EDGE, _MANY = 3, 1000  # of text that is shortened: how many values at each end, and from how many on
+_THRESHOLD = 1000  # values; text of a larger selection is shortened
+_EDGE_ITEMS = 3  # values at each end of a dimension that shortened text shows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("location", help="a path or file:// URL of an array")
-    parser.add_argument("selection", nargs="?", default="...", help="in numpy's syntax: 0:10,::2,5 (all of it)")
-    parser.add_argument("--format", choices=("text", "csv", "npy"), help="text, or what the name of FILE ends with")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to write (standard output)")
-    parser.add_argument("--full", action="store_true", help="text is not shortened")
-    parser._negative_number_matcher = re.compile(r"-\d")  # -1,: is a selection and no option
+    parser.add_argument("selection", nargs="?", default="...", help="in numpy's syntax: 0:10,::2,5 (default: all)")
+    parser.add_argument("--format", choices=("text", "csv", "npy"), help="default: the extension of FILE, or text")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (default: standard output)")
+    parser.add_argument("--full", action="store_true", help="do not shorten text")
+    parser._negative_number_matcher = re.compile(r"-\d")  # so that -1,: is a selection, not an option
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     array = open_array(args.location)
     index = parse(args.selection, array.shape)
-    ending = os.path.splitext(args.output or "")[1][1:]
-    kind = "json" if console.as_json else args.format or (ending if ending in ("csv", "npy") else "text")
-    if kind == "npy" and not args.output and sys.stdout.isatty():
-        raise ArgumentError("a terminal shows no .npy; say --output FILE")
-    write: Callable[..., None] = {"json": _json, "csv": _csv, "npy": _npy, "text": _text}[kind]  # type: ignore[assignment]
-    with _target(args.output, binary=kind == "npy") as target:
-        write(array, index, target, args.full)
+    extension = os.path.splitext(args.output or "")[1][1:]
+    output_format = args.format or (extension if extension in ("csv", "npy") else "text")
+    if console.as_json:
+        output_format = "json"
+    if output_format == "npy" and not args.output and sys.stdout.isatty():
+        raise ArgumentError(".npy must not be written to a terminal; pass --output FILE")
+    writers: dict[str, Callable[..., None]] = {
+        "json": _write_json,
+        "csv": _write_csv,
+        "npy": _write_npy,
+        "text": _write_text,
+    }
+    with _open_output(args.output, binary=output_format == "npy") as output:
+        writers[output_format](array, index, output, args.full)
     return 0
 
 
 @contextlib.contextmanager
-def _target(path: str | None, *, binary: bool) -> Iterator[Any]:
-    """Standard output, or a file that is there whole or not at all."""
+def _open_output(path: str | None, *, binary: bool) -> Iterator[Any]:
+    """Open a file that appears only when it is complete, or standard output if there is no path."""
     if path is None:
         yield sys.stdout.buffer if binary else sys.stdout
         return
@@ -73,72 +82,71 @@ def _target(path: str | None, *, binary: bool) -> Iterator[Any]:
         raise
 
 
-def _text(array: Array, index: Index, target: TextIO, full: bool) -> None:
+def _write_text(array: Array, index: Index, output: TextIO, full: bool) -> None:
     shape = result_shape(index, array.shape)
-    short = not full and math.prod(shape) > _MANY
-    values = _corners(array, index, shape) if short else np.asarray(array[index])
-    width = shutil.get_terminal_size().columns if target.isatty() else 120
-    shown = np.array2string(
+    shorten = not full and math.prod(shape) > _THRESHOLD
+    values = _read_corners(array, index, shape) if shorten else np.asarray(array[index])
+    width = shutil.get_terminal_size().columns if output.isatty() else 120
+    text = np.array2string(
         values,
         max_line_width=width,
-        threshold=0 if short else sys.maxsize,
-        edgeitems=_EDGE,
+        threshold=0 if shorten else sys.maxsize,
+        edgeitems=_EDGE_ITEMS,
         formatter={"object": repr} if values.dtype.kind == "O" else None,
     )
-    target.write("\n".join(map(clean, shown.split("\n"))) + "\n")
+    output.write("\n".join(map(clean, text.split("\n"))) + "\n")
 
 
-def _corners(array: Array, index: Index, shape: tuple[int, ...]) -> Any:
-    """What is shown of a selection that is too large to be shown: nothing else is read."""
-    picked: list[Any] = []
+def _read_corners(array: Array, index: Index, shape: tuple[int, ...]) -> Any:
+    """Read only the values that shortened text shows, and one more in each shortened dimension."""
+    coordinates: list[Any] = []
     for i, length in zip(index, array.shape, strict=True):
         if isinstance(i, int):
-            picked.append([i])
+            coordinates.append([i])
             continue
-        selected = numbers(i, length)
-        if len(selected) > 2 * _EDGE:  # one more than what is shown, in place of all others
-            selected_list = [*selected[: _EDGE + 1], *selected[-_EDGE:]]
+        selected = selected_indices(i, length)
+        if len(selected) > 2 * _EDGE_ITEMS:  # the additional value makes numpy print "..."
+            coordinates.append([*selected[: _EDGE_ITEMS + 1], *selected[-_EDGE_ITEMS:]])
         else:
-            selected_list = list(selected)
-        picked.append(selected_list)
-    kept = tuple(min(n, 2 * _EDGE + 1) for n in shape)
-    return array.oindex[tuple(picked)].reshape(kept)
+            coordinates.append(list(selected))
+    corner_shape = tuple(min(n, 2 * _EDGE_ITEMS + 1) for n in shape)
+    return array.oindex[tuple(coordinates)].reshape(corner_shape)
 
 
-def _csv(array: Array, index: Index, target: TextIO, full: bool) -> None:
+def _write_csv(array: Array, index: Index, output: TextIO, full: bool) -> None:
     shape = result_shape(index, array.shape)
     if len(shape) > 2:
         example = ",".join(["0"] * (len(shape) - 2) + [":", ":"])
         raise ArgumentError(
-            f"CSV has two dimensions and the selection has {len(shape)}; select less, such as {example}"
+            f"a selection for CSV must have at most 2 dimensions, not {len(shape)}; select less, such as {example}"
         )
-    rows = csv.writer(target, lineterminator="\n")
-    for piece in pieces(array, index):
-        values = np.asarray(piece)
-        rows.writerows([str(v) for v in row] for row in values.reshape(-1, shape[1] if len(shape) == 2 else 1))
+    writer = csv.writer(output, lineterminator="\n")
+    for piece in read_pieces(array, index):
+        rows = np.asarray(piece).reshape(-1, shape[1] if len(shape) == 2 else 1)
+        writer.writerows([str(value) for value in row] for row in rows)
 
 
-def _npy(array: Array, index: Index, target: BinaryIO, full: bool) -> None:
+def _write_npy(array: Array, index: Index, output: BinaryIO, full: bool) -> None:
     if array.dtype.hasobject or array.dtype.kind == "T":
-        raise ArgumentError(f".npy has no values of {array.metadata.data_type.name}; say --format csv")
+        raise ArgumentError(f".npy cannot hold values of {array.metadata.data_type.name}; use --format csv")
     header = {
         "descr": np.lib.format.dtype_to_descr(array.dtype),
         "fortran_order": False,
         "shape": result_shape(index, array.shape),
     }
-    np.lib.format.write_array_header_2_0(target, header)
-    for piece in pieces(array, index):
-        target.write(np.ascontiguousarray(piece).tobytes())
+    np.lib.format.write_array_header_2_0(output, header)
+    for piece in read_pieces(array, index):
+        output.write(np.ascontiguousarray(piece).tobytes())
 
 
-def _json(array: Array, index: Index, target: TextIO, full: bool) -> None:
+def _write_json(array: Array, index: Index, output: TextIO, full: bool) -> None:
     values = np.asarray(array[index])
-    one = array.metadata.data_type.fill_value_json
+    to_json = array.metadata.data_type.fill_value_json
 
     def nested(part: Any) -> Any:
-        return [nested(each) for each in part] if isinstance(part, np.ndarray) else one(part)
+        return [nested(item) for item in part] if isinstance(part, np.ndarray) else to_json(part)
 
-    Console(target).json(
+    Console(output).json(
         {
             "shape": values.shape,
             "data_type": array.metadata.data_type.to_json(),

@@ -1,4 +1,4 @@
-"""`zarrlite explain`: one stored object or chunk, byte by byte."""
+"""`zarrlite explain`: explain a stored object or a chunk byte by byte."""
 
 from __future__ import annotations
 
@@ -18,30 +18,41 @@ from zarrlite.tools.layout import Range, Stored, explain
 from zarrlite.tools.layout.shards import show
 from zarrlite.tools.pictures import explained_html, explained_svg
 
-HELP = "one stored object or chunk, byte by byte"
+HELP = "explain a stored object or a chunk byte by byte"
 EXAMPLE = "zarrlite explain image.zarr c/0/0"
-_MOST = 16
-_BYTES = 8  # of each range that are shown
-_WIDE = 132  # columns of a terminal that has room for bytes
+_MAX_CHUNKS = 16  # chunks and index entries of a shard that are shown without --all
+_DUMP_BYTES = 8  # bytes; the number shown of each range
+_WIDE = 132  # columns; a narrower terminal does not show the bytes
 _HEADERS = ("start", "size", "what", "by", "detail", "bytes")
+_STYLES = {  # by role of a range; other roles are dim
+    "chunk": "bold",
+    "shard": "bold",
+    "elements": "name",
+    "compressed": "name",
+    "index": "good",
+    "entry": "good",
+    "checksum": "warn",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("location", help="a path or file:// URL of an array, or the path of a file in one")
-    parser.add_argument("key", nargs="?", help="a stored object or a chunk, such as c/0/0")
-    parser.add_argument("--chunk", metavar="I,J,...", help="the coordinates of a chunk, in place of a key")
-    parser.add_argument("--all", action="store_true", help=f"every chunk and entry of a shard, not the first {_MOST}")
+    parser.add_argument("key", nargs="?", help="the key of a stored object or of a chunk, such as c/0/0")
+    parser.add_argument("--chunk", metavar="I,J,...", help="the coordinates of a chunk, instead of a key")
+    parser.add_argument(
+        "--all", action="store_true", help=f"show all chunks and entries of a shard, not only the first {_MAX_CHUNKS}"
+    )
     parser.add_argument("--svg", metavar="FILE", help="write a picture")
     parser.add_argument("--html", metavar="FILE", help="write a page with the picture")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     array, key = _find(args.location, args.key, chunk=args.chunk is not None)
-    most = None if args.all else _MOST
+    limit = None if args.all else _MAX_CHUNKS
     if args.chunk is not None:
-        objects = explain(array, chunk=_coordinates(args.chunk), most=most)
+        objects = explain(array, chunk=_parse_coordinates(args.chunk), most=limit)
     else:
-        objects = explain(array, key, most=most)
+        objects = explain(array, key, most=limit)
     if args.svg:
         _write(args.svg, explained_svg(objects))
     if args.html:
@@ -57,32 +68,31 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _find(location: str, key: str | None, *, chunk: bool) -> tuple[Array, str]:
-    """The array, and the key in it; the location may lead to a file in an array, and the key through groups."""
-    names: list[str] = []
+    """Return the array and the key in it. The location may be a file in the array, the key may begin with groups."""
+    file_name = ""
     if os.path.isfile(location):
-        location, name = os.path.split(os.path.abspath(location))
-        names = [name]
+        location, file_name = os.path.split(os.path.abspath(location))
     store, path = locate.split(location)
-    given = [name for name in [*path.split("/"), *names, *(key or "").split("/")] if name]
-    for i in range(len(given) + 1):
+    names = [name for name in [*path.split("/"), file_name, *(key or "").split("/")] if name]
+    for i in range(len(names) + 1):
         try:
-            node = opening.open(store, mode="r", path="/".join(given[:i]))
+            node = opening.open(store, mode="r", path="/".join(names[:i]))
         except (NodeNotFoundError, ArgumentError):
             break
         if isinstance(node, Array):
-            rest = "/".join(given[i:])
+            rest = "/".join(names[i:])
             if not rest and not chunk:
                 example = node.metadata.chunk_key_encoding.encode((0,) * node.ndim)
-                raise ArgumentError(f"which object of {location}? give a key, such as {example}, or --chunk")
+                raise ArgumentError(f"an object of {location} must be named by a key, such as {example}, or by --chunk")
             return node, rest
-    return locate.open_array(location), key or ""  # which says what is there
+    return locate.open_array(location), key or ""  # raises an error that says what the location is
 
 
-def _coordinates(text: str) -> tuple[int, ...]:
+def _parse_coordinates(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.split(",") if word.strip())
     except ValueError:
-        raise ArgumentError(f"--chunk takes numbers, such as 0,1, not {text!r}") from None
+        raise ArgumentError(f"--chunk must be integers, such as 0,1, not {text!r}") from None
 
 
 def _write(path: str, content: str) -> None:
@@ -93,43 +103,34 @@ def _write(path: str, content: str) -> None:
 def _print(console: Console, array: Array, stored: Stored) -> None:
     size = "missing" if stored.size is None else f"{stored.size} bytes"
     console.print(f"{console.style(stored.key, 'name')}  {size}")
-    rows = list(_rows(console, array, stored, stored.layout, "", here=True))
-    room = shutil.get_terminal_size().columns if console.stdout.isatty() else _WIDE
-    shown = len(_HEADERS) if room >= _WIDE else len(_HEADERS) - 1
-    console.table(_HEADERS[:shown], [row[:shown] for row in rows])
+    rows = list(_rows(console, array, stored, stored.layout, "", is_stored=True))
+    width = shutil.get_terminal_size().columns if console.stdout.isatty() else _WIDE
+    columns = len(_HEADERS) if width >= _WIDE else len(_HEADERS) - 1
+    console.table(_HEADERS[:columns], [row[:columns] for row in rows])
 
 
-def _rows(console: Console, array: Array, stored: Stored, r: Range, indent: str, *, here: bool) -> Iterator[list[Any]]:
-    """A line for each range, those inside of it below, further to the right."""
+def _rows(
+    console: Console, array: Array, stored: Stored, r: Range, indent: str, *, is_stored: bool
+) -> Iterator[list[Any]]:
+    """Yield a row for a range, then indented rows for the ranges inside it and for its decoded form."""
     children, views = list(r.children()), list(r.views())
-    beside = [view for view in views if list(view.children()) or view.fault]
-    detail = "; ".join(_details(r, [view for view in views if view not in beside]))
+    shown_views = [view for view in views if list(view.children()) or view.fault]
+    detail = "; ".join(_details(r, [view for view in views if view not in shown_views]))
     if r.fault:
         detail = console.style(f"{detail}; {r.fault.message}" if detail else r.fault.message, "bad")
     data = b""
-    if here and not children and r.stop > r.start:
-        data = bytes(array._base.get(stored.key, ByteRange(r.start, min(r.stop, r.start + _BYTES))) or b"")
+    if is_stored and not children and r.stop > r.start:
+        data = bytes(array._base.get(stored.key, ByteRange(r.start, min(r.stop, r.start + _DUMP_BYTES))) or b"")
     what = console.style(indent + r.what, "bad" if r.fault else _STYLES.get(r.role, "dim"))
     yield [r.start, r.stop - r.start, what, r.owner, detail, _dump(data)]
     for child in children:
-        yield from _rows(console, array, stored, child, indent + "  ", here=here)
-    for view in beside:
-        yield from _rows(console, array, stored, view, indent + "  = ", here=False)
-
-
-_STYLES = {
-    "chunk": "bold",
-    "shard": "bold",
-    "elements": "name",
-    "compressed": "name",
-    "index": "good",
-    "entry": "good",
-    "checksum": "warn",
-}
+        yield from _rows(console, array, stored, child, indent + "  ", is_stored=is_stored)
+    for view in shown_views:
+        yield from _rows(console, array, stored, view, indent + "  = ", is_stored=False)
 
 
 def _details(r: Range, views: list[Range]) -> Iterator[str]:
-    """What there is to say about a range, in words."""
+    """Yield the details of a range in words; those of `views` are part of what it decodes to."""
     detail = r.detail
     if "holds" in detail:
         yield "holds [" + ", ".join(f"{start}:{stop}" for start, stop in detail["holds"]) + "]"
@@ -155,21 +156,22 @@ def _details(r: Range, views: list[Range]) -> Iterator[str]:
     if "decodes to" in detail:
         yield ", ".join([f"-> {detail['decodes to']} bytes", *(text for view in views for text in _details(view, []))])
     if "shares" in detail:
-        yield f"from {detail['shares'][0]} to {detail['shares'][1]}, which others have too"
+        yield f"bytes {detail['shares'][0]} to {detail['shares'][1]} are shared with other chunks"
     if "last" in detail:
         yield f"{detail['first']} to {detail['last']}"
-    for where, words in (("before", "before this"), ("behind", "behind this")):
-        if where in detail:
-            yield f"{detail[where]} bytes more lie {words}"
+    if "before" in detail:
+        yield f"{detail['before']} more bytes in earlier objects"
+    if "behind" in detail:
+        yield f"{detail['behind']} more bytes in later objects"
 
 
 def _dump(data: bytes) -> str:
-    r"""Bytes in hexadecimal and as text.
+    r"""Format bytes in hexadecimal and as text.
 
     >>> _dump(b"II*\x00")
     '49 49 2a 00              II*.'
     """
     if not data:
         return ""
-    letters = "".join(chr(b) if 32 <= b < 127 else "." for b in data)
-    return f"{data.hex(' '):<{3 * _BYTES}} {letters}"
+    text = "".join(chr(b) if 32 <= b < 127 else "." for b in data)
+    return f"{data.hex(' '):<{3 * _DUMP_BYTES}} {text}"

@@ -1,4 +1,4 @@
-"""Extensions as they are typed: JSON, or names with their members, `bytes,zstd:level=9,crc32c`."""
+"""Parse extensions as users type them: JSON, or names with members, such as `bytes,zstd:level=9,crc32c`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zarrlite.extensions.config import Json
 
 
 def parse_list(text: str, flag: str) -> list[Json]:
-    """Several extensions; `none` is none.
+    """Parse several extensions; `none` is an empty list.
 
     >>> parse_list("bytes,zstd:level=9", "--codecs")
     ['bytes', {'name': 'zstd', 'configuration': {'level': 9}}]
@@ -18,21 +18,21 @@ def parse_list(text: str, flag: str) -> list[Json]:
     if text.strip() == "none":
         return []
     if text.lstrip().startswith(("[", "{")):
-        value = _json(text, flag)
+        value = _parse_json(text, flag)
         return value if isinstance(value, list) else [value]
-    return [_one(item, flag) for item in _split(text, ",")]
+    return [_parse_named(item, flag) for item in _split(text, ",")]
 
 
 def parse_one(text: str, flag: str) -> Json:
-    """A single extension."""
-    found = parse_list(text, flag)
-    if len(found) != 1:
-        raise ArgumentError(f"{flag} takes one extension, not {text!r}")
-    return found[0]
+    """Parse a single extension."""
+    extensions = parse_list(text, flag)
+    if len(extensions) != 1:
+        raise ArgumentError(f"{flag} must be a single extension, not {text!r}")
+    return extensions[0]
 
 
 def parse_lengths(text: str, flag: str, ndim: int) -> tuple[int, ...]:
-    """A length for each dimension; one number stands for all.
+    """Parse a length for each dimension; a single number is used for all of them.
 
     >>> parse_lengths("64", "--chunks", 2), parse_lengths("(1,64)", "--chunks", 2)
     ((64, 64), (1, 64))
@@ -42,21 +42,23 @@ def parse_lengths(text: str, flag: str, ndim: int) -> tuple[int, ...]:
     if len(parts) == 1:
         lengths *= ndim
     if len(lengths) != ndim or 0 in lengths or (len(parts) != len(lengths) and len(parts) != 1):
-        raise ArgumentError(f"{flag} takes {ndim} lengths from 1, such as {','.join(['64'] * ndim)}, not {text!r}")
+        example = ",".join(["64"] * ndim)
+        raise ArgumentError(f"{flag} must have {ndim} lengths of at least 1, such as {example}, not {text!r}")
     return lengths
 
 
-def _one(item: str, flag: str) -> Json:
+def _parse_named(item: str, flag: str) -> Json:
+    """Parse `name` or `name:member=value:member=value`. A value that is not JSON is a string."""
     name, *members = _split(item, ":")
     if not name.strip():
-        raise ArgumentError(f"{flag}: an extension has a name")
+        raise ArgumentError(f"{flag}: {item!r} must begin with the name of an extension")
     if not members:
         return name.strip()
     configuration: dict[str, Any] = {}
     for member in members:
         key, equals, value = member.partition("=")
         if not equals:
-            raise ArgumentError(f"{flag}: {member!r} is not member=value, as in zstd:level=9")
+            raise ArgumentError(f"{flag}: {member!r} must be member=value, as in zstd:level=9")
         try:
             configuration[key.strip()] = json.loads(value)
         except (ValueError, RecursionError):
@@ -65,7 +67,7 @@ def _one(item: str, flag: str) -> Json:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Parts between separators that stand outside of brackets and quotes."""
+    """Split text at separators that are outside of brackets and quotes."""
     parts, depth, quoted = [""], 0, False
     for c in text:
         if c == '"':
@@ -79,7 +81,7 @@ def _split(text: str, separator: str) -> list[str]:
     return parts
 
 
-def _json(text: str, flag: str) -> Json:
+def _parse_json(text: str, flag: str) -> Json:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

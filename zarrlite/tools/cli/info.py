@@ -1,10 +1,11 @@
-"""`zarrlite info`: what an array or a group is."""
+"""`zarrlite info`: describe an array or a group."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from zarrlite.names import key_prefix
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.nodes.info import human
@@ -13,29 +14,27 @@ from zarrlite.stores.views import ReadOnlyStore
 from zarrlite.tools.cli.console import Console
 from zarrlite.tools.cli.locate import open_node
 
-HELP = "what an array or a group is"
+HELP = "describe an array or a group"
 EXAMPLE = "zarrlite info image.zarr/raw"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("location", help="a path or file:// URL of an array or group")
-    parser.add_argument("--storage", action="store_true", help="also count what is stored, which lists all objects")
+    parser.add_argument("--storage", action="store_true", help="also show the stored size, which lists all objects")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     node = open_node(args.location)
-    stored = _stored(node) if args.storage else {}
+    storage = _storage(node) if args.storage else {}
     if console.as_json:
-        console.json({**_summary(node), **stored, "metadata": node.metadata.to_json()})
+        console.json({**_summary(node), **storage, "metadata": node.metadata.to_json()})
         return 0
     rows = [(name, value) for name, value in node.info.items() if name not in ("Store", "Read-only")]
-    rows.insert(2, ("Store", _place(node.store)))
-    rows += [("Bytes, stored", human(stored["bytes_stored"]))] if stored else []
-    rows += (
-        [("Chunks, stored", f"{stored['chunks_stored']} of {stored['chunks_total']}")]
-        if "chunks_total" in stored
-        else []
-    )
+    rows.insert(2, ("Store", _location(node.store)))
+    if "bytes_stored" in storage:
+        rows.append(("Bytes, stored", human(storage["bytes_stored"])))
+    if "chunks_stored" in storage:
+        rows.append(("Chunks, stored", f"{storage['chunks_stored']} of {storage['chunks_total']}"))
     rows += [(f"Attribute {name}", value) for name, value in node.attrs.items()]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
@@ -44,19 +43,17 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _summary(node: Array | Group) -> dict[str, Any]:
-    summary: dict[str, Any] = {"type": node.metadata.node_type, "name": node.name, "store": _place(node.store)}
+    summary: dict[str, Any] = {"type": node.metadata.node_type, "name": node.name, "store": _location(node.store)}
     if isinstance(node, Array):
         return summary | {"chunks": node.chunks, "shards": node.shards, "bytes": node.nbytes}
     return summary | {"members": list(node)}
 
 
-def _stored(node: Array | Group) -> dict[str, int]:
+def _storage(node: Array | Group) -> dict[str, int]:
+    """Count the stored bytes of a node, and the stored chunks of an array."""
     if isinstance(node, Group):
-        return {
-            "bytes_stored": sum(
-                node.store.size(key) or 0 for key in node.store.list_prefix(node.path and f"{node.path}/")
-            )
-        }
+        keys = node.store.list_prefix(key_prefix(node.path))
+        return {"bytes_stored": sum(node.store.size(key) or 0 for key in keys)}
     return {
         "bytes_stored": node.nbytes_stored(),
         "chunks_stored": node.nchunks_initialized,
@@ -64,8 +61,8 @@ def _stored(node: Array | Group) -> dict[str, int]:
     }
 
 
-def _place(store: Store) -> str:
-    """Where a store is, without the wrapping."""
+def _location(store: Store) -> str:
+    """Return the root directory of a store, or the store as text if it has none."""
     while isinstance(store, ReadOnlyStore):
         store = store.store
     return str(getattr(store, "root", store))

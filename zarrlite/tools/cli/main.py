@@ -1,10 +1,12 @@
-"""The command: finds the module that was asked for, runs it, and turns what went wrong into one line and an exit code.
+"""The entry point: find the module of a command, run it, and turn errors into one line and an exit code.
 
 Rules
-- Help and wrong usage load neither numpy nor the library; of the commands only the one that was given is loaded.
-- Exit codes: 0 fine, 1 a problem was found, 2 usage, 3 not found, 4 an extension that is not supported; as everywhere
-  130 after Ctrl-C, and 141 if nobody reads on.
-- Every error is one line on stderr. A traceback is shown by `python -X dev -m zarrlite ...` only.
+- A command is a module of this package with `HELP` (one line), `EXAMPLE`, `add_arguments(parser)` and
+  `run(args, console)`, which returns the exit code.
+- Help and wrong usage import neither numpy nor the library. Only the module of the given command is imported.
+- Exit codes: 0 success, 1 a problem was found, 2 wrong usage, 3 not found, 4 an extension is not supported,
+  130 (SIGINT) after Ctrl-C, 141 (SIGPIPE) if the reader closes the pipe.
+- Every error is one line on stderr. Only `python -X dev -m zarrlite ...` shows a traceback.
 """
 
 from __future__ import annotations
@@ -30,51 +32,51 @@ from zarrlite.errors import (
 )
 from zarrlite.tools.cli.console import Console, clean
 
-FINE, PROBLEM, USAGE, NOT_FOUND, UNSUPPORTED = range(5)
+SUCCESS, PROBLEM, USAGE, NOT_FOUND, UNSUPPORTED = range(5)
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
-COMMANDS = {  # each is the module of that name in zarrlite.tools.cli
-    "info": "what an array or a group is",
-    "tree": "a hierarchy, one line for each node",
-    "ls": "the nodes of a group, or the stored objects of an array",
-    "dump": "values as text, CSV or .npy",
-    "validate": "every fault of a document, a node or a hierarchy",
+COMMANDS = {  # name of the module in zarrlite.tools.cli: its HELP, repeated here so that help imports no module
+    "info": "describe an array or a group",
+    "tree": "show a hierarchy, one line for each node",
+    "ls": "list the nodes of a group, or the stored objects of an array",
+    "dump": "print values as text, CSV or .npy",
+    "validate": "report every fault of a document, a node or a hierarchy",
     "fsck": "check every stored object",
-    "explain": "one stored object or chunk, byte by byte",
-    "diff": "what differs between two arrays or hierarchies",
-    "copy": "copy an array or a hierarchy as it is stored",
-    "reencode": "copy an array with other chunks, shards, codecs or keys",
-    "n5": "make the metadata that reads an N5 container",
-    "tiff": "make the metadata that reads a folder of TIFF files",
+    "explain": "explain a stored object or a chunk byte by byte",
+    "diff": "compare two arrays or hierarchies",
+    "copy": "copy an array or a hierarchy without re-encoding it",
+    "reencode": "copy an array with different chunks, shards, codecs or keys",
+    "n5": "write the metadata that makes an N5 container readable as Zarr",
+    "tiff": "write the metadata that makes a folder of TIFF files readable as Zarr",
     "conformance": "test an implementation of Zarr v3",
-    "demo": "a short tour",
+    "demo": "show a short tour",
 }
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong usage is one line that says where the help is."""
+    """An argument parser that reports wrong usage in one line, with a pointer to the help."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {clean(message)} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    if sys.stdout is None or sys.stderr is None:  # closed by who started it
-        nowhere = open(os.devnull, "w")  # noqa: SIM115
-        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError):  # names of files need not be text that can be written
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    """Run a command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _prepare_streams()
     try:
-        code = _run(given)
+        code = _run(arguments)
         sys.stdout.flush()
         return code
-    except SystemExit as stop:  # of argparse
-        return stop.code if isinstance(stop.code, int) else FINE
-    except OSError as error:  # of standard output
-        with contextlib.suppress(OSError, ValueError):  # what is still in the buffer goes nowhere
+    except KeyboardInterrupt:  # before or after the command itself
+        if sys.flags.dev_mode:
+            raise
+        Console().error("zarrlite: interrupted")
+        return INTERRUPTED
+    except SystemExit as stop:  # raised by argparse
+        return stop.code if isinstance(stop.code, int) else SUCCESS
+    except OSError as error:  # raised by a write to standard output
+        with contextlib.suppress(OSError, ValueError):  # discard the rest of the buffer
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return PIPE_CLOSED
@@ -82,17 +84,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PROBLEM
 
 
-def _run(given: list[str]) -> int:
-    if not given or given[0] not in COMMANDS:
-        return _without_command(given)
-    name = given[0]
+def _prepare_streams() -> None:
+    """Replace closed standard streams, and make the others accept any text."""
+    if sys.stdout is None or sys.stderr is None:  # closed by the parent process
+        devnull = open(os.devnull, "w")  # noqa: SIM115
+        sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):  # file names may contain text that cannot be encoded
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in COMMANDS:
+        return _run_without_command(arguments)
+    name = arguments[0]
     console = Console()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+        if not sys.flags.dev_mode:  # an interrupt may leave a directory listing open
+            warnings.simplefilter("ignore", ResourceWarning)
         warnings.showwarning = lambda message, *_: console.warn(str(message))
         try:
             module = importlib.import_module(f"zarrlite.tools.cli.{name}")
-            args = _parse(_parser(name, module), given[1:])
+            args = _parse(_parser(name, module), arguments[1:])
             console.as_json = args.json is True
             code: int = module.run(args, console)
             return code
@@ -116,41 +130,42 @@ def _parser(name: str, module: Any) -> Parser:
     return parser
 
 
-def _parse(parser: Parser, given: list[str]) -> argparse.Namespace:
-    """The arguments, with options in any place among them."""
+def _parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
+    """Parse arguments; options may appear anywhere among them."""
     try:
-        return parser.parse_intermixed_args(given)
-    except TypeError:  # a command that has commands of its own
-        return parser.parse_args(given)
+        return parser.parse_intermixed_args(arguments)
+    except TypeError:  # a command with subcommands
+        return parser.parse_args(arguments)
 
 
-def _without_command(given: list[str]) -> int:
-    """`--help`, `--version`, or a mistake."""
+def _run_without_command(arguments: list[str]) -> int:
+    """Handle `--help`, `--version`, and a missing or unknown command."""
     width = max(map(len, COMMANDS))
     parser = Parser(
         prog="zarrlite",
         usage="zarrlite COMMAND ...",
-        description="Every question about Zarr v3 arrays.",
+        description="Inspect, check, compare, copy and convert Zarr v3 arrays and hierarchies.",
         epilog="commands:\n"
         + "\n".join(f"  {name:<{width}}  {line}" for name, line in COMMANDS.items())
         + "\n\nexample:\n  zarrlite info image.zarr\n  zarrlite COMMAND --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    args, rest = parser.parse_known_args(given)
+    args, rest = parser.parse_known_args(arguments)
     if args.version:
         print(f"zarrlite {importlib.import_module('zarrlite').__version__}")
-        return FINE
+        return SUCCESS
     if not rest:
-        return parser.error("a command is needed")
+        return parser.error("a command is required")
     import difflib
 
-    near = difflib.get_close_matches(rest[0], COMMANDS, 1)
-    return parser.error(f"there is no command {rest[0]!r}" + (f"; {near[0]!r} is one" if near else ""))
+    similar = difflib.get_close_matches(rest[0], COMMANDS, 1)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    return parser.error(f"unknown command {rest[0]!r}{hint}")
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code that an error stands for."""
+    """Return the exit code for an error."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, DependencyError) or (
@@ -165,13 +180,13 @@ def exit_code(error: BaseException) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """An error in one line."""
+    """Describe an error in one line, in the words of the command line."""
     if isinstance(error, KeyboardInterrupt):
         return "; ".join(["interrupted", *map(str, error.args)])
     if isinstance(error, MemoryError):
-        return "needs more memory than there is; select less"
+        return "out of memory; select less"
     if isinstance(error, (ZarrliteError, OSError)):
         return str(error).replace("overwrite=True", "--overwrite")
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{os.path.basename(place.filename)}:{place.lineno}"
-    return f"a defect of zarrlite, please report it: {type(error).__name__} at {where}: {error}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    position = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return f"internal error, please report it: {type(error).__name__} at {position}: {error}"

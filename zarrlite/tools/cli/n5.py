@@ -1,4 +1,4 @@
-"""`zarrlite n5`: make the metadata that reads an N5 container."""
+"""`zarrlite n5`: write the metadata that makes an N5 container readable as Zarr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zarrlite.nodes.group import Group
 from zarrlite.stores import LocalStore, open_store
 from zarrlite.tools.cli.console import Console, clean
 
-HELP = "make the metadata that reads an N5 container"
+HELP = "write the metadata that makes an N5 container readable as Zarr"
 EXAMPLE = "zarrlite n5 volume.n5"
 
 
@@ -22,16 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--codec",
         choices=("n5_default", "pad", "offset"),
         default="n5_default",
-        help="who deals with the headers of blocks (n5_default; the others cannot read blocks that are cut off)",
+        help="the codec that handles block headers (default: n5_default; the others cannot read truncated blocks)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the documents and write nothing")
-    parser.add_argument("--overwrite", action="store_true", help="replace documents that are there already")
+    parser.add_argument("--dry-run", action="store_true", help="print the documents, write nothing")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing documents")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     store = open_store(args.location)
     if isinstance(store, LocalStore) and not os.path.isdir(store.root):
-        raise NodeNotFoundError(f"{args.location}: there is no directory at this path", path="")
+        raise NodeNotFoundError(f"{args.location} is not a directory", path="")
     if args.dry_run:
         view = n5.N5Store(store)
         root = n5.open(store)

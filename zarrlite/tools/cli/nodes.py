@@ -1,4 +1,4 @@
-"""The nodes of a hierarchy, those that cannot be opened among them."""
+"""Walk the nodes of a hierarchy, including those that cannot be opened."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from zarrlite.errors import ZarrliteError
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 
-Node = Array | Group | ZarrliteError  # an error: why it cannot be opened
+Node = Array | Group | ZarrliteError  # an error is the reason why a node cannot be opened
 
 
-class Found(NamedTuple):
-    """A node below another one."""
+class Descendant(NamedTuple):
+    """A node below the one where a walk starts."""
 
-    path: str  # from there
+    path: str  # relative to the start
     node: Node
-    ends: tuple[bool, ...]  # for each level, whether it or what it is in is the last one there
+    is_last: tuple[bool, ...]  # for each level down to this node: whether it is the last one of its group
 
     @property
     def name(self) -> str:
@@ -25,7 +25,7 @@ class Found(NamedTuple):
 
 
 def children(group: Group) -> Iterator[tuple[str, Node]]:
-    """The nodes of a group by name."""
+    """Yield the members of a group with their names, in the order of the names."""
     for name in sorted(group.keys()):
         try:
             yield name, group[name]
@@ -33,24 +33,24 @@ def children(group: Group) -> Iterator[tuple[str, Node]]:
             yield name, error
 
 
-def walk(node: Node, level: int | None = None) -> Iterator[Found]:
-    """Every node below, each before its own; only the first `level` levels, if that is given."""
-    pending = _below(node, "", ()) if level is None or level > 0 else []
+def walk(node: Node, levels: int | None = None) -> Iterator[Descendant]:
+    """Yield every node below, each group before its members. `levels` limits the depth; None means no limit."""
+    pending = _members(node, "", ()) if levels is None or levels > 0 else []
     while pending:
-        found = pending.pop()
-        yield found
-        if level is None or len(found.ends) < level:
-            pending += _below(found.node, f"{found.path}/", found.ends)
+        descendant = pending.pop()
+        yield descendant
+        if levels is None or len(descendant.is_last) < levels:
+            pending += _members(descendant.node, f"{descendant.path}/", descendant.is_last)
 
 
-def _below(node: Node, prefix: str, ends: tuple[bool, ...]) -> list[Found]:
-    """The nodes of a group, the last one first."""
+def _members(node: Node, prefix: str, is_last: tuple[bool, ...]) -> list[Descendant]:
+    """Return the members of a group in reverse order; none if the node is not a group."""
     if not isinstance(node, Group):
         return []
     members = list(children(node))
-    return [Found(prefix + name, each, (*ends, i == 0)) for i, (name, each) in enumerate(reversed(members))]
+    return [Descendant(prefix + name, member, (*is_last, i == 0)) for i, (name, member) in enumerate(reversed(members))]
 
 
 def kind(node: Node) -> str:
-    """What a node is, in a word."""
+    """Return the type of a node: array, group, or refused if it cannot be opened."""
     return "refused" if isinstance(node, ZarrliteError) else node.metadata.node_type

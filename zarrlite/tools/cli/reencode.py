@@ -1,8 +1,9 @@
-"""`zarrlite reencode`: an array with other chunks, shards, codecs, storage transformers or keys.
+"""`zarrlite reencode`: copy an array with different chunks, shards, codecs, storage transformers or keys.
 
 Rules
-- What no flag names stays as it is: data type, fill value, attributes, names of dimensions, and the rest.
-- Data moves in blocks of whole stored objects of the target; memory is bounded by a block, or by the largest object.
+- Metadata that no option changes is kept: data type, fill value, attributes, dimension names, and the rest.
+- Data is copied in blocks of whole stored objects of the target. Memory is bounded by the size of a block, or by the
+  largest object.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from zarrlite.tools.cli.extensions import parse_lengths, parse_list, parse_one
 from zarrlite.tools.cli.locate import open_array, split
 from zarrlite.tools.cli.transfer import Transfer
 
-HELP = "copy an array with other chunks, shards, codecs or keys"
+HELP = "copy an array with different chunks, shards, codecs or keys"
 EXAMPLE = "zarrlite reencode image.zarr smaller.zarr --chunks 64,64 --shards 1024,1024 --codecs zstd:level=9,crc32c"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    extensions = "JSON, or names with members"
+    syntax = "JSON, or names with members"
     parser.add_argument("source", help="a path or file:// URL of an array")
-    parser.add_argument("target", help="where the new array will be; an interrupted run is gone on with")
-    parser.add_argument("--chunks", metavar="N,N", help="the shape of a chunk; of an inner chunk, with shards")
-    parser.add_argument("--shards", metavar="N,N", help="the shape of a shard, or none")
-    parser.add_argument("--codecs", metavar="C,C", help=f"of a chunk: {extensions}, such as bytes,zstd:level=9")
-    parser.add_argument("--transformers", metavar="T,T", help=f"storage transformers: {extensions}, or none")
+    parser.add_argument("target", help="the location of the new array; rerun the same command to resume")
+    parser.add_argument("--chunks", metavar="N,N", help="chunk shape; with shards, the shape of the inner chunks")
+    parser.add_argument("--shards", metavar="N,N", help="shard shape, or none")
+    parser.add_argument("--codecs", metavar="C,C", help=f"codecs of a chunk: {syntax}, such as bytes,zstd:level=9")
+    parser.add_argument("--transformers", metavar="T,T", help=f"storage transformers: {syntax}, or none")
     parser.add_argument("--keys", metavar="K", help="chunk key encoding: JSON or a name, such as v2:separator=/")
-    parser.add_argument("--overwrite", action="store_true", help="replace the node that is there")
+    parser.add_argument("--overwrite", action="store_true", help="replace the node at the target")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -53,13 +54,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
     block = block_shape(
         source.shape, source.dtype.itemsize, target.shards or target.chunks, source.shards or source.chunks
     )
-    places = stored_blocks(block, source)
+    blocks = stored_blocks(block, source)
     done = transfer.begin(overwrite=args.overwrite)
-    with transfer.running(), console.progress("reencode", len(places)) as progress:
+    with transfer.running(), console.progress("reencode", len(blocks)) as progress:
         progress.advance(done)
-        for where in places[done : done + 1]:
-            _clear(target, where)
-        for where in places[done:]:
+        if done < len(blocks):
+            _erase_chunks(target, blocks[done])
+        for where in blocks[done:]:
             target[where] = source[where]
             transfer.advance()
             progress.advance()
@@ -68,21 +69,21 @@ def run(args: argparse.Namespace, console: Console) -> int:
     transfer.end()
     before, after = source.nbytes_stored(), target.nbytes_stored()
     if console.as_json:
-        console.json({"blocks": len(places), "blocks_done_before": done, "bytes_before": before, "bytes_after": after})
+        console.json({"blocks": len(blocks), "blocks_done_before": done, "bytes_before": before, "bytes_after": after})
     else:
         console.print(f"reencoded {math.prod(source.shape)} values: {before} bytes stored before, {after} after")
     return 0
 
 
-def _clear(target: Array, where: tuple[slice, ...]) -> None:
-    """Remove what an interrupted step may have left of chunks that consist of several objects."""
+def _erase_chunks(target: Array, where: tuple[slice, ...]) -> None:
+    """Erase the chunks of a block: an interrupted run may have stored only some objects of a chunk in parts."""
     chunks = target._chunks
     for coords, _, _ in chunks.grid.project(indexing.basic(where, target.shape).selection):
         chunks.store.erase(chunks.metadata.chunk_key_encoding.encode(coords))
 
 
 def new_metadata(source: Array, args: argparse.Namespace) -> ArrayMetadata:
-    """The metadata of the source with what the flags say."""
+    """Return the metadata of the source, changed by the options."""
     old = source.metadata
     try:
         grid, codecs = _chunking(source, args)
@@ -90,7 +91,7 @@ def new_metadata(source: Array, args: argparse.Namespace) -> ArrayMetadata:
         if args.transformers is not None:
             transformers = parse_list(args.transformers, "--transformers")
         keys = old.chunk_key_encoding if args.keys is None else parse_one(args.keys, "--keys")
-        made = array_metadata(
+        metadata = array_metadata(
             old.shape,
             old.data_type,
             chunks=grid,
@@ -103,41 +104,43 @@ def new_metadata(source: Array, args: argparse.Namespace) -> ArrayMetadata:
         if any(fault.kind == "unknown-extension" for fault in error.problems):
             raise
         raise ArgumentError(str(error)) from None
-    return made.replace(fill_value=old.fill_value, attributes=old.attributes, extra=old.extra)
+    return metadata.replace(fill_value=old.fill_value, attributes=old.attributes, extra=old.extra)
 
 
 def _chunking(source: Array, args: argparse.Namespace) -> tuple[tuple[int, ...], list[Any]]:
-    """The shape of the chunk grid and the codec chain."""
+    """Return the chunk shape of the grid, which is the shard shape with shards, and the codecs."""
     old = source.metadata
     grid = old.chunk_grid.chunk_shape((0,) * source.ndim)
     chain: list[Any] = [codec for codec in old.codecs if not isinstance(codec, Ignored)]
     sharding = next((codec for codec in chain if isinstance(codec, ShardingIndexed)), None)
     if args.chunks is None and args.shards is None and (args.codecs is None or sharding is None):
-        return grid, chain if args.codecs is None else _chain(source, args.codecs)
+        return grid, chain if args.codecs is None else _parse_codecs(source, args.codecs)
     if sharding is not None and len(chain) > 1 and args.codecs is None:
-        raise ArgumentError("the source has codecs around its shards; say with --codecs what the chunks will have")
+        raise ArgumentError(
+            "the source has codecs around its shards, which cannot be kept; pass --codecs for the chunks"
+        )
     shards = None if sharding is None else grid
     if args.shards is not None:
         shards = None if args.shards == "none" else parse_lengths(args.shards, "--shards", source.ndim)
     chunks = grid if sharding is None else sharding.chunk_shape
     if args.chunks is not None:
         chunks = parse_lengths(args.chunks, "--chunks", source.ndim)
-    inner = [*sharding.codecs] if sharding is not None else chain
+    chunk_codecs = chain if sharding is None else list(sharding.codecs)
     if args.codecs is not None:
-        inner = _chain(source, args.codecs)
+        chunk_codecs = _parse_codecs(source, args.codecs)
     if shards is None:
-        return chunks, inner
+        return chunks, chunk_codecs
     if sharding is None:
-        return shards, [ShardingIndexed(chunks, tuple(inner))]
-    return shards, [dataclasses.replace(sharding, chunk_shape=chunks, codecs=tuple(inner))]
+        return shards, [ShardingIndexed(chunks, tuple(chunk_codecs))]
+    return shards, [dataclasses.replace(sharding, chunk_shape=chunks, codecs=tuple(chunk_codecs))]
 
 
-def _chain(source: Array, text: str) -> list[Any]:
-    """The codecs that were typed, completed by what makes bytes of this data type if nobody says that."""
-    given = [registry.codecs.coerce(codec) for codec in parse_list(text, "--codecs") if codec != "bytes"]
-    first = [codec for codec in given if isinstance(codec, ArrayArrayCodec)]
-    last = [codec for codec in given if isinstance(codec, BytesBytesCodec)]
-    if len(first) + len(last) < len(given):
-        return given
-    plain = array_metadata((), source.metadata.data_type, compressors=None).codecs
-    return [*first, *plain, *last]
+def _parse_codecs(source: Array, text: str) -> list[Any]:
+    """Parse `--codecs`, and insert the default array -> bytes codec of the data type if none but `bytes` is named."""
+    codecs = [registry.codecs.coerce(codec) for codec in parse_list(text, "--codecs") if codec != "bytes"]
+    before = [codec for codec in codecs if isinstance(codec, ArrayArrayCodec)]
+    after = [codec for codec in codecs if isinstance(codec, BytesBytesCodec)]
+    if len(before) + len(after) < len(codecs):  # an array -> bytes codec is among them
+        return codecs
+    default = array_metadata((), source.metadata.data_type, compressors=None).codecs
+    return [*before, *default, *after]

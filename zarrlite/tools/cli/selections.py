@@ -1,8 +1,9 @@
-"""Selections in numpy's syntax, such as `0:10,::2,5`, and the pieces in which a large one is read.
+"""Selections in numpy's syntax, such as `0:10,::2,5`, and reading large ones in pieces.
 
 Rules
-- A selection has integers, slices and one `...`; nothing of it is evaluated as code.
-- Pieces divide the first dimension that is left, along the edges of chunks, and have at most `PIECE` bytes if they can.
+- A selection consists of integers, slices and at most one `...`; no part of it is evaluated as code.
+- Pieces divide the first selected dimension at chunk boundaries. A piece has at most `PIECE_BYTES` bytes, or one row of
+  chunks if that is more.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any
 from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.nodes.array import Array
 
-PIECE = 2**25  # bytes
-_part = re.compile(r"\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*").fullmatch
+PIECE_BYTES = 2**25  # bytes; a larger selection is read in pieces of at most this size
+_match_index = re.compile(r"\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*").fullmatch
 
-Index = tuple[int | slice, ...]  # one for each dimension
+Index = tuple[int | slice, ...]  # one entry for each dimension
 
 
 def parse(text: str, shape: tuple[int, ...]) -> Index:
-    """An index for each dimension; brackets around the selection are allowed.
+    """Parse a selection into one index for each dimension; it may be enclosed in brackets.
 
     >>> parse("1, ..., ::2", (5, 6, 7))
     (1, slice(0, 6, 1), slice(0, 7, 2))
@@ -30,67 +31,69 @@ def parse(text: str, shape: tuple[int, ...]) -> Index:
     inner = text.strip().removeprefix("[").removesuffix("]").strip()
     parts = [part.strip() for part in inner.split(",")] if inner else []
     if parts and not parts[-1]:
-        parts.pop()  # "5," as Python has it
+        parts.pop()  # a trailing comma is allowed, as in Python
     if parts.count("...") > 1:
-        raise ArgumentError(f"selection {text!r} has more than one '...'")
+        raise ArgumentError(f"selection {text!r} must have at most one '...'")
     if "..." not in parts:
         parts.append("...")
-    at, missing = parts.index("..."), len(shape) - len(parts) + 1
-    if missing < 0:
-        raise ArgumentError(f"selection {text!r} has {len(parts) - 1} indices, the array has {len(shape)} dimensions")
-    parts[at : at + 1] = [":"] * missing
-    return tuple(_one(part, length, text) for part, length in zip(parts, shape, strict=True))
+    ellipsis, omitted = parts.index("..."), len(shape) - len(parts) + 1
+    if omitted < 0:
+        raise ArgumentError(
+            f"selection {text!r} must have at most {len(shape)} indices, one for each dimension, not {len(parts) - 1}"
+        )
+    parts[ellipsis : ellipsis + 1] = [":"] * omitted
+    return tuple(_parse_index(part, length, text) for part, length in zip(parts, shape, strict=True))
 
 
-def _one(part: str, length: int, text: str) -> int | slice:
-    found = _part(part)
-    if found is None or not part or (found[3] and not found[2]) or (found[5] and not found[4]):
-        raise ArgumentError(f"selection {text!r}: {part!r} is not an integer, start:stop:step or '...'")
-    start, stop, step = (None if found[i] is None else int(found[i]) for i in (1, 3, 5))
-    if not found[2]:
+def _parse_index(part: str, length: int, text: str) -> int | slice:
+    match = _match_index(part)
+    if match is None or not part or (match[3] and not match[2]) or (match[5] and not match[4]):
+        raise ArgumentError(f"selection {text!r}: {part!r} must be an integer, start:stop:step or '...'")
+    start, stop, step = (None if match[i] is None else int(match[i]) for i in (1, 3, 5))
+    if not match[2]:
         index = start or 0
         if not -length <= index < length:
             raise SelectionError(f"selection {text!r}: {index} is out of bounds for a dimension of length {length}")
         return index % length
     if step == 0:
-        raise ArgumentError(f"selection {text!r}: a step is not 0")
-    return _slice(range(length)[slice(start, stop, step)])
+        raise ArgumentError(f"selection {text!r}: the step must not be 0")
+    return _to_slice(range(length)[slice(start, stop, step)])
 
 
-def _slice(numbers: range) -> slice:
-    """The slice that gives these numbers."""
-    return slice(numbers.start, numbers.stop if numbers.stop >= 0 else None, numbers.step)
+def _to_slice(indices: range) -> slice:
+    """Return the slice that selects these indices."""
+    return slice(indices.start, indices.stop if indices.stop >= 0 else None, indices.step)
 
 
-def numbers(index: slice, length: int) -> range:
-    """What a slice selects."""
+def selected_indices(index: slice, length: int) -> range:
+    """Return the indices that a slice selects of a dimension."""
     return range(length)[index]
 
 
 def result_shape(index: Index, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of what is selected."""
-    return tuple(len(numbers(i, n)) for i, n in zip(index, shape, strict=True) if isinstance(i, slice))
+    """Return the shape of the selected values."""
+    return tuple(len(selected_indices(i, n)) for i, n in zip(index, shape, strict=True) if isinstance(i, slice))
 
 
-def pieces(array: Array, index: Index) -> Iterator[Any]:
-    """The selected values, a piece of the first dimension at a time."""
+def read_pieces(array: Array, index: Index) -> Iterator[Any]:
+    """Read the selected values in pieces along the first selected dimension."""
     shape = result_shape(index, array.shape)
-    for axis, whole in enumerate(index):
-        if isinstance(whole, slice) and 0 not in shape:
+    for axis, dimension_index in enumerate(index):
+        if isinstance(dimension_index, slice) and 0 not in shape:
             chunk = (array.shards or array.chunks)[axis]
-            selected = numbers(whole, array.shape[axis])
+            selected = selected_indices(dimension_index, array.shape[axis])
             nbytes = math.prod(shape[1:]) * max(array.dtype.itemsize, 1) * max(1, chunk // abs(selected.step))
-            for part in _blocks(selected, chunk * max(1, PIECE // nbytes)):
-                yield array[(*index[:axis], _slice(part), *index[axis + 1 :])]
+            for part in _split(selected, chunk * max(1, PIECE_BYTES // nbytes)):
+                yield array[(*index[:axis], _to_slice(part), *index[axis + 1 :])]
             return
     yield array[index]
 
 
-def _blocks(selected: range, block: int) -> Iterator[range]:
-    """Numbers in groups, those of each within the same block."""
+def _split(selected: range, block: int) -> Iterator[range]:
+    """Split indices at the multiples of `block`."""
     while selected:
-        place = selected[0] % block
-        left = block - 1 - place if selected.step > 0 else place
+        position = selected[0] % block
+        left = block - 1 - position if selected.step > 0 else position
         count = left // abs(selected.step) + 1
         yield selected[:count]
         selected = selected[count:]

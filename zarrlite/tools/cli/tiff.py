@@ -1,4 +1,7 @@
-"""`zarrlite tiff`: make the metadata that reads a folder of TIFF files, or a file that is copied into a new one."""
+"""`zarrlite tiff`: write the metadata that makes a folder of TIFF files readable as Zarr.
+
+A single TIFF file is copied into a new folder, as the only chunk of an array.
+"""
 
 from __future__ import annotations
 
@@ -16,38 +19,38 @@ from zarrlite.tiff import open_folder
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.extensions import parse_lengths
 
-HELP = "make the metadata that reads a folder of TIFF files"
+HELP = "write the metadata that makes a folder of TIFF files readable as Zarr"
 EXAMPLE = "zarrlite tiff slices/  (files named as chunks, such as c/0/1.tiff); zarrlite tiff photo.tiff photo.zarr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a folder of TIFF files, or one TIFF file")
-    parser.add_argument("target", nargs="?", help="a new folder, which one TIFF file is copied into")
-    parser.add_argument("--shape", metavar="N,N", help="the shape of the array (as far as there are files)")
-    parser.add_argument("--fill-value", metavar="JSON", help="where files are missing (the zero of the data type)")
-    parser.add_argument("--dry-run", action="store_true", help="print the document and write nothing")
+    parser.add_argument("location", help="a folder of TIFF files, or a single TIFF file")
+    parser.add_argument("target", nargs="?", help="the new folder that a single TIFF file is copied into")
+    parser.add_argument("--shape", metavar="N,N", help="the shape of the array (default: the extent of the files)")
+    parser.add_argument(
+        "--fill-value", metavar="JSON", help="the value where files are missing (default: the zero of the data type)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the document, write nothing")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     shape = None if args.shape is None else parse_lengths(args.shape, "--shape", args.shape.count(",") + 1)
-    fill = DEFAULT
+    fill_value = DEFAULT
     if args.fill_value is not None:
-        fill = load_json(f'{{"value": {args.fill_value}}}'.encode(), "--fill-value").get("value", DEFAULT)
+        fill_value = load_json(f'{{"value": {args.fill_value}}}'.encode(), "--fill-value").get("value", DEFAULT)
     folder = open_store(args.location, check=False)
     is_file = isinstance(folder, LocalStore) and os.path.isfile(folder.root)
-    if is_file != (args.target is not None):
-        raise ArgumentError(
-            "one TIFF file is copied into a new folder: name it"
-            if is_file
-            else "a folder of TIFF files takes no target"
-        )
+    if is_file and args.target is None:
+        raise ArgumentError("a target must be named for a single TIFF file: the new folder to copy it into")
+    if not is_file and args.target is not None:
+        raise ArgumentError("a target must not be named for a folder of TIFF files, which is read in place")
     if isinstance(folder, LocalStore) and not os.path.exists(folder.root):
-        raise NodeNotFoundError(f"{args.location}: there is nothing at this path", path="")
+        raise NodeNotFoundError(f"{args.location} does not exist", path="")
     if is_file and args.dry_run:
-        raise ArgumentError("--dry-run is for folders; one TIFF file has to be copied first")
+        raise ArgumentError("--dry-run must not be used with a single TIFF file, which has to be copied first")
     if is_file and isinstance(folder, LocalStore):
-        folder = _folder_of(folder.root, args.target)
-    array = open_folder(folder, shape=shape, fill_value=fill, save=not args.dry_run)
+        folder = _copy_to_folder(folder.root, args.target)
+    array = open_folder(folder, shape=shape, fill_value=fill_value, save=not args.dry_run)
     if console.as_json or args.dry_run:
         console.json(array.metadata.to_json())
     else:
@@ -55,12 +58,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _folder_of(file: str, target: str) -> LocalStore:
-    """A new folder with a picture as its only chunk."""
+def _copy_to_folder(file: str, target: str) -> LocalStore:
+    """Copy a TIFF file into a new folder, under the key of the first chunk."""
     if os.path.lexists(target):
-        raise NodeExistsError(f"{target} is there already; choose another place", path="")
-    place, name = os.path.split(file)
-    image = read_image(LocalStore(place), name)
+        raise NodeExistsError(f"{target} already exists; choose another target", path="")
+    directory, name = os.path.split(file)
+    image = read_image(LocalStore(directory), name)
     key = SuffixKeys(".tiff").encode((0,) * len(image.header.shape))
     copy = os.path.join(target, key)
     os.makedirs(os.path.dirname(copy))

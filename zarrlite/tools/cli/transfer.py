@@ -1,11 +1,12 @@
-"""What copy and reencode share: a target that is filled in steps, and can be gone on with after an interruption.
+"""The resumable transfer of `copy` and `reencode`, which fills a target in steps.
 
 Rules
-- The document of a node is written when all of its data is: what is unfinished is no node, and nobody can open it.
-- Beside the data lies a journal: of what source, by which plan, and how many steps are done. The same command goes on
-  from there; another one is refused. A step that was interrupted is done again.
-- The source must not change: the names, sizes and times of its objects are compared when going on and at the end.
-- Only a node, or what a transfer left, is ever replaced; nothing else is removed.
+- The document of a node is written after all of its data: an unfinished target is not a node, and cannot be opened.
+- A journal beside the data records the source, the plan, and the number of completed steps. Rerunning the same command
+  resumes there and repeats the interrupted step; a different command is refused.
+- The source must not change: the names, sizes and modification times of its objects are compared when a transfer
+  resumes and when it ends.
+- Only a node or an unfinished transfer is ever replaced; nothing else is removed.
 """
 
 from __future__ import annotations
@@ -28,56 +29,59 @@ from zarrlite.stores import LocalStore, Store
 from zarrlite.stores.views import ReadOnlyStore
 from zarrlite.tools.cli.locate import JOURNAL
 
-_NO_ROOM = -1  # steps that are done while something else is still being removed
-_SECONDS = 1.0  # between two notes of how far it is
+_CLEARING = -1  # "done" in the journal while the previous contents of the target are being removed
+_JOURNAL_SECONDS = 1.0  # seconds; the journal is updated at most this often while data is copied
 
 
 class Transfer:
-    """From a node to a place where there is none yet."""
+    """A transfer from a node to a location without a node."""
 
     def __init__(self, source: Array | Group, target: Store, path: str, plan: Json) -> None:
         self.source, self.target, self.path = source, target, path
         self.prefix = key_prefix(path)
         self.objects = list_objects(source)
-        self._plan = {"source": _place(source), **plan}
-        self._state: dict[str, Any] = {"plan": self._plan, "objects": _fingerprint(self.objects), "done": _NO_ROOM}
-        self._noted = time.monotonic()
+        self._plan = {"source": _source_location(source), **plan}
+        self._state: dict[str, Any] = {"plan": self._plan, "objects": _fingerprint(self.objects), "done": _CLEARING}
+        self._journal_time = time.monotonic()
         _refuse_overlap(source, target, self.prefix)
 
     def begin(self, *, overwrite: bool) -> int:
-        """Make room; how many steps are done already."""
-        old = self._read_journal()
-        same = old is not None and old.get("plan") == self._plan and isinstance(old.get("done"), int)
-        if same and old is not None and old.get("objects") == self._state["objects"] and old["done"] >= 0:
-            self._state["done"] = old["done"]
-            return int(old["done"])
+        """Prepare the target, and return the number of steps that an interrupted run has completed."""
+        journal = self._read_journal()
+        same_plan = journal is not None and journal.get("plan") == self._plan and isinstance(journal.get("done"), int)
+        same_objects = journal is not None and journal.get("objects") == self._state["objects"]
+        if journal is not None and same_plan and same_objects and journal["done"] >= 0:
+            self._state["done"] = journal["done"]
+            return int(journal["done"])
         if not overwrite:
-            self._refuse_what_is_there(old, same)
+            self._refuse_existing(journal, same_plan)
         exists = self.target.size(self.prefix + DOCUMENT) is not None
-        if old is None and not exists and any(self.target.list_dir(self.prefix)):
-            raise NodeExistsError("the target is not empty and no Zarr v3; choose another place", path=self.path)
-        if exists or old is not None:
-            self._note()
+        if journal is None and not exists and any(self.target.list_dir(self.prefix)):
+            raise NodeExistsError("the target must be empty or a Zarr v3 node; choose another target", path=self.path)
+        if exists or journal is not None:
+            self._write_journal()
             self.target.erase(self.prefix + DOCUMENT)
             keys = list(self.target.list_prefix(self.prefix))
             self.target.erase_values(key for key in keys if key != self.prefix + JOURNAL)
         make_room(self.target, self.path, overwrite=False)
         self._state["done"] = 0
-        self._note()
+        self._write_journal()
         return 0
 
-    def _refuse_what_is_there(self, old: dict[str, Any] | None, same: bool) -> None:
+    def _refuse_existing(self, journal: dict[str, Any] | None, same_plan: bool) -> None:
+        """Refuse a target that only `--overwrite` may replace."""
         message = None
-        if same:
-            message = "the source has changed since the transfer began; --overwrite begins anew"
-        elif old is not None:
-            message = "an unfinished transfer of something else is there; finish it, or say --overwrite"
+        if same_plan:
+            message = "the source has changed since the transfer began; pass --overwrite to start over"
+        elif journal is not None:
+            message = "the target is an unfinished transfer by another command; finish that, or pass --overwrite"
         elif self.target.size(self.prefix + DOCUMENT) is not None:
-            message = "the target is there already; --overwrite replaces it"
+            message = "the target already exists; pass --overwrite to replace it"
         if message is not None:
             raise NodeExistsError(message, path=self.path)
 
     def _read_journal(self) -> dict[str, Any] | None:
+        """Return the journal, empty if it is damaged. Returns None if there is no journal."""
         data = self.target.get(self.prefix + JOURNAL)
         if data is None:
             return None
@@ -87,65 +91,64 @@ class Transfer:
             state = None
         return state if isinstance(state, dict) else {}
 
-    def _note(self) -> None:
+    def _write_journal(self) -> None:
         try:
             self.target.set(self.prefix + JOURNAL, dump_json(self._state))
         except StoreError as error:
-            place = self.target.location(self.prefix)[1]
-            raise StoreError(f"{place} cannot be written: {getattr(error.__cause__, 'strerror', error)}") from error
-        self._noted = time.monotonic()
+            location = self.target.location(self.prefix)[1]
+            raise StoreError(f"{location} cannot be written: {getattr(error.__cause__, 'strerror', error)}") from error
+        self._journal_time = time.monotonic()
 
     def advance(self, n: int = 1) -> None:
-        """`n` more steps are done."""
+        """Count `n` more steps as completed."""
         self._state["done"] += n
-        if time.monotonic() - self._noted >= _SECONDS:
-            self._note()
+        if time.monotonic() - self._journal_time >= _JOURNAL_SECONDS:
+            self._write_journal()
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """While data moves; an interruption is noted."""
+        """Record the completed steps in the journal if Ctrl-C interrupts the block."""
         try:
             yield
         except KeyboardInterrupt:
-            self._note()
-            raise KeyboardInterrupt("run the same command again to go on") from None
+            self._write_journal()
+            raise KeyboardInterrupt("rerun the same command to resume") from None
 
     def check_source(self) -> None:
-        """Refuse to finish what was made of two versions of the source."""
+        """Refuse to finish a copy of two versions of the source."""
         if _fingerprint(list_objects(self.source)) != self._state["objects"]:
-            raise StoreError("the source has changed meanwhile; run the command again with --overwrite")
+            raise StoreError("the source changed during the transfer; rerun the command with --overwrite")
 
     def end(self) -> None:
-        """All is there, the documents too."""
+        """Remove the journal; call it after the last document is written."""
         self.target.erase(self.prefix + JOURNAL)
 
 
 def list_objects(source: Array | Group) -> list[tuple[str, int, int]]:
-    """Key, size and time of everything that is stored for a node, and below it."""
+    """Return key, size and modification time of every object that is stored for a node and the nodes below it."""
     store, prefix = source.store, key_prefix(source.path)
-    below = store.store if isinstance(store, ReadOnlyStore) else store
-    found = []
+    base = store.store if isinstance(store, ReadOnlyStore) else store
+    objects = []
     for key in sorted(store.list_prefix(prefix)):
-        changed = 0
-        if isinstance(below, LocalStore):
-            info = os.stat(os.path.join(below.root, key))
-            changed = info.st_mtime_ns
-        found.append((key[len(prefix) :], store.size(key) or 0, changed))
-    return found
+        modified = 0
+        if isinstance(base, LocalStore):
+            modified = os.stat(os.path.join(base.root, key)).st_mtime_ns
+        objects.append((key[len(prefix) :], store.size(key) or 0, modified))
+    return objects
 
 
 def _fingerprint(objects: list[tuple[str, int, int]]) -> str:
     digest = hashlib.sha256()
-    for each in objects:
-        digest.update(repr(each).encode(errors="surrogatepass"))
+    for item in objects:
+        digest.update(repr(item).encode(errors="surrogatepass"))
     return digest.hexdigest()
 
 
-def _place(source: Array | Group) -> str:
+def _source_location(source: Array | Group) -> str:
     return str(source.store.location(key_prefix(source.path))[1])
 
 
 def _refuse_overlap(source: Array | Group, target: Store, prefix: str) -> None:
-    (_, from_place), (_, to_place) = source.store.location(key_prefix(source.path)), target.location(prefix)
-    if from_place.startswith(to_place) or to_place.startswith(from_place):
-        raise ArgumentError("the source and the target lie within each other; choose another place")
+    source_location, target_location = _source_location(source), str(target.location(prefix)[1])
+    if source_location.startswith(target_location) or target_location.startswith(source_location):
+        raise ArgumentError("the source and the target must not contain each other; choose another target")

@@ -1,4 +1,4 @@
-"""`zarrlite tree`: a hierarchy, one line for each node."""
+"""`zarrlite tree`: show a hierarchy, one line for each node."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zarrlite.tools.cli.console import Console
 from zarrlite.tools.cli.locate import open_node
 from zarrlite.tools.cli.nodes import Node, kind, walk
 
-HELP = "a hierarchy, one line for each node"
+HELP = "show a hierarchy, one line for each node"
 EXAMPLE = "zarrlite tree experiment.zarr --level 2"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("location", help="a path or file:// URL of a group")
-    parser.add_argument("-L", "--level", type=int, metavar="N", help="only N levels")
+    parser.add_argument("-L", "--level", type=int, metavar="N", help="show at most N levels")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -25,21 +25,21 @@ def run(args: argparse.Namespace, console: Console) -> int:
     refused = False
     rows = []
     if not console.as_json:
-        console.print(_line(console, root.name, root))
-    for found in walk(root, args.level):
-        refused |= isinstance(found.node, ZarrliteError)
+        console.print(_label(console, root.name, root))
+    for descendant in walk(root, args.level):
+        refused |= isinstance(descendant.node, ZarrliteError)
         if console.as_json:
-            rows.append({"path": found.path, **_facts(found.node)})
+            rows.append({"path": descendant.path, **_summary(descendant.node)})
         else:
-            indent = "".join("    " if end else "│   " for end in found.ends[:-1])
-            branch = "└── " if found.ends[-1] else "├── "
-            console.print(indent + branch + _line(console, found.name, found.node))
+            indent = "".join("    " if last else "│   " for last in descendant.is_last[:-1])
+            branch = "└── " if descendant.is_last[-1] else "├── "
+            console.print(indent + branch + _label(console, descendant.name, descendant.node))
     if console.as_json:
-        console.json({"path": "", **_facts(root), "nodes": rows})
+        console.json({"path": "", **_summary(root), "nodes": rows})
     return 1 if refused else 0
 
 
-def _line(console: Console, name: str, node: Node) -> str:
+def _label(console: Console, name: str, node: Node) -> str:
     if isinstance(node, Array):
         return f"{console.style(name, 'name')} {node.shape} {node.metadata.data_type.name}"
     if isinstance(node, ZarrliteError):
@@ -47,10 +47,10 @@ def _line(console: Console, name: str, node: Node) -> str:
     return console.style(name, "bold")
 
 
-def _facts(node: Node) -> dict[str, Any]:
-    facts: dict[str, Any] = {"type": kind(node)}
+def _summary(node: Node) -> dict[str, Any]:
+    summary: dict[str, Any] = {"type": kind(node)}
     if isinstance(node, ZarrliteError):
-        facts["error"] = str(node)
+        summary["error"] = str(node)
     if isinstance(node, Array):
-        facts |= {"shape": node.shape, "data_type": node.metadata.data_type.name}
-    return facts
+        summary |= {"shape": node.shape, "data_type": node.metadata.data_type.name}
+    return summary

@@ -1,9 +1,9 @@
-"""`zarrlite validate`: every fault of a document, a node or a hierarchy.
+"""`zarrlite validate`: report every fault of a document, a node or a hierarchy.
 
 Rules
-- A file is a document. A directory is a node, with everything below it: directories that are no nodes are looked
-  through for nodes that nobody can reach, those of an array are not.
-- Faults are problems (exit code 1; 4 if they all are extensions that are not known); what `--lenient` repairs is said.
+- A file is a document. A directory is a node with everything below it. Directories without a document are searched for
+  nodes that cannot be reached; directories below an array are not searched.
+- A fault makes the exit code 1, or 4 if all faults are unknown extensions. The repairs of `--lenient` are reported.
 """
 
 from __future__ import annotations
@@ -28,138 +28,150 @@ from zarrlite.tools.cli.locate import split
 from zarrlite.tools.cli.rules import remedy, rule
 from zarrlite.tools.cli.schemas import Schemas
 
-HELP = "every fault of a document, a node or a hierarchy"
+HELP = "report every fault of a document, a node or a hierarchy"
 EXAMPLE = "zarrlite validate experiment.zarr --lenient"
-Documents = dict[str, Any]  # what was read, by path
+Documents = dict[str, Any]  # parsed documents by the path of their node; None if a document is not JSON
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a file with metadata (- for standard input), or a node with all below it")
-    parser.add_argument("--lenient", action="store_true", help="repair what documents often forget, and say so")
+    parser.add_argument(
+        "location", help="a metadata document (- for standard input), or a node with all nodes below it"
+    )
+    parser.add_argument(
+        "--lenient", action="store_true", help="repair common omissions in documents, and report each repair"
+    )
     parser.add_argument("--schemas", metavar="DIR", help="also check extensions against the JSON Schemas in DIR")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    check = _Check(not args.lenient, Schemas(args.schemas) if args.schemas else None)
+    validator = _Validator(not args.lenient, Schemas(args.schemas) if args.schemas else None)
     if args.location == "-" or os.path.isfile(args.location):
-        check.document(_read(args.location), args.location)
+        validator.check_document(_read(args.location), args.location)
     else:
         store, path = split(args.location)
-        _check_hierarchy(check, store, path, args.location)
-    return _report(check, console)
+        _check_hierarchy(validator, store, path, args.location)
+    return _report(validator, console)
 
 
 def _read(location: str) -> bytes:
+    """Read a document, or one byte more than a document may have."""
     if location == "-":
         return sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
     with open(location, "rb") as file:
         return file.read(MAX_DOCUMENT_BYTES + 1)
 
 
-class _Check:
-    """What is found, document by document."""
+class _Validator:
+    """Collects the faults and repairs of documents."""
 
     def __init__(self, strict: bool, schemas: Schemas | None) -> None:
         self.strict = strict
         self.schemas = schemas
-        self.count = 0
-        self.faults: list[tuple[MetadataError, Any]] = []  # with the document
-        self.warnings: list[tuple[str, MetadataWarning]] = []
+        self.count = 0  # documents checked
+        self.faults: list[tuple[MetadataError, Any]] = []  # each with its parsed document
+        self.repairs: list[tuple[str, MetadataWarning]] = []  # each with the name of its document
 
-    def document(self, data: Any, name: str) -> Any:
-        """Check one document; what it holds, None if that is no JSON."""
+    def check_document(self, data: Any, name: str) -> Any:
+        """Check a document and return it parsed. Returns None if it is not JSON."""
         self.count += 1
         content: Any = None
-        with warnings.catch_warnings(record=True) as repaired:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = [fault.under("", name) for fault in validate(data, strict=self.strict)]
-            with contextlib.suppress(MetadataError):  # it is among what was found
+            faults = [fault.under("", name) for fault in validate(data, strict=self.strict)]
+            with contextlib.suppress(MetadataError):  # `validate` has reported it
                 content = load_json(data)
-        self.warnings += ((name, each.message) for each in repaired if isinstance(each.message, MetadataWarning))
+        self.repairs += ((name, warning.message) for warning in caught if isinstance(warning.message, MetadataWarning))
         if self.schemas and content is not None:
-            found += self.schemas.faults(content, name)
-        self.faults += ((fault, content) for fault in found)
+            faults += self.schemas.faults(content, name)
+        self.faults += ((fault, content) for fault in faults)
         return content
 
-    def fault(self, message: str, document: str, pointer: str = "", kind: FaultKind = "conflict") -> None:
-        """Note what is wrong between documents."""
+    def add_fault(self, message: str, document: str, pointer: str = "", kind: FaultKind = "conflict") -> None:
+        """Add a fault that no single document shows."""
         fault = MetadataError(message, pointer=pointer, kind=kind, document=document)
         self.faults.append((fault, None))
 
 
-def _check_hierarchy(check: _Check, store: Store, path: str, location: str) -> None:
-    """Check a node and all below it."""
+def _check_hierarchy(validator: _Validator, store: Store, path: str, location: str) -> None:
+    """Check a node and all nodes below it."""
     draft = find_draft(store)
     store = draft or store
     documents: Documents = {}
-    for each in _documents(store, path):
-        key = key_prefix(each) + DOCUMENT
+    for node_path in _find_documents(store, path):
+        key = key_prefix(node_path) + DOCUMENT
         data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
         if data is not None:
-            documents[each] = check.document(bytes(data), key)
+            documents[node_path] = validator.check_document(bytes(data), key)
     if path not in documents:
         if not documents:
-            raise NodeNotFoundError(f"{location}: there is no {DOCUMENT}", path=path)
-        check.fault("is missing: the nodes below cannot be found", key_prefix(path) + DOCUMENT, kind="missing")
-    for each in documents:
-        _check_place(check, documents, each, path)
-        _check_copies(check, documents, each)
+            raise NodeNotFoundError(f"{location} has no {DOCUMENT}", path=path)
+        validator.add_fault(
+            "is missing; the nodes below cannot be reached", key_prefix(path) + DOCUMENT, kind="missing"
+        )
+    for node_path in documents:
+        _check_parent(validator, documents, node_path, path)
+        _check_consolidated(validator, documents, node_path)
 
 
-def _documents(store: Store, path: str) -> Iterator[str]:
-    """The paths that have a document, from one on downwards; below an array there are only its chunks."""
+def _find_documents(store: Store, path: str) -> Iterator[str]:
+    """Yield the paths with a document, from `path` downwards; below an array there are only its chunks."""
     pending = [path]
     while pending:
-        place = pending.pop()
-        prefix = key_prefix(place)
+        node_path = pending.pop()
+        prefix = key_prefix(node_path)
         keys, prefixes = store.list_dir(prefix)
         if prefix + DOCUMENT in keys:
-            yield place
+            yield node_path
             data = store.get(prefix + DOCUMENT, ByteRange(0, MAX_DOCUMENT_BYTES + 1)) or b""
             try:
                 if load_json(data).get("node_type") == "array":
                     continue
             except MetadataError:
-                continue  # who knows what is below
+                continue  # keys below may be the chunks of an array
         pending += (name[:-1] for name in reversed(prefixes) if not name_fault(name[:-1].rpartition("/")[2]))
 
 
-def _check_place(check: _Check, documents: Documents, path: str, top: str) -> None:
-    """A node is found through the groups above it only."""
-    above = path.rpartition("/")[0]
-    if path != top and above != top and above not in documents:
-        check.fault(f"is missing: the node {path!r} cannot be found", f"{above}/{DOCUMENT}", kind="missing")
+def _check_parent(validator: _Validator, documents: Documents, path: str, top: str) -> None:
+    """Check that the parent group of a node has a document, without which the node cannot be reached."""
+    # core spec, Group metadata: "Each Zarr group in a hierarchy must have a group metadata document"
+    parent = path.rpartition("/")[0]
+    if path != top and parent != top and parent not in documents:
+        validator.add_fault(f"is missing; the node {path!r} cannot be reached", f"{parent}/{DOCUMENT}", kind="missing")
 
 
-def _check_copies(check: _Check, documents: Documents, path: str) -> None:
-    """Consolidated metadata says what the documents say."""
+def _check_consolidated(validator: _Validator, documents: Documents, path: str) -> None:
+    """Check that consolidated metadata has an up-to-date copy of every document below."""
+    # core spec, Additional fields: "may contain an additional field named consolidated_metadata"
     content = documents[path]
     consolidated = content.get("consolidated_metadata") if isinstance(content, dict) else None
     copies = consolidated.get("metadata") if isinstance(consolidated, dict) else None
     if not isinstance(copies, dict):
         return
     prefix, document, pointer = key_prefix(path), key_prefix(path) + DOCUMENT, "/consolidated_metadata/metadata"
-    below = {
-        each[len(prefix) :]: found for each, found in documents.items() if each != path and each.startswith(prefix)
+    originals = {
+        node_path[len(prefix) :]: original
+        for node_path, original in documents.items()
+        if node_path != path and node_path.startswith(prefix)
     }
-    for name in sorted(copies.keys() | below.keys()):
-        place = f"{pointer}/{escape(name)}"
-        if name not in below:
-            check.fault("is the copy of a document that is not there", document, place)
+    for name in sorted(copies.keys() | originals.keys()):
+        copy_pointer = f"{pointer}/{escape(name)}"
+        if name not in originals:
+            validator.add_fault("is a copy of a document that does not exist", document, copy_pointer)
         elif name not in copies:
-            check.fault(f"lacks a copy of {prefix}{name}/{DOCUMENT}", document, pointer)
-        elif _plain(copies[name]) != _plain(below[name]):
-            check.fault(f"is not what {prefix}{name}/{DOCUMENT} says", document, place)
+            validator.add_fault(f"lacks a copy of {prefix}{name}/{DOCUMENT}", document, pointer)
+        elif _without_copies(copies[name]) != _without_copies(originals[name]):
+            validator.add_fault(f"differs from {prefix}{name}/{DOCUMENT}", document, copy_pointer)
 
 
-def _plain(document: Any) -> Any:
-    """A document without copies of others."""
+def _without_copies(document: Any) -> Any:
+    """Return a document without its consolidated metadata."""
     if not isinstance(document, dict):
         return document
     return {name: value for name, value in document.items() if name != "consolidated_metadata"}
 
 
-def _report(check: _Check, console: Console) -> int:
+def _report(validator: _Validator, console: Console) -> int:
+    """Print the result and return the exit code."""
     faults = [
         {
             "document": fault.document,
@@ -169,19 +181,26 @@ def _report(check: _Check, console: Console) -> int:
             "rule": rule(fault, document),
             "remedy": remedy(fault),
         }
-        for fault, document in check.faults
+        for fault, document in validator.faults
     ]
-    repaired = [{"document": name, "pointer": each.pointer, "problem": each.args[0]} for name, each in check.warnings]
+    repairs = [
+        {"document": name, "pointer": warning.pointer, "problem": warning.args[0]}
+        for name, warning in validator.repairs
+    ]
     if console.as_json:
-        console.json({"documents": check.count, "valid": not faults, "faults": faults, "warnings": repaired})
+        console.json({"documents": validator.count, "valid": not faults, "faults": faults, "warnings": repairs})
     else:
         for fault in faults:
             console.print(console.style(f"{fault['document']}#{fault['pointer']}: {fault['problem']}", "bad"))
             console.print(f"  rule   {clean(fault['rule'])}\n  remedy {fault['remedy']}")
-        for each in repaired:
-            console.print(console.style(f"{each['document']}#{each['pointer']}: {each['problem']}", "warn"))
-        counts = f"{check.count} document{'s' * (check.count != 1)}, {len(faults)} fault{'s' * (len(faults) != 1)}"
-        console.print(console.style(counts, "bad" if faults else "good"))
+        for repair in repairs:
+            console.print(console.style(f"{repair['document']}#{repair['pointer']}: {repair['problem']}", "warn"))
+        summary = f"{_count(validator.count, 'document')}, {_count(len(faults), 'fault')}"
+        console.print(console.style(summary, "bad" if faults else "good"))
     if not faults:
         return 0
     return 4 if all(fault["kind"] == "unknown-extension" for fault in faults) else 1
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
