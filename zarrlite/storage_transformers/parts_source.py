@@ -126,7 +126,7 @@ class ChunkInParts(Source):
 
     def _read_range(self, byte_range: ByteRange) -> Buffer | None:
         pieces = self._guess(byte_range)
-        if pieces is not None:
+        if pieces:
             found = self._read_pieces(pieces)
             if len(found) == 1 and found[0] is not None and pieces[0][2] in (None, len(found[0])):
                 return found[0]
