@@ -42,6 +42,11 @@ class InnerChunk:
         self.offset = offset
         self.length = length
 
+    @property
+    def by_key(self) -> bool:
+        by_key: bool = self.shard.by_key
+        return by_key
+
     def known_size(self) -> int:
         return self.length
 
@@ -101,17 +106,22 @@ class ShardReader:
         """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
         if len(parts) == 1:
             only = parts[0][0].only_chunk(self.chunk_shape)
-            if only is not None:
+            if only is not None and not (handles[0].by_key and parts[0][0].covers(self.spec.shape)):
                 return self._read_one(handles[0], *only, parts[0][1], gap)
             if self._reads_all(parts[0][0]) and handles[0].known_size() is None:
                 return self._read_at_once(handles[0], parts[0][1])
         return self._read_several(handles, parts, gap)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read parts of several inner chunks."""
-        requests: list[Request] = [(handle, self.form.index_range, None) for handle in handles]
+        """Read parts of several inner chunks; a whole shard that is read by key takes one request, not two."""
+        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and handles[i].by_key]
+        index_range = self.form.index_range
+        requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
         answers = yield requests, None
-        indices = [self._index(i, answer, handles[i]) for i, answer in enumerate(answers)]
+        for i in whole:
+            self._decode_whole(i, answers[i], parts[i])
+        indices = [None if i in whole else self._index(i, a, handles[i]) for i, a in enumerate(answers)]
+        missing = [i for i, answer in enumerate(answers) if answer is None]  # now: the next round replaces answers
         jobs = _Jobs()
         for i, (handle, index, (selection, target)) in enumerate(zip(handles, indices, parts, strict=True)):
             if index is None:
@@ -125,7 +135,15 @@ class ShardReader:
                 raise FailedPart(i, error) from error.__cause__
         if jobs.handles:
             yield from self._read_inner(jobs, gap)
-        return [i for i, index in enumerate(indices) if index is None]
+        return missing
+
+    def _decode_whole(self, i: int, data: Buffer | None, part: Part) -> None:
+        """Decode a shard of which all bytes have been read."""
+        if data is not None:
+            try:
+                read_from_memory(self.read([InMemory(data)], [part], 0))
+            except FailedPart as failed:
+                raise FailedPart(i, failed.error) from failed.error.__cause__
 
     def _read_one(self, handle: Any, coords: Shape, inside: Selection, target: NDArray, gap: int) -> Reading[list[int]]:
         """Read a part of one inner chunk of one shard."""
@@ -401,11 +419,14 @@ def _complete(data: Buffer, offset: int, length: int) -> Buffer:
 
 
 class MissingInnerChunk(MissingChunkError):
-    """An inner chunk is absent and was to be present."""
+    """An inner chunk is absent and must be present; `path` has its coordinates, those of the outermost shard first."""
 
-    def __init__(self, coords: Shape) -> None:
+    def __init__(self, *path: Shape) -> None:
         super().__init__("is missing")
-        self.coords = coords
+        self.path = path
+
+    def at(self, *, key: str | None = None, codec: str | None = None) -> MissingChunkError:  # type: ignore[override]
+        return MissingChunkError(self.message, key=key, codec=codec)
 
 
 class _named:
@@ -428,6 +449,8 @@ class _named:
 
 def named(coords: Shape, error: Any) -> Any:
     """Return an error that says which inner chunk it is about, if it is about data."""
+    if isinstance(error, MissingInnerChunk):
+        return MissingInnerChunk(coords, *error.path)
     if not isinstance(error, DataError):
         return error
     return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)

@@ -21,7 +21,7 @@ from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
-from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts
+from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_chunks
 from zarrlite.stores.base import Buffers, Change, InPlace, Listing, Request, Store, WrongSizeError, overwrite
 
 _MAX_SEEN = 1024  # chunk keys to remember
@@ -65,17 +65,12 @@ class PartsStore(Store):
             return source.read_one(byte_range)
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        found: Buffers = []
-        for key, group in itertools.groupby(requests, key=lambda request: request[0]):
-            run = [*group]
-            with contextlib.closing(self.source(key)) as source:
-                values: Any = source.read([request[1] for request in run])
-                for expected in {request[2] for request in run if len(request) > 2} - {None}:
-                    size = None if values is None else source.known_size()
-                    if size not in (None, expected):
-                        raise WrongSizeError(size or 0, expected or 0)
-            found += [None] * len(run) if values is None else values
-        return found
+        runs = [(self.source(key), [*run]) for key, run in itertools.groupby(requests, key=lambda request: request[0])]
+        if all(isinstance(source, ChunkInParts) and source.by_key for source, _ in runs):
+            sized: Any = [(source, [(r, *size, None)[:2] for _, r, *size in run]) for source, run in runs]
+            found = zip(runs, read_chunks(sized), strict=True)
+            return [value for (_, run), values in found for value in values or [None] * len(run)]
+        return [value for source, run in runs for value in _read_run(source, run)]
 
     def size(self, key: str) -> int | None:
         if not self.is_chunk(key):
@@ -225,3 +220,14 @@ class PartsStore(Store):
             if key.endswith(part.key_suffix) and self.is_chunk(chunk):
                 return chunk
         return None
+
+
+def _read_run(source: Source, requests: Sequence[Request]) -> Buffers:
+    """Read several parts of one value, and keep it open no longer than that."""
+    with contextlib.closing(source):
+        values = source.read([request[1] for request in requests])
+        for expected in {request[2] for request in requests if len(request) > 2} - {None}:
+            size = None if values is None else source.known_size()
+            if size not in (None, expected):
+                raise WrongSizeError(size or 0, expected or 0)
+    return [None] * len(requests) if values is None else [*values]

@@ -62,6 +62,9 @@ class WrongSizeError(TruncatedError):
         super().__init__(f"has {size} bytes, must have {expected}")
         self.size = size
 
+    def at(self, *, key: str | None = None, codec: str | None = None) -> TruncatedError:  # type: ignore[override]
+        return TruncatedError(self.message, key=key, codec=codec)
+
 
 class Store(ABC):
     """A mapping from keys to values."""
@@ -216,6 +219,8 @@ _BUILT_ON = {
 class StoredValue(Source):
     """A value that is read by its key, as it is at that moment."""
 
+    by_key = True
+
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
         self.key = key
@@ -226,6 +231,28 @@ class StoredValue(Source):
 
     def size(self) -> int | None:
         return self.store.size(self.key)
+
+
+def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryview | None = None) -> Buffers:
+    """Read parts of several sources, in order, None for missing ones.
+
+    Values that a store reads by key are requested by one call; other sources are read one after the other.
+    """
+    found: Buffers = []
+    by_store: dict[int, list[tuple[int, StoredValue, ByteRange]]] = {}
+    for i, (source, byte_range) in enumerate(requests):
+        if isinstance(source, StoredValue):
+            by_store.setdefault(id(source.store), []).append((i, source, byte_range))
+            found.append(None)
+        else:
+            found.append(source.read_one(byte_range))
+    for values in by_store.values():
+        store = values[0][1].store
+        answers = store.get_partial_values([(source.key, byte_range) for _, source, byte_range in values], memory)
+        memory = None  # used up
+        for (i, _, _), answer in zip(values, answers, strict=True):
+            found[i] = answer
+    return found
 
 
 def check_key(key: str) -> str:
