@@ -78,7 +78,8 @@ class PartsStore(Store):
         if all(isinstance(source, ChunkInParts) and source.by_key for source, _ in runs):
             sized: Any = [(source, [(r, *size, None)[:2] for _, r, *size in run]) for source, run in runs]
             found = zip(runs, read_chunks(sized), strict=True)
-            return [value for (_, run), values in found for value in values or [None] * len(run)]
+            nothing: Buffers = [None]
+            return [value for (_, run), values in found for value in values or nothing * len(run)]
         return [value for source, run in runs for value in _read_run(source, run)]
 
     def size(self, key: str) -> int | None:
