@@ -19,6 +19,7 @@ from typing import Any
 from zarrlite.buffers.pieces import Patch, Value, overlapping, size_of, split
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
+from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
 from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_chunks
 from zarrlite.stores.base import (
@@ -28,7 +29,6 @@ from zarrlite.stores.base import (
     Listing,
     Request,
     Store,
-    UnstorableError,
     WrongSizeError,
     overwrite,
 )
@@ -182,16 +182,16 @@ class PartsStore(Store):
             self.store.set_partial_values((key, start, value) for start, value in patches)
 
     def _sizes_of(self, key: str, size: int) -> list[int]:
-        """Return the sizes of the parts of a value of `size` bytes; raises UnstorableError if they do not fit."""
+        """Return the sizes of the parts of a value of `size` bytes; raises ArgumentError if they do not fit."""
         sized = sum(part.size or 0 for part in self.parts.all)
         unsized = [part.key_suffix for part in self.parts.all if part.size is None]
         if len(unsized) > 1:
             names = " and ".join(map(repr, unsized))
-            raise UnstorableError(f"cannot be written: only one part may omit size, but {names} do", key)
+            raise ArgumentError(f"cannot be written: only one part may omit size, but {names} do", key=key)
         rest = size - sized
         if rest < 0 or (rest and not unsized):
             need = f"at least {sized}" if unsized else str(sized)
-            raise UnstorableError(f"a value of {size} bytes does not fit parts of {need} bytes", key)
+            raise ArgumentError(f"a value of {size} bytes does not fit parts of {need} bytes", key=key)
         return [rest if part.size is None else part.size for part in self.parts.all]
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
