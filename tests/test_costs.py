@@ -1,4 +1,4 @@
-"""What things cost, in counts: calls, files, modules. Nothing here depends on how fast a machine is."""
+"""Costs as counts of calls, opened files and imported modules, which do not depend on the speed of a machine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import zarrlite
 from zarrlite import Array
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
 
-MOST_PYTHON_CALLS = 70
+MAX_PYTHON_CALLS = 70  # to read one chunk
 
 
-def count_calls(do: Callable[[], Any]) -> tuple[int, int]:
-    """Calls of Python functions and of C functions while something is done."""
+def count_calls(operation: Callable[[], Any]) -> tuple[int, int]:
+    """Return the number of calls of Python functions and of C functions during an operation."""
     counts = {"call": 0, "c_call": 0}
 
     def profile(frame: Any, event: str, argument: Any) -> None:
@@ -31,15 +31,15 @@ def count_calls(do: Callable[[], Any]) -> tuple[int, int]:
     before = sys.getprofile()
     sys.setprofile(profile)
     try:
-        do()
+        operation()
     finally:
         sys.setprofile(before)
-    return counts["call"] - 1, counts["c_call"] - 1  # without `do` itself and without the second setprofile
+    return counts["call"] - 1, counts["c_call"] - 1  # without `operation` itself and the second setprofile
 
 
 @pytest.fixture
 def array(tmp_path: Path) -> Array:
-    """One zstd chunk on disk, opened anew."""
+    """Return a newly opened array of one zstd chunk on disk."""
     data = np.arange(10_000, dtype="int32").reshape(100, 100)
     zarrlite.create_array(tmp_path, name="group/array", data=data, chunks=(100, 100))
     return zarrlite.open_array(tmp_path, path="group/array", mode="r")
@@ -57,33 +57,33 @@ READS: dict[str, Callable[[Array], Any]] = {
 def test_reading_one_chunk_takes_few_calls(
     array: Array, read: Callable[[Array], Any], record_property: Callable[[str, Any], None]
 ) -> None:
-    read(array)  # what is prepared once for each array
+    read(array)  # work that is done once for each array
     python, c = count_calls(lambda: read(array))
     record_property("python_calls", python)
     record_property("c_calls", c)
     print(f"{python} Python calls, {c} C calls")
-    assert python < MOST_PYTHON_CALLS
+    assert python < MAX_PYTHON_CALLS
 
 
 @pytest.mark.parametrize(
-    ("codecs", "most"),
+    ("codecs", "limit"),
     [
         ([Bytes()], 30),
         ([Bytes(), Zstd(), Crc32c()], 40),
         ([ShardingIndexed((10, 10), [Bytes()])], 55),
         ([ShardingIndexed((10, 10), [Bytes(), Zstd(), Crc32c()])], 60),
     ],
-    ids=["raw", "zstd", "shard, raw", "shard, zstd"],
+    ids=["uncompressed", "zstd", "shard, uncompressed", "shard, zstd"],
 )
-def test_one_element_takes_fewer(tmp_path: Path, codecs: Any, most: int) -> None:
+def test_reading_one_element_takes_few_calls(tmp_path: Path, codecs: Any, limit: int) -> None:
     data = np.arange(10_000, dtype="int32").reshape(100, 100)
     array = zarrlite.create_array(tmp_path, data=data, chunks=(50, 50), codecs=codecs)
     assert array[77, 3] == data[77, 3]
     python, _ = count_calls(lambda: array[78, 4])
-    assert python < most
+    assert python < limit
 
 
-def test_a_document_that_is_known_is_not_validated_again(tmp_path: Path) -> None:
+def test_known_documents_are_not_validated_again(tmp_path: Path) -> None:
     for i in range(3):
         zarrlite.create_array(tmp_path, name=f"a{i}", shape=(10, 10), dtype="u1", attributes={"number": i})
     zarrlite.open_array(tmp_path / "a0", mode="r")
@@ -97,7 +97,7 @@ def test_a_document_that_is_known_is_not_validated_again(tmp_path: Path) -> None
     assert zarrlite.open_array(tmp_path / "a0", mode="r").attrs["number"] == [1]
 
 
-def test_arrays_of_one_document_share_what_is_prepared_and_no_attributes(tmp_path: Path) -> None:
+def test_arrays_with_equal_documents_share_pipelines_but_not_attributes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         zarrlite.create_array(tmp_path, name=name, data=np.arange(6, dtype="u1"), attributes={})
     a, b = (zarrlite.open_array(tmp_path / name, mode="r") for name in ("a", "b"))
@@ -109,7 +109,7 @@ def test_arrays_of_one_document_share_what_is_prepared_and_no_attributes(tmp_pat
     assert dict(b.attrs) == dict(zarrlite.open_array(tmp_path / "a", mode="r").attrs) == {}
 
 
-def test_opening_an_array_that_is_known_and_one_element_take_few_calls(tmp_path: Path) -> None:
+def test_opening_a_known_array_and_reading_one_element_takes_few_calls(tmp_path: Path) -> None:
     zarrlite.create_array(tmp_path, data=np.arange(100, dtype="u2").reshape(10, 10), chunks=(5, 5), codecs=[Bytes()])
 
     def read() -> Any:
@@ -120,14 +120,14 @@ def test_opening_an_array_that_is_known_and_one_element_take_few_calls(tmp_path:
     assert python < 45
 
 
-def test_the_first_read_of_an_array_takes_few_calls_as_well(array: Array) -> None:
+def test_the_first_read_of_an_array_takes_few_calls(array: Array) -> None:
     array[0, 0]
     again = zarrlite.open_array(array.store, path=array.path, mode="r")
     python, _ = count_calls(lambda: again[0:10, 0:10])
-    assert python < 2 * MOST_PYTHON_CALLS
+    assert python < 2 * MAX_PYTHON_CALLS
 
 
-def test_calls_grow_with_the_chunks_that_are_read_and_with_nothing_else(tmp_path: Path) -> None:
+def test_calls_grow_only_with_the_number_of_chunks_read(tmp_path: Path) -> None:
     small = zarrlite.create_array(tmp_path / "s", data=np.arange(100, dtype="u1"), chunks=10)
     large = zarrlite.create_array(tmp_path / "l", data=np.arange(2000) % 200, dtype="u1", chunks=10)
     for array in (small, large):
@@ -147,7 +147,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         _opened.append(os.fspath(arguments[0]) if not isinstance(arguments[0], int) else str(arguments[0]))
 
 
-sys.addaudithook(_audit)  # which cannot be removed again
+sys.addaudithook(_audit)  # cannot be removed again
 
 
 def opened_files(do: Callable[[], Any]) -> list[str]:
@@ -170,7 +170,7 @@ def opened_files(do: Callable[[], Any]) -> list[str]:
     ],
     ids=["open", "open_array", "open_array at its own root"],
 )
-def test_opening_and_reading_touches_the_document_and_the_chunk(
+def test_opening_and_reading_opens_only_the_document_and_the_chunk(
     array: Array, tmp_path: Path, read: Callable[[Path], Any]
 ) -> None:
     root = tmp_path / "group" / "array"
@@ -179,7 +179,7 @@ def test_opening_and_reading_touches_the_document_and_the_chunk(
     assert opened_files(lambda: array[0:10, 0:10]) == [str(root / "c" / "0" / "0")]
 
 
-def test_opening_a_member_through_its_group_touches_two_documents(array: Array, tmp_path: Path) -> None:
+def test_opening_a_member_through_its_group_opens_two_documents(array: Array, tmp_path: Path) -> None:
     zarrlite.open_group(tmp_path, mode="r")  # modules are loaded when they are first needed
     found = opened_files(lambda: zarrlite.open_group(tmp_path, mode="r")["group/array"])
     assert found == [str(tmp_path / "zarr.json"), str(tmp_path / "group" / "array" / "zarr.json")]
@@ -235,7 +235,7 @@ HEAVY = {
 
 @pytest.fixture(scope="module")
 def imported() -> set[str]:
-    """The modules that `import zarrlite` and the use of one of its names bring into a new interpreter."""
+    """Return the modules that `import zarrlite` and the use of one of its names load in a new interpreter."""
     root = str(Path(zarrlite.__file__).parents[1])
     found = subprocess.run(
         [sys.executable, "-c", IMPORT],
@@ -251,11 +251,11 @@ def test_import_loads_nothing_heavy(imported: set[str]) -> None:
     assert imported & HEAVY == set()
 
 
-def test_import_loads_no_third_party_module_but_the_three(imported: set[str]) -> None:
+def test_import_loads_no_other_third_party_modules_than_the_dependencies(imported: set[str]) -> None:
     tops = {name.partition(".")[0] for name in imported}
     third = {name for name in tops if name not in sys.stdlib_module_names and not name.startswith("_")}
     assert third - {"zarrlite"} <= {"numpy", "zstandard", "google_crc32c"}
 
 
-def test_import_loads_no_codec_that_nobody_has_asked_for(imported: set[str]) -> None:
+def test_import_loads_no_codec_before_its_first_use(imported: set[str]) -> None:
     assert not imported & {"zarrlite.codecs.blosc", "zarrlite.codecs.gzip", "zarrlite.data_types.struct"}

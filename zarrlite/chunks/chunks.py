@@ -64,20 +64,20 @@ class Chunks:
         self, base: Store, prefix: str, metadata: ArrayMetadata, options: ArrayOptions, *, fold: bool = False
     ) -> None:
         self.unfolded = metadata
-        self.metadata = metadata = metadata.folded() if fold else metadata
+        if fold and metadata.storage_transformers:
+            metadata = metadata.folded()
+        self.metadata = metadata
         self.prefix = prefix  # of the array's keys, for messages
         self.options = options
         self.grid = metadata.chunk_grid
-        ndim = len(metadata.shape)
-        self._encode_key = metadata.chunk_key_encoding.bound(ndim)
-        # of all chunks, if they have one shape
-        self._pipeline = self._bind(self.grid.chunk_shape((0,) * ndim)) if self.grid.uniform else None
+        required = options.missing_chunks == "error"
+        # the pipeline is that of all chunks, if they have one shape
+        self._encode_key, self._pipeline = metadata.for_chunks(options.write_empty_chunks, required)
         self.store = base
         # core spec, Storage transformers: the last one of the list is directly on the store
-        array = metadata.in_store
-        for transformer in reversed(array.storage_transformers):
+        for transformer in reversed(metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
-                self.store = transformer.wrap(self.store, array)
+                self.store = transformer.wrap(self.store, metadata.in_store)
 
     def _bind(self, shape: Shape) -> Pipeline:
         required = self.options.missing_chunks == "error"

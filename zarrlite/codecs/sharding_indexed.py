@@ -185,13 +185,12 @@ class ShardSerializer(Serializer):
         if uncompressed and self.codec.order == "row-major":
             return self._encode_uncompressed(blocks, layout.dtype, old)  # type: ignore[union-attr]
         if self.inner.batch_size > 1 and not self.inner.needs_old and not self.inner.filters:
-            encoded = [chunk for batch in self._encode_together(blocks) for chunk in batch]
-            return self.writer.join([chunk if chunk is None else join(chunk) for chunk in encoded], old)
+            return self.writer.join([chunk for batch in self._encode_together(blocks) for chunk in batch], old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = join(self.inner.encode(blocks[(*coords, ...)], chunks[n]))
         return self.writer.join(chunks, old)
 
-    def _encode_together(self, blocks: NDArray) -> Iterator[list[Value | None]]:
+    def _encode_together(self, blocks: NDArray) -> Iterator[list[Buffer | None]]:
         """Encode small inner chunks in batches, in the order of the index."""
         maybe_fill = np.ones(self.format.count, bool)
         if self.spec.dtype.kind in "biufc":  # decided by the first element for most chunks

@@ -12,7 +12,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from zarrlite.chunk_grids.base import ChunkGrid
@@ -31,6 +31,7 @@ from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
 
 Options = Mapping[str, Mapping[str, Any]]
+ForChunks = tuple[Callable[[tuple[int, ...]], str], Pipeline | None]  # the encoder of chunk keys, and the codec chain
 
 
 class ArrayMetadata(Members):
@@ -94,10 +95,11 @@ class ArrayMetadata(Members):
         self.storage_transformers = storage_transformers
         self.dimension_names = dimension_names
         self._pipelines: dict[Any, Pipeline] = {}  # bound chains, keyed by chunk shape and options
+        self._for_chunks: dict[Any, ForChunks] = {}  # keyed by options
         self.extra = extra or {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pipelines": {}}
+        return {**self.__dict__, "_pipelines": {}, "_for_chunks": {}}
 
     @property
     def byte_order(self) -> str:
@@ -115,6 +117,17 @@ class ArrayMetadata(Members):
             pipelines[key] = Pipeline(self.codecs, spec)
         return pipelines[key]
 
+    def for_chunks(self, write_empty: bool, require_chunks: bool) -> ForChunks:
+        """Return the encoder of chunk keys and the codec chain of all chunks, which is None if their shapes differ."""
+        found = self._for_chunks.get((write_empty, require_chunks))
+        if found is None:
+            ndim, pipeline = len(self.shape), None
+            if self.chunk_grid.uniform:
+                shape = self.chunk_grid.chunk_shape((0,) * ndim)
+                pipeline = self.pipeline(shape, write_empty=write_empty, require_chunks=require_chunks)
+            found = self._for_chunks[write_empty, require_chunks] = self.chunk_key_encoding.bound(ndim), pipeline
+        return found
+
     @property
     def in_store(self) -> ArrayInStore:
         """The members that storage transformers may depend on."""
@@ -123,6 +136,8 @@ class ArrayMetadata(Members):
 
     def folded(self) -> Self:
         """Return an equivalent array with as few storage transformers as possible."""
+        if not self.storage_transformers:
+            return self
         array = folded = self.in_store
         while array.storage_transformers:
             first = array.storage_transformers[0]
@@ -182,7 +197,7 @@ class ArrayMetadata(Members):
         unknown = members.keys() - self.__dict__.keys()
         if unknown:
             raise TypeError(f"array metadata has no member {', '.join(sorted(unknown))}")
-        return self._with(**members, _pipelines={})
+        return self._with(**members, _pipelines={}, _for_chunks={})
 
 
 class GroupMetadata(Members):

@@ -25,12 +25,14 @@ class Members:
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
         """Return the same metadata with other attributes."""
-        return self._with(attributes=attributes)
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, attributes=attributes)
+        return new
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with other attributes of the object."""
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__, **changes)
+        new = self.with_attributes(self.attributes)
+        new.__dict__.update(changes)
         return new
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -41,7 +41,7 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
     Many documents of a hierarchy differ in their attributes only, so those that were parsed before are cached.
     """
     # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
-    key = key_prefix(path) + DOCUMENT
+    key = f"{path}/{DOCUMENT}" if path else DOCUMENT
     data = store.get(key, _DOCUMENT_RANGE)
     if data is None:
         return None

@@ -449,7 +449,7 @@ def _locate(
     place = store if isinstance(store, Store) else open_store(store, check=False)
     if mode == "r" and not place.read_only:
         place = ReadOnlyStore(place)
-    where = normalize_path(path)
+    where = "" if path is None else normalize_path(path)
     if mode in ("w", "w-"):
         check_directory(place)
         if mode == "w-" and place.size(key_prefix(where) + DOCUMENT) is not None:

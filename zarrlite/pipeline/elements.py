@@ -37,7 +37,19 @@ class Extent(NamedTuple):
 class ElementLayout:
     """Uncompressed elements of one dtype in a value of `size` bytes."""
 
-    __slots__ = ("_check", "codec", "contiguous", "dtype", "end", "offset", "row_major", "shape", "size", "strides")
+    __slots__ = (
+        "_check",
+        "codec",
+        "contiguous",
+        "dtype",
+        "end",
+        "is_number",
+        "offset",
+        "row_major",
+        "shape",
+        "size",
+        "strides",
+    )
 
     def __init__(
         self,
@@ -54,6 +66,7 @@ class ElementLayout:
         self.strides = tuple(strides)
         self.codec = codec  # named in errors
         self._check = check  # returns the fault of elements that no valid value has
+        self.is_number = check is None  # whether every pattern of bits is a valid element
         self.offset = offset  # position of the first element, in bytes
         nbytes = dtype.itemsize
         for n in shape:
@@ -74,11 +87,6 @@ class ElementLayout:
         """Return the layout of the same elements in a value with a frame."""
         offset, size = self.offset + head, self.size + head + tail
         return ElementLayout(self.dtype, self.shape, self.strides, self.codec, self._check, offset, size)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether every pattern of bits is a valid element."""
-        return self._check is None
 
     def position(self, coords: Shape) -> int:
         """Return the offset of an element."""

@@ -280,7 +280,8 @@ class Pipeline:
 
     def _element(self, value: Buffer, layout: ElementLayout, coords: tuple[int, ...]) -> Any:
         """Decode a chunk as far as one element needs it."""
-        self._check_size(value)
+        if self.max_size is not None and len(value) > self.max_size:
+            self._check_size(value)
         position = layout.position(coords)
         if not self._decodes_prefix:
             data = decode_bytes(value, self._steps)
@@ -406,7 +407,8 @@ class Pipeline:
             if isinstance(codec, Framing):
                 values = [codec.wrap(value) for value in values]
             else:
-                values = codec.encode_many([*map(join, values)]) if values else values
+                buffers = [join(value) if type(value) is list else value for value in values]
+                values = codec.encode_many(buffers) if values else values
         encoded = iter(values)
         return [next(encoded) if is_stored else None for is_stored in stored]
 

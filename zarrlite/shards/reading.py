@@ -385,7 +385,10 @@ def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
             ((chunk, byte_range, _),) = requests
             low, high = byte_range.resolve(chunk.length)
             found = yield [(chunk.shard, ByteRange(chunk.offset + low, chunk.offset + high), None)], memory
-            answers = found if found[0] is None else [_complete(found[0], chunk.offset + low, high - low)]
+            if found[0] is not None and len(found[0]) != high - low:
+                message = f"{high - low} bytes are missing at offset {chunk.offset + low}"
+                raise FailedPart(0, TruncatedError(message))
+            answers = found
         else:
             answers = yield from _read_ranges(requests, gap)
 
@@ -410,12 +413,6 @@ def _read_ranges(requests: list[Request], gap: int) -> Reading[Sequence[Buffer |
         for i, chunk in zip(numbers, chunks, strict=True):
             answers[i] = chunk
     return answers
-
-
-def _complete(data: Buffer, offset: int, length: int) -> Buffer:
-    if len(data) != length:
-        raise FailedPart(0, TruncatedError(f"{length} bytes are missing at offset {offset}"))
-    return data
 
 
 class MissingInnerChunk(MissingChunkError):

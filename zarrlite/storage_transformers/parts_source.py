@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
@@ -59,7 +59,8 @@ class ChunkInParts(Source):
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         if len(ranges) > 1:
-            return read_chunks([(self, [(byte_range, None) for byte_range in ranges])])[0]
+            values: Any = read_plans([(self, byte_range, self._guess(byte_range), None) for byte_range in ranges])
+            return None if None in values else values
         found = [value for value in map(self._read_range, ranges) if value is not None]
         return found if len(found) == len(ranges) else None
 
@@ -137,7 +138,10 @@ class ChunkInParts(Source):
         if len(found) == 1 and found[0] is not None and pieces[0][2] in (None, len(found[0])):
             return found[0]
         if pieces and all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
-            return b"".join(v for v in found if v is not None)
+            joined = b"".join(v for v in found if v is not None)
+            start, end = byte_range
+            # a plan for all of a chunk has pieces after the end of a range that ends in the part without a size
+            return joined[:end] if start == 0 and end is not None and end > 0 else joined
         sizes = self._sizes()  # raises if some parts are missing, or not as long as they must be
         if sizes is None:
             return None
@@ -156,17 +160,33 @@ class ChunkInParts(Source):
                 )
         return b"".join((begin, *(value for value in rest if value is not None)))
 
-    def _guess(self, byte_range: ByteRange, expected: int | None = None) -> list[Piece]:
-        """Return the pieces of a range as far as they are known without the sizes; none if they are not.
+    def plan(self, byte_range: ByteRange, expected: int | None) -> list[Piece]:
+        """Return the pieces of a range that is requested alone; the chunk may be expected to have a certain size.
 
-        All of a chunk whose size is expected to be this one is in pieces that end one byte later: that shows parts that
-        are too long.
+        All of a chunk, also if its size is not known but has a limit, is in pieces of all parts. They end one byte late
+        where that shows parts that are too long.
         """
         parts, (start, stop) = self._parts, byte_range
-        if expected is not None and byte_range == (0, expected) and parts.main is not None:
+        if (
+            parts.main is None
+            or start
+            or stop is None
+            or stop < parts.head + parts.tail
+            or expected not in (None, stop)
+        ):
+            return self._guess(byte_range)
+        main: tuple[ByteRange, int | None] = (ByteRange(0, stop - parts.head), None)
+        if expected is not None:
             rest = expected - parts.head - parts.tail
-            sizes = [rest if part.size is None else part.size for part in parts.all]
-            return [(i, ByteRange(0, size + 1), size) for i, size in enumerate(sizes)] if rest >= 0 else []
+            main = (ByteRange(0, rest + 1), rest)
+        return [
+            (i, *main) if part.size is None else (i, ByteRange(0, part.size + 1), part.size)
+            for i, part in enumerate(parts.all)
+        ]
+
+    def _guess(self, byte_range: ByteRange) -> list[Piece]:
+        """Return the pieces of a range as far as they are known without the sizes; none if they are not."""
+        parts, (start, stop) = self._parts, byte_range
         if byte_range == ALL:
             return [(i, ALL, part.size) for i, part in enumerate(parts.all)]
         if parts.first_unsized == len(parts.all):
@@ -209,21 +229,14 @@ class ChunkInParts(Source):
         return [size or 0 for size in sizes]
 
 
-def read_chunks(
-    chunks: Sequence[tuple[ChunkInParts, Sequence[tuple[ByteRange, int | None]]]],
-) -> list[list[Buffer] | None]:
-    """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests.
+# a chunk, a range of it, the pieces of that, and the size that the chunk must have, if it is known
+Plan = tuple[ChunkInParts, ByteRange, list[Piece], int | None]
 
-    A range comes with the expected size of its chunk, or None.
-    """
-    plans = [(chunk, r, chunk._guess(r, size), size) for chunk, ranges in chunks for r, size in ranges]
+
+def read_plans(plans: Sequence[Plan]) -> list[Buffer | None]:
+    """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests."""
     buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces, _ in plans for piece in pieces]))
-    values = iter([chunk._complete(r, ps, [next(buffers) for _ in ps], size) for chunk, r, ps, size in plans])
-    found: list[list[Buffer] | None] = []
-    for _, ranges in chunks:
-        parts = [next(values) for _ in ranges]
-        found.append(None if None in parts else parts)  # type: ignore[arg-type]
-    return found
+    return [chunk._complete(r, pieces, [next(buffers) for _ in pieces], size) for chunk, r, pieces, size in plans]
 
 
 def _read_pieces(pieces: Sequence[tuple[ChunkInParts, Piece]]) -> list[Buffer | None]:

@@ -21,17 +21,8 @@ from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
-from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_chunks
-from zarrlite.stores.base import (
-    Buffers,
-    Change,
-    InPlace,
-    Listing,
-    Request,
-    Store,
-    WrongSizeError,
-    overwrite,
-)
+from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_plans
+from zarrlite.stores.base import Buffers, Change, InPlace, Listing, Request, Store, WrongSizeError, overwrite
 
 _MAX_SEEN = 1024  # chunk keys to remember
 
@@ -76,10 +67,8 @@ class PartsStore(Store):
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         runs = [(self.source(key), [*run]) for key, run in itertools.groupby(requests, key=lambda request: request[0])]
         if all(isinstance(source, ChunkInParts) and source.by_key for source, _ in runs):
-            sized: Any = [(source, [(r, *size, None)[:2] for _, r, *size in run]) for source, run in runs]
-            found = zip(runs, read_chunks(sized), strict=True)
-            nothing: Buffers = [None]
-            return [value for (_, run), values in found for value in values or nothing * len(run)]
+            expected: Any = [(source, r, *size, None)[:3] for source, run in runs for _, r, *size in run]
+            return read_plans([(source, r, source.plan(r, size), size) for source, r, size in expected])
         return [value for source, run in runs for value in _read_run(source, run)]
 
     def size(self, key: str) -> int | None:

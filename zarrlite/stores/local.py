@@ -327,7 +327,8 @@ def _read_range(path: str, start: int, stop: int, size: int | None, memory: memo
                 raise WrongSizeError(end, size)
             return None
         if memory is None:
-            return files.read(fd, start, stop) or None
+            data = files.pread(fd, stop - start, start)
+            return data if len(data) == stop - start else files.read(fd, start, stop) or None
         return files.read_into(memory, fd, start, stop) or None
     except OSError:
         return None
