@@ -33,7 +33,7 @@ from zarrlite.pipeline.reading import FailedPart, Part, read_from_sources
 from zarrlite.selections.selection import Selection, Shape, Span
 from zarrlite.selections.sparse import project_sparse
 from zarrlite.shards.reading import MissingInnerChunk
-from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError
+from zarrlite.stores.base import Change, InPlace, Store, UnstorableError, Update, WrongSizeError
 from zarrlite.tuning import (
     BATCH_BYTES,
     MAX_BATCH_CHUNKS,
@@ -341,7 +341,10 @@ class Chunks:
         return coords, inside, place.take(values) if values.ndim else values
 
     def _store(self, changes: Any) -> None:
-        self.store.change(changes)
+        try:
+            self.store.change(changes)
+        except UnstorableError as error:
+            raise ArgumentError(f"chunk {self.prefix}{error.key}: {error.message}") from error
 
     def _change(self, coords: Shape, inside: Selection, values: NDArray, fields: Any) -> tuple[str, Change]:
         """Return the key of a chunk, and its new value or a function of the old one."""

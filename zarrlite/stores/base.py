@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, final
 from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
-from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
+from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
 from zarrlite.stores.locks import LockTable
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
@@ -64,6 +64,14 @@ class WrongSizeError(TruncatedError):
 
     def at(self, *, key: str | None = None, codec: str | None = None) -> TruncatedError:  # type: ignore[override]
         return TruncatedError(self.message, key=key, codec=codec)
+
+
+class UnstorableError(ArgumentError):
+    """A value cannot be stored under a key."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class Store(ABC):
