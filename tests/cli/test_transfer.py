@@ -31,8 +31,7 @@ def interrupt(monkeypatch):
             original(self, key, value)
 
         monkeypatch.setattr(LocalStore, "set", write)
-        for name in ("set_many", "set_new", "update", "update_many"):
-            monkeypatch.setattr(LocalStore, name, getattr(zarrlite.Store, name))  # which call `set`
+        monkeypatch.setattr(LocalStore, "change", zarrlite.Store.change)  # it calls `set`
 
     return interrupt
 

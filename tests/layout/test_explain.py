@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout.arrays import ARRAYS, DATA, make
-from test_stacks import ENCODINGS, stacks
+from transformer_stacks import ENCODINGS, stacks
 
 import zarrlite
 from zarrlite import ArgumentError, NodeNotFoundError, register

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layout.arrays import DATA
-from test_stacks import ENCODINGS, stacks
+from transformer_stacks import ENCODINGS, stacks
 
 import zarrlite
 from zarrlite import Array, DataError

@@ -33,7 +33,7 @@ from zarrlite.pipeline.reading import FailedPart, Part, read_from_sources
 from zarrlite.selections.selection import Selection, Shape, Span
 from zarrlite.selections.sparse import project_sparse
 from zarrlite.shards.reading import MissingInnerChunk
-from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError
+from zarrlite.stores.base import Change, InPlace, Store, UnstorableError, Update, WrongSizeError
 from zarrlite.tuning import (
     BATCH_BYTES,
     MAX_BATCH_CHUNKS,
@@ -256,13 +256,17 @@ class Chunks:
     def _inner_key(self, error: MissingChunkError, coords: Shape, selection: Selection | None) -> str:
         """Return the key of a missing chunk whose shard has these coordinates."""
         shape = self.unfolded.chunk_grid.chunk_shape(coords)
-        inner = (0,) * len(coords)
+        position = [*self.grid.origin(coords)]
+        path: Sequence[Shape] = ()
         if isinstance(error, MissingInnerChunk):
-            inner = error.coords
+            path = error.path
         elif selection is not None:
-            inner = next(selection.project(shape))[0]
-        origin = self.grid.origin(coords)
-        return self._encode_key(tuple(o // n + i for o, n, i in zip(origin, shape, inner, strict=True)))
+            position = [o + i * n for o, i, n in zip(position, next(selection.project(shape))[0], shape, strict=True)]
+        codecs: Any = self.metadata.codecs
+        for inner in path:
+            position = [p + i * n for p, i, n in zip(position, inner, codecs[0].chunk_shape, strict=True)]
+            codecs = codecs[0].codecs
+        return self._encode_key(tuple(p // n for p, n in zip(position, shape, strict=True)))
 
     def _failed(self, error: Exception, key: str, what: str) -> NoReturn:
         """Raise an error that names its chunk, unless it does already."""
@@ -337,7 +341,10 @@ class Chunks:
         return coords, inside, place.take(values) if values.ndim else values
 
     def _store(self, changes: Any) -> None:
-        self.store.change(changes)
+        try:
+            self.store.change(changes)
+        except UnstorableError as error:
+            raise ArgumentError(f"chunk {self.prefix}{error.key}: {error.message}") from error
 
     def _change(self, coords: Shape, inside: Selection, values: NDArray, fields: Any) -> tuple[str, Change]:
         """Return the key of a chunk, and its new value or a function of the old one."""

@@ -41,7 +41,7 @@ class Padding(Framing):
     @property
     @abstractmethod
     def function(self) -> PaddingFunc | None:
-        """The function that generates the padding from the value. None if there is none."""
+        """The function that generates the padding from the value. None if the padding is literal or zeros."""
 
     @property
     def depends_on_value(self) -> bool:  # type: ignore[override]

@@ -233,7 +233,7 @@ def _blosc_configuration(configuration: dict[str, Json], typesize: int) -> dict[
 
 
 def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
-    """Return the storage transformers (draft, Array metadata, `storage_transformers`), or None if there are none."""
+    """Return the storage transformers (draft, Array metadata, `storage_transformers`), or None without any."""
     values = []
     for item in top.objects("storage_transformers") if "storage_transformers" in top else ():
         configuration = dict(item.object("configuration", default={}).data)

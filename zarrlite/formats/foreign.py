@@ -67,7 +67,7 @@ class ForeignStore(Store):
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         found: Buffers = [None] * len(requests)
-        passed: list[int] = []  # which requests the underlying store serves
+        passed: list[int] = []  # numbers of the requests that the underlying store serves
         below: list[Any] = []
         for i, (key, byte_range, *rest) in enumerate(requests):
             if _is_document(check_key(key)):

@@ -29,11 +29,11 @@ from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_f
 from zarrlite.selections.casting import scalar_array
 from zarrlite.selections.selection import Selection
 
-Patches = list[Patch]  # what to overwrite in a stored value, in this order
+Patches = list[Patch]  # offsets in a stored value and the bytes to write there, in this order
 
 
 class ArraySpec:
-    """What a codec must know of the arrays that pass through it: shape, data type, fill value."""
+    """The properties of arrays that a codec may depend on: shape, data type, fill value."""
 
     __slots__ = ("_first", "data_type", "dtype", "fill", "require_chunks", "shape", "size", "write_empty")
 
@@ -125,7 +125,7 @@ class BytesBytesCodec(Codec):
 
 
 class Framing(BytesBytesCodec):
-    """bytes -> bytes: `head` bytes before the value and `tail` bytes after it; the value itself stays as it is.
+    """bytes -> bytes: `head` bytes before the value and `tail` bytes after it; the value itself is unchanged.
 
     Parts of the value are read by shifting byte ranges, unless the frame verifies the value: then all of it is read.
     """
@@ -239,15 +239,15 @@ class ArrayArrayCodec(Codec):
         return None
 
     def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the shape of the block that encodes to a block of this shape. Returns None if there is none."""
+        """Return the shape of the block that encodes to a block of this shape. Returns None if no block does."""
         return None
 
 
 class ArrayBytesCodec(Codec):
     """array -> bytes: exactly one is in every chain."""
 
-    byte_order: str = "little"  # of multi-byte elements as stored
-    inner_chunk_shape: tuple[int, ...] | None = None  # of a shard
+    byte_order: str = "little"  # byte order of stored multi-byte elements
+    inner_chunk_shape: tuple[int, ...] | None = None  # shape of the chunks inside of a shard; None for other codecs
 
     @abstractmethod
     def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
@@ -269,7 +269,7 @@ class ArrayBytesCodec(Codec):
 class Serializer:
     """An array -> bytes codec bound to a chunk."""
 
-    layout: ElementLayout | None = None  # of uncompressed elements at places that are known beforehand
+    layout: ElementLayout | None = None  # None if the places of elements depend on the data
 
     def __init__(self, codec: ArrayBytesCodec, spec: ArraySpec) -> None:
         self.codec = codec

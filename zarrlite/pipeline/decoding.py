@@ -69,7 +69,7 @@ def decoding_failed(error: Exception, codec: str) -> NoReturn:
 
 def decode_bytes(data: Buffer, steps: Sequence[tuple[Decoder, Limit]]) -> Buffer:
     """Undo bytes -> bytes codecs, given in the order in which they decode."""
-    stored = len(data)  # of the outermost value: limits must not multiply from codec to codec
+    stored = len(data)  # the outermost value counts: limits must not multiply from codec to codec
     for codec, limit in steps:
         most = limit.of(stored) if limit.per_byte else limit.fixed
         try:

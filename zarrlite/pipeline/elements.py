@@ -28,7 +28,7 @@ class Extent(NamedTuple):
     """The byte ranges that hold selected elements, and the array over each of them."""
 
     ranges: list[ByteRange]
-    shape: Shape  # of the array over one range
+    shape: Shape  # shape of the array over one range
     strides: Sequence[int]
     axis: int = 0  # along which the arrays over several ranges are joined
     index: Any = None  # picks the elements out of the array; None if these are all of it
@@ -54,7 +54,7 @@ class ElementLayout:
         self.strides = tuple(strides)
         self.codec = codec  # named in errors
         self._check = check  # returns the fault of elements that no valid value has
-        self.offset = offset  # of the first element
+        self.offset = offset  # position of the first element, in bytes
         nbytes = dtype.itemsize
         for n in shape:
             nbytes *= n

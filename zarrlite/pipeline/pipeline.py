@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ class Pipeline:
     def __init__(self, codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> None:
         check_chain(codecs)
         self.spec = spec
-        self.nbytes = spec.size * spec.dtype.itemsize  # of a decoded chunk
+        self.nbytes = spec.size * spec.dtype.itemsize  # size of a decoded chunk
         self.filters: list[tuple[ArrayArrayCodec, ArraySpec]] = []
         self.compressors: list[tuple[BytesBytesCodec, Limit]] = []
         for i, codec in enumerate(codecs):
@@ -65,9 +66,9 @@ class Pipeline:
             return encoded
         if isinstance(codec, ArrayBytesCodec):
             self.serializer = codec.bind(spec)
-            self.encoded_size = self.serializer.encoded_size  # of the whole chain; None: it depends on the data
-            self.limit = self.serializer.limit  # of what the whole chain can produce
-            # of a stored chunk; None: it has no bound, as in a shard, where unused space is allowed
+            self.encoded_size = self.serializer.encoded_size  # size of a stored chunk; None if it depends on the data
+            self.limit = self.serializer.limit  # limit for the size of a stored chunk
+            # largest size of a stored chunk; None for shards, where unused space is allowed
             bounded = not self.limit.per_byte and codec.inner_chunk_shape is None
             self.max_size = self.limit.fixed if bounded else None
         elif isinstance(codec, BytesBytesCodec):
@@ -85,7 +86,7 @@ class Pipeline:
         self.tail = sum(codec.tail for codec in framings)
         # whether parts of the serialized chunk can be read from the stored one
         self.reads_parts = len(framings) == len(self.compressors)
-        # of the elements in the serialized chunk, and in the stored one; None: there is no such layout
+        # where the elements are in the serialized chunk, and in the stored one; None if they have no fixed places
         self.decoded_layout = self._decoded_layout()
         self.layout: ElementLayout | None = None
         if self.reads_parts and self.decoded_layout is not None:
@@ -337,8 +338,8 @@ class Pipeline:
         if not isinstance(codec, Framing):
             try:
                 return codec.decode_into(values, memory, size)
-            except Exception as error:
-                decoding_failed(error, codec.name)
+            except Exception:  # `decode` raises the reason
+                return False
         values = self._decode_each(codec, limit, values)
         for i, value in enumerate(values):
             if len(value) != size:
@@ -358,11 +359,9 @@ class Pipeline:
         data = decode_bytes(data, self._steps[:-1])
         codec, _ = self._steps[-1]
         size = self.decoded_layout.size  # type: ignore[union-attr]
-        try:
+        with contextlib.suppress(Exception):  # `decode` raises the reason
             if codec.decode_into((data,), memory, size):
                 return memory
-        except Exception as error:
-            decoding_failed(error, codec.name)
         return decode_bytes(data, self._steps[-1:])
 
     def _undo_filters(self, array: NDArray) -> NDArray:

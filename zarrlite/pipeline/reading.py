@@ -19,6 +19,7 @@ from zarrlite.buffers.source import inner_size
 from zarrlite.errors import TruncatedError
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.selections.selection import Selection
+from zarrlite.stores.base import StoredValue, read_together
 
 T = TypeVar("T")
 Part = tuple[Selection, NDArray]  # elements of a chunk, and the array of the same shape that receives them
@@ -38,7 +39,7 @@ class FailedPart(Exception):
 
 
 def read_from_sources(reading: Reading[T]) -> T:
-    """Run a reading whose handles are sources, one request after the other."""
+    """Run a reading whose handles are sources; a round is one batch of requests where sources are read by key."""
     try:
         requests, memory = next(reading)
         while True:
@@ -53,6 +54,8 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
     if len(requests) == 1 and requests[0][2] is None:
         source, byte_range, _ = requests[0]
         return source.read((byte_range,), memory) or (None,)
+    if isinstance(requests[0][0], StoredValue):
+        return read_together([(source, byte_range) for source, byte_range, _ in requests], memory)
     answers: list[Buffer | None] = []
     first = 0
     while first < len(requests):
@@ -84,10 +87,11 @@ def read_from_memory(reading: Reading[T]) -> T:
 class Framed:
     """A handle of a value without its frame; the handle of the framed value is inside."""
 
-    __slots__ = ("codec", "handle", "head", "number", "tail")
+    __slots__ = ("by_key", "codec", "handle", "head", "number", "tail")
 
     def __init__(self, handle: Any, number: int, head: int, tail: int, codec: str) -> None:
         self.handle = handle
+        self.by_key: bool = handle.by_key
         self.number = number  # of the part that is read, for errors
         self.head = head
         self.tail = tail

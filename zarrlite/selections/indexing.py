@@ -29,7 +29,7 @@ class Request(NamedTuple):
 
     selection: Selection
     shape: Shape  # the shape of the result that the user sees
-    flips: tuple[slice, ...] | None  # slices that reverse the axes of negative steps; None if there are none
+    flips: tuple[slice, ...] | None  # slices that reverse the axes of negative steps; None without any
     scalar: bool = False  # whether every dimension is indexed by an integer
 
     def outward(self, result: NDArray) -> Any:

@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from zarrlite.buffers import scratch
-from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import InMemory
 from zarrlite.errors import DataError, MissingChunkError, TruncatedError
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Budget, Limit
 from zarrlite.pipeline.elements import NDArray
-from zarrlite.pipeline.pipeline import Pipeline, is_in, memory_of
-from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
 from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES, MAX_SCRATCH_BYTES
@@ -40,6 +41,11 @@ class InnerChunk:
         self.shard = shard
         self.offset = offset
         self.length = length
+
+    @property
+    def by_key(self) -> bool:
+        by_key: bool = self.shard.by_key
+        return by_key
 
     def known_size(self) -> int:
         return self.length
@@ -100,21 +106,28 @@ class ShardReader:
         """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
         if len(parts) == 1:
             only = parts[0][0].only_chunk(self.chunk_shape)
-            if only is not None:
+            if only is not None and not (handles[0].by_key and parts[0][0].covers(self.spec.shape)):
                 return self._read_one(handles[0], *only, parts[0][1], gap)
+            if self._reads_all(parts[0][0]) and handles[0].known_size() is None:
+                return self._read_at_once(handles[0], parts[0][1])
         return self._read_several(handles, parts, gap)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read parts of several inner chunks."""
-        requests: list[Request] = [(handle, self.form.index_range, None) for handle in handles]
+        """Read parts of several inner chunks; a whole shard that is read by key takes one request, not two."""
+        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and handles[i].by_key]
+        index_range = self.form.index_range
+        requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
         answers = yield requests, None
-        indices = [self._index(i, answer, handles[i]) for i, answer in enumerate(answers)]
+        for i in whole:
+            self._decode_whole(i, answers[i], parts[i])
+        indices = [None if i in whole else self._index(i, a, handles[i]) for i, a in enumerate(answers)]
+        missing = [i for i, answer in enumerate(answers) if answer is None]  # now: the next round replaces answers
         jobs = _Jobs()
         for i, (handle, index, (selection, target)) in enumerate(zip(handles, indices, parts, strict=True)):
             if index is None:
                 continue
             try:
-                if selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing):
+                if self._reads_all(selection):
                     yield from self._read_all(handle, index, target)
                 else:
                     self._locate(i, handle, index, selection, target, jobs)
@@ -122,7 +135,15 @@ class ShardReader:
                 raise FailedPart(i, error) from error.__cause__
         if jobs.handles:
             yield from self._read_inner(jobs, gap)
-        return [i for i, index in enumerate(indices) if index is None]
+        return missing
+
+    def _decode_whole(self, i: int, data: Buffer | None, part: Part) -> None:
+        """Decode a shard of which all bytes have been read."""
+        if data is not None:
+            try:
+                read_from_memory(self.read([InMemory(data)], [part], 0))
+            except FailedPart as failed:
+                raise FailedPart(i, failed.error) from failed.error.__cause__
 
     def _read_one(self, handle: Any, coords: Shape, inside: Selection, target: NDArray, gap: int) -> Reading[list[int]]:
         """Read a part of one inner chunk of one shard."""
@@ -151,6 +172,22 @@ class ShardReader:
             raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
         except DataError as error:
             raise FailedPart(0, named(coords, error)) from error.__cause__
+        return []
+
+    def _reads_all(self, selection: Selection) -> bool:
+        """Whether a selection is read block by block, not inner chunk by inner chunk."""
+        return selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing)
+
+    def _read_at_once(self, handle: Any, target: NDArray) -> Reading[list[int]]:
+        """Read a whole shard of unknown size by one request: a store that does not know it charges for each."""
+        (value,) = yield [(handle, ALL, None)], None
+        if value is None:
+            return [0]
+        try:
+            index = self.form.index_of(memoryview(value))
+            read_from_memory(self._read_all(InMemory(value), index, target))
+        except DataError as error:
+            raise FailedPart(0, error) from error.__cause__
         return []
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
@@ -382,11 +419,14 @@ def _complete(data: Buffer, offset: int, length: int) -> Buffer:
 
 
 class MissingInnerChunk(MissingChunkError):
-    """An inner chunk is absent and was to be present."""
+    """An inner chunk is absent and must be present; `path` has its coordinates, those of the outermost shard first."""
 
-    def __init__(self, coords: Shape) -> None:
+    def __init__(self, *path: Shape) -> None:
         super().__init__("is missing")
-        self.coords = coords
+        self.path = path
+
+    def at(self, *, key: str | None = None, codec: str | None = None) -> MissingChunkError:  # type: ignore[override]
+        return MissingChunkError(self.message, key=key, codec=codec)
 
 
 class _named:
@@ -409,6 +449,8 @@ class _named:
 
 def named(coords: Shape, error: Any) -> Any:
     """Return an error that says which inner chunk it is about, if it is about data."""
+    if isinstance(error, MissingInnerChunk):
+        return MissingInnerChunk(coords, *error.path)
     if not isinstance(error, DataError):
         return error
     return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)

@@ -39,7 +39,7 @@ class StorageTransformer(Extension):
         """Raise MetadataError, with a pointer relative to the transformer, if it does not fit the array."""
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Return an equivalent array without this transformer, its first one. Returns None if there is none."""
+        """Return an equivalent array without this transformer, its first one. Returns None if the array needs it."""
         return None
 
     @abstractmethod

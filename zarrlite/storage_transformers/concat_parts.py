@@ -1,4 +1,4 @@
-"""The `concat-parts` storage transformer: a chunk made of several objects, one behind the other.
+"""The `concat-parts` storage transformer: a chunk that is the concatenation of several objects.
 
 Rules (proposal `concat-parts`, Description and Configuration)
 - "The key for each part is formed by appending the key_suffix to the base key of the chunk."

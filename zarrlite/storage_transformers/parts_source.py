@@ -3,7 +3,8 @@
 Rules
 - Each part is opened once, and those that were opened before are looked at again after the last one was opened: what is
   read is of one state of the chunk, or an error.
-- Parts without a size are read last: an index describes the data that is there when it is read.
+- Parts without a size are read last: an index describes the data that is there when it is read. Parts that a store
+  reads by key are requested together, those of several chunks by one batch.
 - All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
 """
 
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import DataError, TruncatedError
-from zarrlite.stores.base import Store
+from zarrlite.stores.base import Store, WrongSizeError, read_together
 
 
 class Part(NamedTuple):
@@ -57,13 +58,14 @@ class ChunkInParts(Source):
         self.separate_tail = parts.separate_tail
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
-        found: list[Buffer] = []
-        for byte_range in ranges:
-            value = self._read_range(byte_range)
-            if value is None:
-                return None
-            found.append(value)
-        return found
+        if len(ranges) > 1:
+            return read_chunks([(self, [(byte_range, None) for byte_range in ranges])])[0]
+        found = [value for value in map(self._read_range, ranges) if value is not None]
+        return found if len(found) == len(ranges) else None
+
+    @property
+    def by_key(self) -> bool:  # type: ignore[override]
+        return self._part(self._parts.in_order[0]).by_key
 
     def size(self) -> int | None:
         sizes = self._sizes()
@@ -115,28 +117,32 @@ class ChunkInParts(Source):
             if new and len(self._opened) > 1:
                 self._verify()
             return [value]
-        opened = len(self._opened)
-        found: list[Buffer | None] = [None] * len(pieces)
-        for i in sorted(range(len(pieces)), key=lambda i: self._parts.all[pieces[i][0]].size is None):
-            number, byte_range, _ = pieces[i]
-            found[i] = self._part(number).read_one(byte_range)
-        if len(self._opened) > max(opened, 1):
-            self._verify()
-        return found
+        return _read_pieces([(self, piece) for piece in pieces])
 
     def _read_range(self, byte_range: ByteRange) -> Buffer | None:
         pieces = self._guess(byte_range)
-        if pieces is not None:
-            found = self._read_pieces(pieces)
-            if len(found) == 1 and found[0] is not None and pieces[0][2] in (None, len(found[0])):
-                return found[0]
-            if all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
-                return b"".join(v for v in found if v is not None)
-        else:
-            found = []
+        return self._complete(byte_range, pieces, self._read_pieces(pieces))
+
+    def _complete(
+        self,
+        byte_range: ByteRange,
+        pieces: Sequence[Piece],
+        found: Sequence[Buffer | None],
+        expected: int | None = None,
+    ) -> Buffer | None:
+        """Return a range, given its guessed pieces; reads more if these are not all of it.
+
+        Raises WrongSizeError if the sizes of the parts are needed and their sum is not the expected one.
+        """
+        if len(found) == 1 and found[0] is not None and pieces[0][2] in (None, len(found[0])):
+            return found[0]
+        if pieces and all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
+            return b"".join(v for v in found if v is not None)
         sizes = self._sizes()  # raises if some parts are missing, or not as long as they must be
         if sizes is None:
             return None
+        if expected not in (None, sum(sizes)):
+            raise WrongSizeError(sum(sizes), expected or 0)
         start, stop = byte_range.resolve(sum(sizes))
         begin: Buffer = b""
         if len(found) == 1 and found[0] and byte_range != ALL and len(found[0]) < stop - start:
@@ -150,9 +156,17 @@ class ChunkInParts(Source):
                 )
         return b"".join((begin, *(value for value in rest if value is not None)))
 
-    def _guess(self, byte_range: ByteRange) -> list[Piece] | None:
-        """Return the pieces of a range, as far as they are known without the sizes. Returns None if they are not."""
+    def _guess(self, byte_range: ByteRange, expected: int | None = None) -> list[Piece]:
+        """Return the pieces of a range as far as they are known without the sizes; none if they are not.
+
+        All of a chunk whose size is expected to be this one is in pieces that end one byte later: that shows parts that
+        are too long.
+        """
         parts, (start, stop) = self._parts, byte_range
+        if expected is not None and byte_range == (0, expected) and parts.main is not None:
+            rest = expected - parts.head - parts.tail
+            sizes = [rest if part.size is None else part.size for part in parts.all]
+            return [(i, ByteRange(0, size + 1), size) for i, size in enumerate(sizes)] if rest >= 0 else []
         if byte_range == ALL:
             return [(i, ALL, part.size) for i, part in enumerate(parts.all)]
         if parts.first_unsized == len(parts.all):
@@ -164,7 +178,7 @@ class ChunkInParts(Source):
             return self._cut(0, start, stop)
         if -parts.tail <= start < 0 and (stop is None or stop < 0):
             return self._cut(parts.last_unsized + 1, parts.tail + start, parts.tail + (stop or 0))
-        return None
+        return []
 
     def _cut(self, first: int, start: int, stop: int, sizes: Sequence[int] | None = None) -> list[Piece]:
         """Return the pieces of a range that counts from the start of a part; `sizes` are those of all parts."""
@@ -193,3 +207,35 @@ class ChunkInParts(Source):
             if part.size not in (None, size):
                 raise TruncatedError(f"the part {self._key + part.key_suffix!r} has {size} bytes, not {part.size}")
         return [size or 0 for size in sizes]
+
+
+def read_chunks(
+    chunks: Sequence[tuple[ChunkInParts, Sequence[tuple[ByteRange, int | None]]]],
+) -> list[list[Buffer] | None]:
+    """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests.
+
+    A range comes with the expected size of its chunk, or None.
+    """
+    plans = [(chunk, r, chunk._guess(r, size), size) for chunk, ranges in chunks for r, size in ranges]
+    buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces, _ in plans for piece in pieces]))
+    values = iter([chunk._complete(r, ps, [next(buffers) for _ in ps], size) for chunk, r, ps, size in plans])
+    found: list[list[Buffer] | None] = []
+    for _, ranges in chunks:
+        parts = [next(values) for _ in ranges]
+        found.append(None if None in parts else parts)  # type: ignore[arg-type]
+    return found
+
+
+def _read_pieces(pieces: Sequence[tuple[ChunkInParts, Piece]]) -> list[Buffer | None]:
+    """Read pieces of the parts of several chunks, those without a size last."""
+    opened = {chunk: len(chunk._opened) for chunk, _ in pieces}
+    order = sorted(range(len(pieces)), key=lambda i: pieces[i][0]._parts.all[pieces[i][1][0]].size is None)
+    # one by one: a part is opened when the one before it has been read
+    answers = read_together((chunk._part(number), r) for chunk, (number, r, _) in (pieces[i] for i in order))
+    for chunk, before in opened.items():
+        if len(chunk._opened) > max(before, 1):
+            chunk._verify()
+    found: list[Buffer | None] = [None] * len(pieces)
+    for i, answer in zip(order, answers, strict=True):
+        found[i] = answer
+    return found

@@ -19,10 +19,19 @@ from typing import Any
 from zarrlite.buffers.pieces import Patch, Value, overlapping, size_of, split
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
-from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
-from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts
-from zarrlite.stores.base import Buffers, Change, InPlace, Listing, Request, Store, WrongSizeError, overwrite
+from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_chunks
+from zarrlite.stores.base import (
+    Buffers,
+    Change,
+    InPlace,
+    Listing,
+    Request,
+    Store,
+    UnstorableError,
+    WrongSizeError,
+    overwrite,
+)
 
 _MAX_SEEN = 1024  # chunk keys to remember
 
@@ -65,17 +74,13 @@ class PartsStore(Store):
             return source.read_one(byte_range)
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        found: Buffers = []
-        for key, group in itertools.groupby(requests, key=lambda request: request[0]):
-            run = [*group]
-            with contextlib.closing(self.source(key)) as source:
-                values: Any = source.read([request[1] for request in run])
-                for expected in {request[2] for request in run if len(request) > 2} - {None}:
-                    size = None if values is None else source.known_size()
-                    if size not in (None, expected):
-                        raise WrongSizeError(size or 0, expected or 0)
-            found += [None] * len(run) if values is None else values
-        return found
+        runs = [(self.source(key), [*run]) for key, run in itertools.groupby(requests, key=lambda request: request[0])]
+        if all(isinstance(source, ChunkInParts) and source.by_key for source, _ in runs):
+            sized: Any = [(source, [(r, *size, None)[:2] for _, r, *size in run]) for source, run in runs]
+            found = zip(runs, read_chunks(sized), strict=True)
+            nothing: Buffers = [None]
+            return [value for (_, run), values in found for value in values or nothing * len(run)]
+        return [value for source, run in runs for value in _read_run(source, run)]
 
     def size(self, key: str) -> int | None:
         if not self.is_chunk(key):
@@ -119,7 +124,7 @@ class PartsStore(Store):
             self._set(key, new)
 
     def _set(self, key: str, value: Value) -> None:
-        values = split(value, self._sizes_of(size_of(value)))
+        values = split(value, self._sizes_of(key, size_of(value)))
         in_order = sorted(zip(self.parts.all, values, strict=True), key=lambda item: item[0].size is not None)
         parts: list[tuple[str, Change]] = [(key + part.key_suffix, pieces) for part, pieces in in_order]
         last, pieces = parts[-1]
@@ -136,7 +141,7 @@ class PartsStore(Store):
             if sizes is None or min([start for start, _ in patches], default=0) < 0:
                 self._set(key, overwrite(source.read_one(), patches))
                 return
-            patches, sizes = self._grown(source, sizes, patches)
+            patches, sizes = self._grown(key, source, sizes, patches)
         order = sorted(range(len(sizes)), key=lambda i: self.parts.all[i].size is not None)
         starts = list(itertools.accumulate(sizes, initial=0))
         undo: list[tuple[str, int, Buffer]] = []
@@ -153,7 +158,9 @@ class PartsStore(Store):
                 self.store.set_partial_values(undo)
             raise
 
-    def _grown(self, source: Source, sizes: list[int], patches: Sequence[Patch]) -> tuple[Sequence[Patch], list[int]]:
+    def _grown(
+        self, key: str, source: Source, sizes: list[int], patches: Sequence[Patch]
+    ) -> tuple[Sequence[Patch], list[int]]:
         """Return patches and sizes for a chunk that grows: everything after the part without a size moves."""
         old = sum(sizes)
         new = max([old, *(start + len(value) for start, value in patches)])
@@ -161,7 +168,7 @@ class PartsStore(Store):
             return patches, sizes
         growing = self.parts.main
         if growing is None:
-            self._sizes_of(new)  # raises the reason
+            self._sizes_of(key, new)  # raises the reason
             return patches, sizes
         end = old - sum(sizes[growing + 1 :])  # of the part that grows
         tail = overwrite(source.read_one(ByteRange(end, old)), overlapping(patches, end, new))
@@ -174,18 +181,17 @@ class PartsStore(Store):
         elif patches:
             self.store.set_partial_values((key, start, value) for start, value in patches)
 
-    def _sizes_of(self, size: int) -> list[int]:
-        """Return the sizes of the parts of a value of `size` bytes; raises ArgumentError if they do not fit."""
+    def _sizes_of(self, key: str, size: int) -> list[int]:
+        """Return the sizes of the parts of a value of `size` bytes; raises UnstorableError if they do not fit."""
         sized = sum(part.size or 0 for part in self.parts.all)
         unsized = [part.key_suffix for part in self.parts.all if part.size is None]
         if len(unsized) > 1:
-            raise ArgumentError(
-                f"cannot be written: only one part may omit size, but {' and '.join(map(repr, unsized))} do"
-            )
+            names = " and ".join(map(repr, unsized))
+            raise UnstorableError(f"cannot be written: only one part may omit size, but {names} do", key)
         rest = size - sized
         if rest < 0 or (rest and not unsized):
             need = f"at least {sized}" if unsized else str(sized)
-            raise ArgumentError(f"a value of {size} bytes does not fit parts of {need} bytes")
+            raise UnstorableError(f"a value of {size} bytes does not fit parts of {need} bytes", key)
         return [rest if part.size is None else part.size for part in self.parts.all]
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
@@ -225,3 +231,14 @@ class PartsStore(Store):
             if key.endswith(part.key_suffix) and self.is_chunk(chunk):
                 return chunk
         return None
+
+
+def _read_run(source: Source, requests: Sequence[Request]) -> Buffers:
+    """Read several parts of one value, and keep it open no longer than that."""
+    with contextlib.closing(source):
+        values = source.read([request[1] for request in requests])
+        for expected in {request[2] for request in requests if len(request) > 2} - {None}:
+            size = None if values is None else source.known_size()
+            if size not in (None, expected):
+                raise WrongSizeError(size or 0, expected or 0)
+    return [None] * len(requests) if values is None else [*values]

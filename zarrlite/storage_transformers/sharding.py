@@ -55,7 +55,7 @@ class Sharding(StorageTransformer):
 
     @classmethod
     def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """The draft's own object has `extension` for `name`, and `type` beside `configuration`."""
+        """Translate the draft's own object, which has `extension` for `name`, and `type` beside `configuration`."""
         if value.get("extension") not in _URIS:
             return None
         rest = {k: v for k, v in value.items() if k not in ("extension", "type", "configuration")}

@@ -26,7 +26,7 @@ from zarrlite.extensions.registry import codecs, data_types
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import Reading, read_from_sources
+from zarrlite.pipeline.reading import FailedPart, Reading, read_from_sources
 from zarrlite.selections.selection import Shape
 from zarrlite.shards.format import ABSENT, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
 from zarrlite.shards.reading import InnerChunk, within_shards
@@ -92,40 +92,38 @@ class ShardsStore(Store):
         return self.get_partial_values([(key, byte_range)])[0]
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        sources: dict[str, Source] = {}
         places = [self.place_of(request[0]) for request in requests]
-        others = [request for request, place in zip(requests, places, strict=True) if place is None]
+        keys = [place[0] if place else request[0] for place, request in zip(places, requests, strict=True)]
+        sources = {key: self.store.source(key) for key in dict.fromkeys(keys)}
         try:
-            for place in places:
-                if place is not None and place[0] not in sources:
-                    sources[place[0]] = self.store.source(place[0])
-            found = iter(read_from_sources(self._read(sources, requests, places)))
+            return read_from_sources(self._read(sources, requests, places))
+        except FailedPart as failed:
+            raise failed.error from failed.error.__cause__
         finally:
             for source in sources.values():
                 source.close()
-        passed = iter(self.store.get_partial_values(others) if others else [])
-        return [next(passed) if place is None else next(found) for place in places]
 
     def _read(
         self, sources: dict[str, Source], requests: Sequence[Request], places: Sequence[Place | None]
     ) -> Reading[Buffers]:
-        """Read parts of chunks in two rounds: the indices of all shards, then the chunks."""
-        answers = yield [(source, self.format.index_range, None) for source in sources.values()], None
-        indices = dict(zip(sources, map(self._parse_index, answers, sources.values()), strict=True))
-        chunks: list[InnerChunk | None] = []
-        for request, place in zip(requests, places, strict=True):
+        """Read parts of values in two rounds: the indices of all shards, then the chunks and the other values."""
+        shards = {place[0]: sources[place[0]] for place in places if place is not None}
+        answers = (yield [(s, self.format.index_range, None) for s in shards.values()], None) if shards else ()
+        indices = dict(zip(shards, map(self._parse_index, answers, shards.values()), strict=True))
+        chunks: dict[int, Any] = {}  # what is read of chunks that are present, by the number of the request
+        others: dict[int, Any] = {}
+        for i, (place, (key, byte_range, *size)) in enumerate(zip(places, requests, strict=True)):
             if place is None:
-                continue
-            index = indices[place[0]]
-            entry = None if index is None else index.entry(place[1])
-            if entry is not None and len(request) > 2 and request[2] not in (None, entry[1]):
-                raise WrongSizeError(entry[1], request[2])
-            chunks.append(None if entry is None else InnerChunk(sources[place[0]], *entry))
-        ranges = [request[1] for request, place in zip(requests, places, strict=True) if place is not None]
-        present = [(chunk, r, None) for chunk, r in zip(chunks, ranges, strict=True) if chunk is not None]
-        found = iter((yield from within_shards(_one_round(present), self.limits.gap)) if present else ())
-        # a shard that has gone meanwhile has none of its chunks
-        return [None if chunk is None else next(found) for chunk in chunks]
+                others[i] = (sources[key], byte_range, *(size or [None]))
+            elif (index := indices[place[0]]) is not None and (entry := index.entry(place[1])) is not None:
+                if size and size[0] not in (None, entry[1]):
+                    raise WrongSizeError(entry[1], size[0])
+                chunks[i] = (InnerChunk(shards[place[0]], *entry), byte_range, None)
+        found: Buffers = [None] * len(requests)
+        values = yield from _read_with(others.values(), within_shards(_one_round([*chunks.values()]), self.limits.gap))
+        for i, value in zip((*others, *chunks), values, strict=True):
+            found[i] = value  # None if a shard has gone meanwhile: none of its chunks is left
+        return found
 
     def _parse_index(self, data: Buffer | None, source: Source) -> ShardIndex | None:
         return None if data is None else self.format.parse_index(bytes(data), source.known_size())
@@ -232,7 +230,22 @@ class ShardsStore(Store):
 
 
 def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
-    return (yield requests, None)
+    return (yield requests, None) if requests else ()
+
+
+def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]]) -> Reading[Buffers]:
+    """Run a reading of at most one round together with other requests; returns the answers to these first."""
+    others = [*others]
+    try:
+        requests, memory = next(reading)
+    except StopIteration:
+        return [*(yield others, None)] if others else []
+    answers = yield [*requests, *others], memory
+    try:
+        reading.send(answers[: len(requests)])
+    except StopIteration as done:
+        return [*answers[len(requests) :], *done.value]
+    raise RuntimeError("a reading of one round has begun another")
 
 
 def _apply(change: Change, old: Buffer | None) -> Buffer | None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, final
 from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
-from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
+from zarrlite.errors import ArgumentError, KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
 from zarrlite.stores.locks import LockTable
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
@@ -62,6 +62,17 @@ class WrongSizeError(TruncatedError):
         super().__init__(f"has {size} bytes, must have {expected}")
         self.size = size
 
+    def at(self, *, key: str | None = None, codec: str | None = None) -> TruncatedError:  # type: ignore[override]
+        return TruncatedError(self.message, key=key, codec=codec)
+
+
+class UnstorableError(ArgumentError):
+    """A value cannot be stored under a key."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
 
 class Store(ABC):
     """A mapping from keys to values."""
@@ -90,7 +101,16 @@ class Store(ABC):
         in `memory`, one after the other, if it has room for them. Raises WrongSizeError if a value is known to have
         another size than its request names.
         """
-        return [self.get(request[0], request[1]) for request in requests]
+        return [self._get_part(*request) for request in requests]
+
+    def _get_part(self, key: str, byte_range: ByteRange, size: int | None = None) -> Buffer | None:
+        """Return a part of a value. Raises WrongSizeError if the whole value is requested and has another size."""
+        if size is None or byte_range != (0, size):
+            return self.get(key, byte_range)
+        value = self.get(key)
+        if value is not None and len(value) != size:
+            raise WrongSizeError(len(value), size)
+        return value
 
     def size(self, key: str) -> int | None:
         """Return the number of bytes of a value. Returns None if there is no such key."""
@@ -207,6 +227,8 @@ _BUILT_ON = {
 class StoredValue(Source):
     """A value that is read by its key, as it is at that moment."""
 
+    by_key = True
+
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
         self.key = key
@@ -217,6 +239,28 @@ class StoredValue(Source):
 
     def size(self) -> int | None:
         return self.store.size(self.key)
+
+
+def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryview | None = None) -> Buffers:
+    """Read parts of several sources, in order, None for missing ones.
+
+    Values that a store reads by key are requested by one call; other sources are read one after the other.
+    """
+    found: Buffers = []
+    by_store: dict[int, list[tuple[int, StoredValue, ByteRange]]] = {}
+    for i, (source, byte_range) in enumerate(requests):
+        if isinstance(source, StoredValue):
+            by_store.setdefault(id(source.store), []).append((i, source, byte_range))
+            found.append(None)
+        else:
+            found.append(source.read_one(byte_range))
+    for values in by_store.values():
+        store = values[0][1].store
+        answers = store.get_partial_values([(source.key, byte_range) for _, source, byte_range in values], memory)
+        memory = None  # used up
+        for (i, _, _), answer in zip(values, answers, strict=True):
+            found[i] = answer
+    return found
 
 
 def check_key(key: str) -> str:

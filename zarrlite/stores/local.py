@@ -196,7 +196,7 @@ class LocalStore(Store):
 
         A disk that is too small for all of these changes none of them.
         """
-        in_memory = isinstance(changes, list)  # else values are stored as they are generated
+        in_memory = isinstance(changes, list)  # an iterator may generate more values than fit into memory
         for apart, group in itertools.groupby(changes, key=lambda item: item[1] is None or callable(item[1])):
             if not apart:
                 values: Any = ((self._named(key), value) for key, value in group)

@@ -127,7 +127,7 @@ def _find_documents(store: Store, path: str) -> Iterator[str]:
                 if load_json(data).get("node_type") == "array":
                     continue
             except MetadataError:
-                continue  # what is below may be the chunks of an array
+                continue  # keys below may be the chunks of an array
         pending += (name[:-1] for name in reversed(prefixes) if not name_fault(name[:-1].rpartition("/")[2]))
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import Source
 from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import MetadataError, ZarrliteError
 from zarrlite.metadata.documents import parse_node
 from zarrlite.stores import MemoryStore, Store
-from zarrlite.stores.base import Buffers, Request
+from zarrlite.stores.base import Buffers, Request, StoredValue
 
 Json = dict[str, Any]
 
@@ -36,6 +37,16 @@ class RecordingStore(MemoryStore):
         if reads:
             self.rounds.append(reads)
         return super().get_partial_values(requests, memory)
+
+    def source(self, key: str) -> Source:
+        return _RecordedValue(self, key)
+
+
+class _RecordedValue(StoredValue):
+    """A value that is read by key and whose size is known."""
+
+    def known_size(self) -> int | None:
+        return self.size()
 
 
 def details(error: Exception) -> Json:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformer_stacks import STORES
 
 import zarrlite
 from zarrlite import ByteRange
@@ -25,20 +26,19 @@ from zarrlite.testing import StorageTransformerLaws
 URI = "https://purl.org/zarr/spec/storage_transformers/sharding/1.0"
 
 
-class Counting(zarrlite.MemoryStore):
-    """Notes every batch of requests."""
+class RecordingStore(zarrlite.MemoryStore):
+    """Records every batch of requests."""
 
     def __init__(self, values: Any = None) -> None:
         super().__init__(values)
         self.batches: list[Any] = []
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
-        self.batches.append([(key, *byte_range)])
-        return super().get(key, byte_range)
+        return self.get_partial_values([(key, byte_range)])[0]
 
-    def get_partial_values(self, key_ranges: Any) -> Any:
-        self.batches.append([(key, *byte_range) for key, byte_range in key_ranges])
-        return [super(Counting, self).get(key, byte_range) for key, byte_range in key_ranges]
+    def get_partial_values(self, requests: Any, memory: Any = None) -> Any:
+        self.batches.append([(key, *byte_range) for key, byte_range, *_ in requests])
+        return super().get_partial_values(requests, memory)
 
 
 def parse(value: Any) -> Any:
@@ -51,7 +51,7 @@ def wrap(store: Any, per_shard: tuple[int, ...], shape: Any = None, **kwargs: An
 
 
 @pytest.mark.parametrize("chunk", [(96, 18), (96, 19), (97, 18), (127, 19)])
-def test_the_positions_of_the_draft(chunk: Any) -> None:
+def test_shard_keys_are_chunk_coordinates_divided_by_chunks_per_shard(chunk: Any) -> None:
     below = zarrlite.MemoryStore()
     store = wrap(below, (32, 2))
     store.set(f"c/{chunk[0]}/{chunk[1]}", b"value")
@@ -70,8 +70,8 @@ def test_the_index_is_row_major_and_little_endian() -> None:
     assert entries == [2**64 - 1, 2**64 - 1, 0, 2, 2, 3, 2**64 - 1, 2**64 - 1]
 
 
-def test_reads_are_two_batches() -> None:
-    below = Counting()
+def test_a_batch_is_read_by_two_batches_of_the_next_store() -> None:
+    below = RecordingStore()
     store = wrap(below, (2,))
     store.set_many([(f"c/{i}", bytes([i]) * (i + 1)) for i in range(5)])
     store.set("notes", b"text")
@@ -93,7 +93,7 @@ def test_a_range_never_leaves_its_chunk(r: Any) -> None:
     assert bytes(store.get("c/0", ByteRange(*r))) == b"012345"[slice(*r)]
 
 
-def test_what_is_erased_last_erases_the_shard() -> None:
+def test_erasing_the_last_chunk_erases_the_shard() -> None:
     below = zarrlite.MemoryStore()
     store = wrap(below, (2,))
     store.set_many([("c/0", b"a"), ("c/1", b"b"), ("c/2", b"c")])
@@ -137,7 +137,7 @@ def test_a_damaged_index_is_an_error(shard: bytes) -> None:
          "configuration": {"chunks_per_shard": [2, 2]}},
     ],
 )  # fmt: skip
-def test_every_spelling_is_read_and_one_is_written(value: Any) -> None:
+def test_all_spellings_of_the_name_are_read_and_one_is_written(value: Any) -> None:
     assert parse(value).to_json() == {
         "name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [2, 2]},
     }  # fmt: skip
@@ -169,19 +169,19 @@ def test_every_spelling_is_read_and_one_is_written(value: Any) -> None:
         ({"extension": "urn:other"}, "/name", "missing"),
     ],
 )
-def test_refusals_have_a_pointer(value: Any, pointer: str, kind: str) -> None:
+def test_invalid_configurations_are_refused_with_a_pointer(value: Any, pointer: str, kind: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(value)
     assert (caught.value.pointer, caught.value.kind) == ("/storage_transformers/0" + pointer, kind)
 
 
-def test_it_must_fit_the_array() -> None:
+def test_chunks_per_shard_must_have_as_many_items_as_the_shape() -> None:
     with pytest.raises(MetadataError) as caught:
         zarrlite.create_array("memory://", shape=(4, 4), dtype="u1", storage_transformers=[Sharding((2,))])
     assert caught.value.pointer == "/storage_transformers/0/configuration/chunks_per_shard"
 
 
-def test_its_shards_are_those_of_sharding_indexed_without_a_checksum(tmp_path: Path, zarr: Any) -> None:
+def test_zarr_python_reads_draft_shards_as_sharding_indexed_without_a_checksum(tmp_path: Path, zarr: Any) -> None:
     data = np.arange(70, dtype="u2").reshape(7, 10)
     ours = zarrlite.create_array(
         tmp_path, data=data, chunks=(2, 3), codecs=[Bytes(), Zstd()], storage_transformers=[Sharding((2, 2))]
@@ -210,9 +210,9 @@ INDEX = ConcatParts((Part(""), Part(".index", 16 * 4)))
     st.sampled_from([[Bytes()], [Bytes(), Zstd(), Crc32c()], [Bytes(), Pad("start", 7)]]),
     st.data(),
 )
-def test_an_array_on_any_stack_is_an_array(stack: Any, encoding: Any, codecs: Any, data: Any) -> None:
+def test_arrays_on_any_stack_of_transformers_keep_their_data(stack: Any, encoding: Any, codecs: Any, data: Any) -> None:
     stack = [t for i, t in enumerate(stack) if t not in stack[:i] or isinstance(t, Sharding)]
-    store = zarrlite.MemoryStore()
+    store = data.draw(st.sampled_from(STORES))()
     model = np.zeros((5, 7), "u2")
     array = zarrlite.create_array(
         store, shape=model.shape, dtype="u2", chunks=(2, 2), codecs=codecs, chunk_key_encoding=encoding,
@@ -245,8 +245,8 @@ def test_the_first_transformer_is_nearest_to_the_array() -> None:
     assert keys(PARTS, Sharding((2, 2))) == sorted(["c/0/0", *(f"{c}{s}" for c in chunks for s in (".head", ".tail"))])
 
 
-def test_a_chunk_of_a_shard_in_parts_costs_the_index_and_its_bytes() -> None:
-    store = Counting()
+def test_a_chunk_of_a_shard_in_parts_is_read_by_the_index_and_one_range() -> None:
+    store = RecordingStore()
     stack = [Sharding((2, 2)), INDEX]
     array = zarrlite.create_array(
         store, data=np.arange(16, dtype="u1").reshape(4, 4), chunks=(2, 2), codecs=[Bytes()], storage_transformers=stack
@@ -257,15 +257,21 @@ def test_a_chunk_of_a_shard_in_parts_costs_the_index_and_its_bytes() -> None:
     assert requests == [("c/0/0.index", 0, None), ("c/0/0", 8, 12)]
 
 
-def test_several_changes_of_one_chunk_follow_each_other() -> None:
+def test_changes_of_one_chunk_are_applied_in_order() -> None:
     store = wrap(zarrlite.MemoryStore(), (2,))
-    store.update_many([("c/0", b"a"), ("c/0", lambda old: old + b"b"), ("c/1", b"x"), ("c/1", None)])
+
+    def appending(piece: bytes) -> Any:
+        return lambda source: bytes(source.read_one()) + piece
+
+    store.change([("c/0", b"a"), ("c/0", appending(b"b")), ("c/1", b"x"), ("c/1", None)])
     assert (bytes(store.get("c/0")), store.get("c/1")) == (b"ab", None)
-    store.update_many([("c/0", lambda old: bytes(old) + b"c"), ("c/0", lambda old: bytes(old) + b"d")])
+    store.change([("c/0", appending(b"c")), ("c/0", appending(b"d"))])
     assert bytes(store.get("c/0")) == b"abcd"
+    store.change([("c/0", None), ("c/0", lambda source: b"missing" if source.size() is None else b"there")])
+    assert bytes(store.get("c/0")) == b"missing"
 
 
-def test_a_shard_of_too_many_chunks_is_refused_at_once() -> None:
+def test_a_shard_of_too_many_chunks_is_refused() -> None:
     below = zarrlite.MemoryStore()
     store = wrap(below, (2**40,))
     with pytest.raises(ArgumentError, match="a shard of 1099511627776 chunks cannot be written"):
@@ -277,8 +283,7 @@ def test_a_shard_of_too_many_chunks_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("missing", ["fill", "error"])
-def test_an_array_by_the_codec_is_the_array_by_the_transformer(missing: Any) -> None:
-    """Arrays are read and written by the equivalent codec; who looks for missing chunks sees the transformer's."""
+def test_draft_shards_are_read_and_written_with_and_without_missing_chunks(missing: Any) -> None:
     data = np.arange(63, dtype="u2").reshape(7, 9)
     store = zarrlite.MemoryStore()
     zarrlite.create_array(
@@ -294,6 +299,49 @@ def test_an_array_by_the_codec_is_the_array_by_the_transformer(missing: Any) -> 
     if missing == "error":
         with pytest.raises(zarrlite.MissingChunkError, match="chunk c/0/0: is missing"):
             array[0, 0]
+
+
+@pytest.mark.parametrize("stack", [[Sharding((2, 3))], [Sharding((2, 3)), INDEX], [Sharding((2, 2)), Sharding((2, 1))]])
+@pytest.mark.parametrize("codecs", [[Bytes()], [Bytes(), Zstd()]])
+def test_shards_and_chunks_do_not_depend_on_missing_chunks(stack: Any, codecs: Any) -> None:
+    store = zarrlite.MemoryStore()
+    zarrlite.create_array(store, shape=(16, 18), dtype="u1", chunks=(2, 3), codecs=codecs, storage_transformers=stack)
+    fill, error = (zarrlite.open_array(store, missing_chunks=missing) for missing in ("fill", "error"))
+    per_shard = np.prod([t.chunks_per_shard for t in stack if isinstance(t, Sharding)], axis=0)
+    assert fill.shards == error.shards == (2 * per_shard[0], 3 * per_shard[1])
+    assert fill.chunks == error.chunks == (2, 3)
+    assert (fill.nchunks, fill.cdata_shape) == (error.nchunks, error.cdata_shape)
+
+
+@pytest.mark.parametrize(
+    ("index", "missing"),
+    [
+        (np.s_[4, 4], "c/2/2"),
+        (np.s_[2:4, 6:8], "c/1/3"),
+        (np.s_[:6, :6], "c/2/2"),
+        (np.s_[0:4, 0:4], None),
+        (np.s_[...], "c/1/3"),
+        (np.s_[12, 12], "c/6/6"),
+        (np.s_[10:16, 14], "c/5/7"),
+    ],
+)
+@pytest.mark.parametrize(
+    "stack", [[Sharding((4, 4))], [Sharding((2, 2)), Sharding((2, 2))]], ids=["shards", "shards of shards"]
+)
+def test_a_missing_chunk_of_a_draft_shard_is_named_by_its_key(stack: Any, index: Any, missing: str | None) -> None:
+    data = np.ones((16, 16), "u1")
+    data[4:6, 4:6] = data[2:4, 6:8] = 0  # in the first shard
+    data[8:, 8:] = 0  # the last shard
+    store = zarrlite.MemoryStore()
+    zarrlite.create_array(store, data=data, chunks=(2, 2), codecs=[Bytes()], storage_transformers=stack)
+    array = zarrlite.open_array(store, mode="r", missing_chunks="error")
+    if missing is None:
+        assert (array[index] == 1).all()
+        return
+    with pytest.raises(zarrlite.MissingChunkError) as caught:
+        array[index]
+    assert type(caught.value) is zarrlite.MissingChunkError
+    assert str(caught.value) == f"chunk {missing}: is missing"
 
 
 class TestSharding(StorageTransformerLaws):

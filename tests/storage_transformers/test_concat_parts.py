@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformer_stacks import STORES
 
 import zarrlite
 from zarrlite import ByteRange
@@ -21,8 +22,8 @@ from zarrlite.storage_transformers import ConcatParts, Part
 from zarrlite.testing import StorageTransformerLaws
 
 
-class Counting(zarrlite.MemoryStore):
-    """Notes every request for values and sizes."""
+class RecordingStore(zarrlite.MemoryStore):
+    """Records every request for values and sizes."""
 
     def __init__(self, values: Any = None) -> None:
         super().__init__(values)
@@ -46,7 +47,7 @@ def wrap(store: Any, *parts: Any, shape: Any = (20,), **kwargs: Any) -> Any:
     return ConcatParts(parts).wrap(store, array_metadata(shape, "u1", chunks=(1,) * len(shape), **kwargs))
 
 
-# the parts of a value "0123456789", and what is requested for a range of it
+# the parts of the value "0123456789", in which ranges are requested below
 HEADER = (Part(".h", 3), Part(""), Part(".i", 2))
 
 
@@ -68,7 +69,7 @@ HEADER = (Part(".h", 3), Part(""), Part(".i", 2))
 def test_a_range_is_served_from_the_parts_that_hold_it(
     parts: Any, stored: dict[str, str], byte_range: Any, requests: Any
 ) -> None:
-    below = Counting({f"c/1{suffix}": text.encode() for suffix, text in stored.items()})
+    below = RecordingStore({f"c/1{suffix}": text.encode() for suffix, text in stored.items()})
     store = wrap(below, *parts)
     r = ByteRange(*byte_range)
     assert bytes(store.get("c/1", r)) == b"0123456789"[r.start : r.stop]
@@ -80,21 +81,25 @@ def test_a_range_is_served_from_the_parts_that_hold_it(
     st.lists(st.none() | st.integers(0, 4), min_size=1, max_size=4), st.data(), st.integers(-16, 16),
     st.none() | st.integers(-16, 16),
 )  # fmt: skip
-def test_ranges_are_slices_of_the_whole(sizes: list[Any], data: Any, start: int, stop: Any) -> None:
+def test_ranges_are_slices_of_the_joined_parts(sizes: list[Any], data: Any, start: int, stop: Any) -> None:
     parts = [Part(f".{i}" if i else "", size) for i, size in enumerate(sizes)]
     values = [bytes(data.draw(st.binary(min_size=s or 0, max_size=5 if s is None else s))) for s in sizes]
-    below = zarrlite.MemoryStore({f"c/1{part.key_suffix}": value for part, value in zip(parts, values, strict=True)})
-    store = wrap(below, *parts)
-    whole = b"".join(values)
-    assert bytes(store.get("c/1")) == whole
-    assert bytes(store.get("c/1", ByteRange(start, stop))) == whole[start:stop]
-    assert store.size("c/1") == len(whole)
-    assert store.get("c/2", ByteRange(start, stop)) is None
+    joined = b"".join(values)
+    for store_class in STORES:
+        below = store_class({f"c/1{part.key_suffix}": value for part, value in zip(parts, values, strict=True)})
+        store = wrap(below, *parts)
+        r = ByteRange(start, stop)
+        assert bytes(store.get("c/1")) == joined
+        assert bytes(store.get("c/1", r)) == joined[start:stop]
+        assert store.size("c/1") == len(joined)
+        assert store.get("c/2", r) is None
+        several = store.get_partial_values([("c/1", r), ("c/1", ALL), ("c/2", r), ("c/1", r)])
+        assert [v if v is None else bytes(v) for v in several] == [joined[start:stop], joined, None, joined[start:stop]]
 
 
 @settings(max_examples=200)
 @given(st.lists(st.integers(0, 4), max_size=3), st.lists(st.integers(0, 4), max_size=3), st.binary(max_size=30))
-def test_a_value_is_split_and_joined(before: list[int], after: list[int], value: bytes) -> None:
+def test_values_are_split_when_written_and_joined_when_read(before: list[int], after: list[int], value: bytes) -> None:
     sizes = [*before, None, *after]
     parts = [Part(f".{i}x", size) for i, size in enumerate(sizes)]
     below = zarrlite.MemoryStore()
@@ -116,13 +121,15 @@ def test_a_value_is_split_and_joined(before: list[int], after: list[int], value:
 @pytest.mark.parametrize(
     ("parts", "value", "message"),
     [
-        ((Part(".a"), Part(".b")), b"1", "cannot be written: the parts '.a', '.b' have no size, one may have none"),
+        ((Part(".a"), Part(".b")), b"1", "cannot be written: only one part may omit size, but '.a' and '.b' do"),
         ((Part(".a", 2), Part(".b", 3)), b"1234", "a value of 4 bytes does not fit parts of 5 bytes"),
         ((Part(".a", 2), Part(".b", 3)), b"123456", "a value of 6 bytes does not fit parts of 5 bytes"),
         ((Part(""), Part(".b", 3)), b"12", "a value of 2 bytes does not fit parts of at least 3 bytes"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_what_was_there_stays(parts: Any, value: bytes, message: str) -> None:
+def test_a_value_that_does_not_fit_the_parts_is_refused_and_changes_nothing(
+    parts: Any, value: bytes, message: str
+) -> None:
     below = zarrlite.MemoryStore({f"c/1{part.key_suffix}": bytes(part.size or 7) for part in parts})
     before = {key: below.get(key) for key in below.list()}
     store = wrap(below, *parts)
@@ -134,7 +141,7 @@ def test_what_does_not_fit_is_refused_and_what_was_there_stays(parts: Any, value
 
 @pytest.mark.parametrize("gone", [".h", "", ".i"])
 @pytest.mark.parametrize("byte_range", [ALL, (0, 3), (-2, None), (4, 6), (1, -1), (0, 100)])
-def test_a_chunk_of_which_parts_are_missing_is_an_error_where_they_are_touched(gone: str, byte_range: Any) -> None:
+def test_reading_a_missing_part_of_a_chunk_is_an_error(gone: str, byte_range: Any) -> None:
     whole = {"c/1.h": b"012", "c/1": b"34567", "c/1.i": b"89"}
     below = zarrlite.MemoryStore({key: value for key, value in whole.items() if key != f"c/1{gone}"})
     store = wrap(below, *HEADER)
@@ -158,7 +165,7 @@ def test_a_part_of_another_size_is_an_error(length: int, byte_range: Any) -> Non
     assert str(caught.value) == f"the part 'c/1.i' has {length} bytes, not 2"
 
 
-def test_listings_show_chunks_and_what_is_not_a_part() -> None:
+def test_listings_have_chunks_and_other_keys_but_no_parts() -> None:
     below = zarrlite.MemoryStore()
     parts = (Part(".h", 1), Part("_d/main"), Part(".i", 1))
     store = wrap(below, *parts)
@@ -180,15 +187,15 @@ def test_listings_show_chunks_and_what_is_not_a_part() -> None:
     st.sampled_from(["default", {"name": "default", "configuration": {"separator": "."}}, "v2",
                      {"name": "suffix", "configuration": {"suffix": "1.a"}}]),
 )  # fmt: skip
-def test_parts_of_different_chunks_never_meet(suffixes: list[str], chunks: list[Any], encoding: Any) -> None:
+def test_parts_of_different_chunks_have_different_keys(suffixes: list[str], chunks: list[Any], encoding: Any) -> None:
     try:
         transformer = parse([{"key_suffix": suffix} for suffix in suffixes])
     except MetadataError:
         return
     keys = registry.chunk_key_encodings.coerce(encoding)
-    made = [keys.encode(chunk) + part.key_suffix for chunk in chunks for part in transformer.parts]
-    assert len(set(made)) == len(made)
-    assert "zarr.json" not in made
+    stored_keys = [keys.encode(chunk) + part.key_suffix for chunk in chunks for part in transformer.parts]
+    assert len(set(stored_keys)) == len(stored_keys)
+    assert "zarr.json" not in stored_keys
 
 
 @pytest.mark.parametrize(
@@ -209,7 +216,7 @@ def test_parts_of_different_chunks_never_meet(suffixes: list[str], chunks: list[
     ],
     ids=repr,
 )  # fmt: skip
-def test_refusals_have_a_pointer(parts: Any, pointer: str, kind: str) -> None:
+def test_invalid_configurations_are_refused_with_a_pointer(parts: Any, pointer: str, kind: str) -> None:
     with pytest.raises(MetadataError) as caught:
         parse(parts)
     assert (caught.value.pointer, caught.value.kind) == (f"/storage_transformers/0/configuration/parts{pointer}", kind)
@@ -220,7 +227,7 @@ def test_unknown_members_of_the_configuration_are_refused() -> None:
         parse([{"key_suffix": ""}], x=1)
 
 
-def test_the_checksum_of_the_first_example_lies_in_an_object_of_its_own() -> None:
+def test_the_checksum_of_the_first_example_is_an_object_of_its_own() -> None:
     store = zarrlite.MemoryStore()
     data = np.arange(16, dtype="u1").reshape(4, 4)
     array = zarrlite.create_array(
@@ -244,9 +251,9 @@ def test_the_checksum_of_the_first_example_lies_in_an_object_of_its_own() -> Non
     assert sorted(k for k in store.list()) == ["c/0/0", "c/0/0.crc32c", "c/0/1", "c/0/1.crc32c", "zarr.json"]
 
 
-def test_the_index_of_a_shard_in_its_own_object_costs_that_and_one_range() -> None:
+def test_an_inner_chunk_is_read_by_the_index_part_and_one_range() -> None:
     index = 16 * 4 + 4
-    below = Counting()
+    below = RecordingStore()
     array = zarrlite.create_array(
         below,
         data=np.arange(8, dtype="u1"),

@@ -1,4 +1,4 @@
-"""Random stacks of transformers, with random key encodings, as stores: equal to a dict, whatever lies below."""
+"""Random stacks of transformers, with random key encodings, behave as a dict does."""
 
 from __future__ import annotations
 
@@ -8,41 +8,14 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformer_stacks import ENCODINGS, STORES, stacks
 
-import zarrlite
 from zarrlite import ByteRange, MetadataError
 from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context
 from zarrlite.nodes.creation import array_metadata
-from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 
-ENCODINGS = [
-    "default",
-    {"name": "default", "configuration": {"separator": "."}},
-    "v2",
-    {"name": "v2", "configuration": {"separator": "/"}},
-    {"name": "suffix", "configuration": {"suffix": ".tiff"}},
-    {"name": "suffix", "configuration": {"suffix": "_x", "base_encoding": {"name": "suffix", "configuration": {
-        "suffix": ".y/z", "base_encoding": "v2"}}}},
-]  # fmt: skip
-STRATEGIES = ["rewrite", "in-place", "append"]
-shardings = st.builds(
-    Sharding,
-    st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    strategy=st.sampled_from(STRATEGIES),
-    order=st.sampled_from(["row-major", "column-major", "morton"]),
-    header=st.sampled_from([0, 5]),
-)
-PARTS = [
-    ConcatParts([Part(".head", 1), Part(""), Part(".tail", 2)]),
-    ConcatParts([Part(""), Part("-a/b", 1)]),
-    ConcatParts([Part(".only")]),
-    ConcatParts([Part(".x", 2), Part(".y"), Part(".z", 0)]),
-]
-stacks = st.lists(st.one_of(shardings, st.sampled_from(PARTS)), max_size=4).map(
-    lambda stack: [t for i, t in enumerate(stack) if isinstance(t, Sharding) or t not in stack[:i]]
-)
 GRID = (5, 4)
 OTHERS = ["notes", "c/readme", "deep/er/notes"]
 values = st.binary(min_size=8, max_size=40)  # every part must have its bytes
@@ -62,9 +35,9 @@ def content(value: Any) -> Any:
 
 
 @settings(max_examples=120, deadline=None)
-@given(stacks, st.sampled_from(ENCODINGS), st.data())
-def test_a_stack_is_a_dict(stack: Any, encoding: Any, data: Any) -> None:
-    below = zarrlite.MemoryStore()
+@given(st.sampled_from(STORES), stacks, st.sampled_from(ENCODINGS), st.data())
+def test_a_stack_behaves_as_a_dict(store_class: Any, stack: Any, encoding: Any, data: Any) -> None:
+    below = store_class()
     store, keys = stack_of(below, stack, encoding)
     model: dict[str, bytes] = {}
     key = st.sampled_from(keys[:6] + keys[-3:] + OTHERS)
@@ -100,19 +73,19 @@ def test_a_stack_is_a_dict(stack: Any, encoding: Any, data: Any) -> None:
                     model[name] = new
         assert {k: content(store.get(k)) for k in model} == model
         assert sorted(store.list()) == sorted(model)
-    asked = [(data.draw(key), data.draw(ranges)) for _ in range(6)]
-    found = list(map(content, store.get_partial_values(asked)))
-    assert found == [model[k][r.start : r.stop] if k in model else None for k, r in asked]
-    assert [content(store.get(k, r)) for k, r in asked] == found
-    assert [store.size(k) for k, _ in asked] == [len(model[k]) if k in model else None for k, _ in asked]
+    requests = [(data.draw(key), data.draw(ranges)) for _ in range(6)]
+    answers = list(map(content, store.get_partial_values(requests)))
+    assert answers == [model[k][r.start : r.stop] if k in model else None for k, r in requests]
+    assert [content(store.get(k, r)) for k, r in requests] == answers
+    assert [store.size(k) for k, _ in requests] == [len(model[k]) if k in model else None for k, _ in requests]
     for prefix in prefixes:
         assert sorted(store.list_prefix(prefix)) == sorted(k for k in model if k.startswith(prefix))
         directly = [k[len(prefix) :].partition("/") for k in model if k.startswith(prefix)]
-        wanted = (
+        expected = (
             {prefix + head for head, slash, _ in directly if not slash},
             {prefix + head + slash for head, slash, _ in directly if slash},
         )
-        assert tuple(map(sorted, wanted)) == tuple(map(list, store.list_dir(prefix)))
+        assert tuple(map(sorted, expected)) == tuple(map(list, store.list_dir(prefix)))
     store.erase_values(list(model))
     assert list(below.list()) == []
 
@@ -122,7 +95,7 @@ suffixes = st.text("0127ac./-_x \\\0é", max_size=4)
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(suffixes, min_size=1, max_size=4), st.sampled_from(ENCODINGS))
-def test_parts_of_different_chunks_never_meet(texts: list[str], encoding: Any) -> None:
+def test_parts_of_different_chunks_have_different_keys(texts: list[str], encoding: Any) -> None:
     document = {"name": "concat-parts", "configuration": {"parts": [{"key_suffix": text} for text in texts]}}
     try:
         transformer: Any = registry.storage_transformers.parse(document, "", Context())
