@@ -20,7 +20,6 @@ class Source(ABC):
     """A value that can be read in parts."""
 
     separate_tail: int = 0  # bytes at the end that are an object of their own in the store, and can be replaced alone
-    by_key: bool = False  # whether each read is a request of its own to a store
 
     @abstractmethod
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -78,7 +77,6 @@ class Window(Source):
         self.tail = tail
         self.codec = codec  # named in errors
         self.separate_tail = max(0, source.separate_tail - tail)
-        self.by_key = source.by_key
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         size = self.size()

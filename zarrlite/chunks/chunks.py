@@ -67,7 +67,7 @@ class Chunks:
         if fold and metadata.storage_transformers:
             metadata = metadata.folded()
         self.metadata = metadata
-        self.prefix = prefix  # of the array's keys, for messages
+        self.prefix = prefix  # prefix of the array's keys, for messages
         self.options = options
         self.grid = metadata.chunk_grid
         required = options.missing_chunks == "error"
@@ -141,7 +141,7 @@ class Chunks:
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
         """Read several chunks into their places in the result."""
         parts: list[Part] = []
-        copies: list[tuple[Selection, NDArray]] = []  # places that are no views, and their elements
+        copies: list[tuple[Selection, NDArray]] = []  # places that cannot be views, and their elements
         for _, inside, place in jobs:
             if place.plain:
                 parts.append((inside, place.take(out)))

@@ -23,7 +23,7 @@ from zarrlite.stores.base import StoredValue, read_together
 
 T = TypeVar("T")
 Part = tuple[Selection, NDArray]  # elements of a chunk, and the array of the same shape that receives them
-# whose value: a key, a source, or what else the runner understands; which bytes; which size the value must have, if any
+# a handle of the value (a key, a source, or another name that the runner knows), a range, the size it must have
 Request = tuple[Any, ByteRange, int | None]
 Round = tuple[list[Request], memoryview | None]  # and memory that the answers may be read into, one after the other
 Reading = Generator[Round, Sequence[Buffer | None], T]
@@ -91,8 +91,8 @@ class Framed:
 
     def __init__(self, handle: Any, number: int, head: int, tail: int, codec: str) -> None:
         self.handle = handle
-        self.by_key: bool = handle.by_key
-        self.number = number  # of the part that is read, for errors
+        self.by_key: bool = getattr(handle, "by_key", False)
+        self.number = number  # number of the part that is read, for errors
         self.head = head
         self.tail = tail
         self.codec = codec
@@ -123,7 +123,7 @@ def unframed(reading: Reading[T]) -> Reading[T]:
             framed_size = None if size is None else size + handle.head + handle.tail
             framed.append((handle.handle, _with_frame(handle, byte_range), framed_size))
             if handle.known_size() is None:
-                memory = None  # which has no room for the frame
+                memory = None  # it has no room for the frame
         found = yield framed, memory
         answers = []
         for (handle, byte_range, _), answer in zip(requests, found, strict=True):

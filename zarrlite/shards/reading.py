@@ -44,11 +44,15 @@ class InnerChunk:
 
     @property
     def by_key(self) -> bool:
-        by_key: bool = self.shard.by_key
-        return by_key
+        return _is_read_by_key(self.shard)
 
     def known_size(self) -> int:
         return self.length
+
+
+def _is_read_by_key(handle: Any) -> bool:
+    """Whether each read of a handle is a request of its own to a store."""
+    return getattr(handle, "by_key", False)
 
 
 class _Jobs:
@@ -57,10 +61,10 @@ class _Jobs:
     def __init__(self) -> None:
         self.handles: list[InnerChunk] = []
         self.parts: list[Part] = []
-        self.origins: list[tuple[int, Shape]] = []  # which shard, and the coordinates in it
+        self.origins: list[tuple[int, Shape]] = []  # number of the shard, and the coordinates in it
         self.copies: list[
             tuple[Selection, NDArray, NDArray]
-        ] = []  # places that are no views, their array, the elements
+        ] = []  # places that cannot be views, their array, the elements
         self.entries: set[Entry] = set()
 
     def add(
@@ -91,8 +95,8 @@ class ShardReader:
     ) -> None:
         self.form = form
         self.inner = inner
-        self.spec = spec  # of a shard
-        self.limit = limit  # of a decoded shard
+        self.spec = spec  # spec of a shard
+        self.limit = limit  # limit of a decoded shard
         self.absent_is_missing = absent_is_missing  # whether an absent inner chunk is an error
         self.chunk_shape = inner.spec.shape
         # for each dimension of the grid: the distance of neighbours in the index
@@ -106,7 +110,7 @@ class ShardReader:
         """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
         if len(parts) == 1:
             only = parts[0][0].only_chunk(self.chunk_shape)
-            if only is not None and not (handles[0].by_key and parts[0][0].covers(self.spec.shape)):
+            if only is not None and not (parts[0][0].covers(self.spec.shape) and _is_read_by_key(handles[0])):
                 return self._read_one(handles[0], *only, parts[0][1], gap)
             if self._reads_all(parts[0][0]) and handles[0].known_size() is None:
                 return self._read_at_once(handles[0], parts[0][1])
@@ -114,7 +118,7 @@ class ShardReader:
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of several inner chunks; a whole shard that is read by key takes one request, not two."""
-        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and handles[i].by_key]
+        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and _is_read_by_key(handles[i])]
         index_range = self.form.index_range
         requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
         answers = yield requests, None

@@ -65,8 +65,9 @@ class ChunkInParts(Source):
         return found if len(found) == len(ranges) else None
 
     @property
-    def by_key(self) -> bool:  # type: ignore[override]
-        return self._part(self._parts.in_order[0]).by_key
+    def by_key(self) -> bool:
+        """Whether the parts are read by their keys, so that one batch of requests can read several chunks."""
+        return getattr(self._part(self._parts.in_order[0]), "by_key", False)
 
     def size(self) -> int | None:
         sizes = self._sizes()

@@ -159,7 +159,7 @@ class PartsStore(Store):
         if growing is None:
             self._sizes_of(key, new)  # raises the reason
             return patches, sizes
-        end = old - sum(sizes[growing + 1 :])  # of the part that grows
+        end = old - sum(sizes[growing + 1 :])  # the end of the part that grows
         tail = overwrite(source.read_one(ByteRange(end, old)), overlapping(patches, end, new))
         grown = [size + new - old if i == growing else size for i, size in enumerate(sizes)]
         return [*overlapping(patches, 0, end), (end, tail)], grown
@@ -214,7 +214,7 @@ class PartsStore(Store):
                 yield chunk
 
     def chunk_of(self, key: str) -> str | None:
-        """Return the chunk that a stored key is a part of. Returns None if there is none."""
+        """Return the chunk that a stored key is a part of. Returns None if it is not a part."""
         for part in self.parts.all:
             chunk = key[: len(key) - len(part.key_suffix)]
             if key.endswith(part.key_suffix) and self.is_chunk(chunk):

@@ -110,7 +110,7 @@ class ShardsStore(Store):
         shards = {place[0]: sources[place[0]] for place in places if place is not None}
         answers = (yield [(s, self.format.index_range, None) for s in shards.values()], None) if shards else ()
         indices = dict(zip(shards, map(self._parse_index, answers, shards.values()), strict=True))
-        chunks: dict[int, Any] = {}  # what is read of chunks that are present, by the number of the request
+        chunks: dict[int, Any] = {}  # parts of chunks that are present, by the number of the request
         others: dict[int, Any] = {}
         for i, (place, (key, byte_range, *size)) in enumerate(zip(places, requests, strict=True)):
             if place is None:

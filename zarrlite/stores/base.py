@@ -219,7 +219,7 @@ _BUILT_ON = {
 class StoredValue(Source):
     """A value that is read by its key, as it is at that moment."""
 
-    by_key = True
+    by_key = True  # each read is a request of its own: readings prefer one large read to two small ones
 
     def __init__(self, store: Store, key: str) -> None:
         self.store = store

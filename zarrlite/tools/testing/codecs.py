@@ -55,7 +55,7 @@ ARRAYS: tuple[NDArray, ...] = (
     np.arange(24, dtype="float64").reshape(2, 3, 4),
     np.zeros((3, 3), "uint8"),
 )
-_GUARD = 64  # bytes before and after the memory that codecs decode into, which must stay as they are
+_GUARD = 64  # bytes before and after the memory that codecs decode into, which must not change
 
 
 def same_elements(found: Any, expected: Any) -> bool:
