@@ -35,7 +35,7 @@ SHOWN = {
 
 
 def multiple(value: float | None) -> str:
-    """Return the text of a ratio; a dash if there is none."""
+    """Return the text of a ratio; a dash if it has no time."""
     if value is None:
         return "-"
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"

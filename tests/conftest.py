@@ -1,4 +1,4 @@
-"""What all tests share: the peers, and hypothesis without deadlines (no test fails because a machine is slow)."""
+"""Fixtures that all tests share: the peers, and hypothesis without deadlines (a slow machine fails no test)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ for kind in REGISTRIES.values():
 
 @pytest.fixture(autouse=True)
 def _registries() -> Iterator[None]:
-    """What a test registers is gone after it."""
+    """Forget the extensions that a test has registered."""
     before = [(kind, dict(kind._classes), list(kind._patterns), set(kind._unknown)) for kind in REGISTRIES.values()]
     yield
     for kind, classes, patterns, unknown in before:
@@ -94,7 +94,7 @@ def z5py() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def dump_dom() -> Callable[[Path], str]:
-    """What a real browser makes of a page."""
+    """Render a page in a real browser."""
     browser = shutil.which("chromium")
     if browser is None:
         lacking("chromium is not installed (Debian: chromium)")

@@ -49,7 +49,7 @@ def sharding(*chunk_shape: int, codecs: Json = (BYTES,), index_codecs: Json = (B
 def document(
     codecs: Json, data_type: Json = "uint16", shape: tuple[int, ...] = (8,), fill: Json = 0
 ) -> dict[str, Json]:
-    """An array of one chunk."""
+    """Return the document of an array of one chunk."""
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -310,7 +310,7 @@ def test_a_write_into_a_damaged_shard_is_refused_and_changes_nothing(name: str) 
 
 
 def rle_frame(size: int, content_size: int | None = None, window_log: int = 17) -> bytes:
-    """A zstd frame of zeros: 4 bytes for each 128 KiB."""
+    """Return a zstd frame of zeros: 4 bytes for each 128 KiB."""
     descriptor = b"\0" if content_size is None else b"\xc0"
     claim = b"" if content_size is None else struct.pack("<Q", content_size)
     count = size // 2**17
@@ -328,7 +328,7 @@ def zeros_gzip(mebibytes: int) -> bytes:
 
 
 def gzip_of_gzip() -> bytes:
-    """1 GiB of zeros in a gigabyte's worth of members, compressed once more."""
+    """Return 1 GiB of zeros in a gigabyte's worth of members, compressed once more."""
     return gzip.compress(zeros_gzip(16) * 64, 9, mtime=0)
 
 
@@ -342,7 +342,7 @@ def shared_region(count: int, region: bytes) -> bytes:
 
 
 def long_string(size: int) -> bytes:
-    """One string of `size` zeros, compressed."""
+    """Return one string of `size` zeros, compressed."""
     return zstd_frames(struct.pack("<II", 1, size) + bytes(size))
 
 
@@ -470,7 +470,7 @@ PATHS += ["zarr.json", "a/zarr.json", "a/zarr.json/b"]
 
 @pytest.fixture(params=["memory", "local"])
 def hierarchy(request: pytest.FixtureRequest, tmp_path: Path) -> zarrlite.Group:
-    """A group inside of a directory; beside it stands a node that nobody reaches."""
+    """A group inside of a directory; beside it is a node that must not be reached."""
     outside = tmp_path / "x"
     outside.mkdir()
     (outside / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
@@ -572,7 +572,7 @@ DOCUMENTS = [chain.document for chain in CHAINS.values()] + [
 
 
 def places(value: Json, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path to everything inside of a document."""
+    """Yield the path to everything inside of a document."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (*here, key)
@@ -581,7 +581,7 @@ def places(value: Json, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A valid document with up to three things deleted, replaced, added, or written twice."""
+    """Draw a valid document with up to three things deleted, replaced, added, or written twice."""
     content = json.loads(json.dumps(draw(st.sampled_from(DOCUMENTS))))
     for _ in range(draw(st.integers(1, 3))):
         found = list(places(content))
@@ -610,7 +610,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 def use(content: bytes, value: bytes) -> None:
-    """Whatever can be done with a document and a chunk."""
+    """Do everything that can be done with a document and a chunk."""
     for fault in zarrlite.validate(content):
         assert isinstance(fault, zarrlite.MetadataError)
         assert fault.pointer == "" or fault.pointer.startswith("/")
@@ -678,7 +678,7 @@ def test_chunks_of_huge_shape_raise_nothing_but_errors_of_zarrlite(
 
 @st.composite
 def spoiled(draw: st.DrawFn, value: bytes) -> bytes:
-    """A value with pieces of it replaced, inserted and removed."""
+    """Draw a value with pieces of it replaced, inserted and removed."""
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(value)))
         stop = start + draw(st.integers(0, 8))
@@ -731,7 +731,7 @@ def contents(store: zarrlite.Store) -> dict[str, bytes]:
 
 
 def eight(codecs: Json, store: zarrlite.Store | None = None) -> zarrlite.Array:
-    """Eight ones in chunks of two."""
+    """Create an array of eight ones in chunks of two."""
     array = zarrlite.create_array(
         zarrlite.MemoryStore() if store is None else store, shape=8, dtype="u1", chunks=2, codecs=codecs
     )

@@ -193,7 +193,7 @@ def test_a_large_strided_chunk_is_copied_in_blocks_while_it_is_written(
     store = LocalStore(tmp_path) if place == "local" else MemoryStore()
     data = np.random.default_rng(1).integers(0, 2**30, (3, 700, 500)).astype("<u4")
     array = zarrlite.create_array(store, data=data, chunks=(2, 400, 250), codecs=codecs)
-    if codecs != [Bytes("big")]:  # which are contiguous once their bytes are swapped
+    if codecs != [Bytes("big")]:  # contiguous once their bytes are swapped
         assert max(generated) == 800_000
     assert len(generated) <= 8  # each chunk once
     np.testing.assert_array_equal(array[...], data)

@@ -18,7 +18,7 @@ from zarrlite.errors import ArgumentError, ChecksumError, DataError, TruncatedEr
 
 # the chain, shape and data type, the stored bytes, the error and its message
 
-FRAME = Zstd().encode(b"zarrlite " * 8)  # of 72 bytes
+FRAME = Zstd().encode(b"zarrlite " * 8)  # 72 bytes
 CHECKED = bytes(Crc32c().encode(b"\1\2"))
 DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
     (

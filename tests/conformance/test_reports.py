@@ -34,7 +34,7 @@ HOSTILE_TEXT = "<script>alert(1)</script>\0|\ud800"
 
 
 def implementation(name: str, **replaced: str) -> Implementation:
-    """An implementation with the results of CASES; `replaced` maps a result to the one that takes its place."""
+    """Return an implementation with the results of CASES; `replaced` maps a result to the one that takes its place."""
     results = {}
     for case, result in CASES.items():
         step = StepResult("read", replaced.get(result.replace("-", "_"), result), HOSTILE_TEXT, {"shape": []})

@@ -16,7 +16,7 @@ SPECIAL_HIGH = [0x00, 0x7F, 0x80, 0xFF]  # most significant bytes of zeros, infi
 
 
 def words(size: int):
-    """Bytes of a number, with more zeros, infinities and NaNs than random bytes have."""
+    """Draw the bytes of a number, with more zeros, infinities and NaNs than random bytes have."""
     special = st.builds(
         lambda high, second, rest: bytes([*rest, second, high]),
         st.sampled_from(SPECIAL_HIGH),

@@ -30,7 +30,7 @@ TEXTS = {"name": "structured", "configuration": {"fields": [["u", UTF32]]}}
 
 
 def stored(data_type, value) -> bytes:
-    """The bytes of a scalar, little endian."""
+    """Return the bytes of a scalar, little endian."""
     if data_type.itemsize is None:
         return value.encode() if isinstance(value, str) else value
     return np.array(value, data_type.dtype).astype(data_type.dtype.newbyteorder("<")).tobytes()

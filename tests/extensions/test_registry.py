@@ -63,7 +63,7 @@ def document(**members: Json) -> dict[str, Json]:
 
 
 def at(point: str, value: Json) -> dict[str, Json]:
-    """A document with this extension at one of the five extension points."""
+    """Return a document with this extension at one of the five extension points."""
     if point == "codecs":
         return document(codecs=[LITTLE, value])
     return document(**{point: [value] if point == "storage_transformers" else value})
@@ -132,7 +132,7 @@ class Xor(BytesBytesCodec):
 
     @classmethod
     def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """The older form: {"xor": 7}."""
+        """Translate the older form: {"xor": 7}."""
         return {"name": cls.name, "configuration": {"mask": value["xor"]}} if set(value) == {"xor"} else None
 
     def encode(self, data: Buffer) -> bytes:

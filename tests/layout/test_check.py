@@ -225,7 +225,7 @@ def test_what_is_cut_while_it_is_looked_at_is_a_problem(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_random_damage_is_found_wherever_reading_fails_and_never_crashes(kind: str) -> None:
-    """What cannot be read is a problem; what is no problem can be read."""
+    """Data that cannot be read is a problem; data without a problem can be read."""
     rng = random.Random(kind)
     healthy = ARRAYS[kind]()
     values = {key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()}

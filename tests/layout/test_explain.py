@@ -1,4 +1,4 @@
-"""What each byte of a stored object is: every byte is something, once, and what is damaged says so."""
+"""The meaning of each byte of a stored object: every byte is something, once, and what is damaged says so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zarrlite.tools.layout.tree import tiles
 
 
 def lines(stored: Stored) -> list[str]:
-    """The ranges of an object, one line each; what lies inside is indented."""
+    """Return the ranges of an object, one line each; nested ones are indented."""
 
     def below(r: Range, indent: str) -> list[str]:
         fault = f" !{r.fault.kind}: {r.fault.message}" if r.fault else ""
@@ -142,7 +142,7 @@ def test_a_chunk_of_a_draft_shard_is_the_part_of_the_shard_that_it_is() -> None:
     (stored,) = explain(array, "c/2")
     assert (stored.key, stored.size) == ("c/0", 4 + 64)
     assert lines(stored) == ["2-3 shard (0) (sharding)", "  2-3 chunk (2)", "    2-3 elements (bytes)"]
-    (stored,) = explain(array, "c/0")  # which is a stored object
+    (stored,) = explain(array, "c/0")  # a stored object
     assert lines(stored)[0] == "0-68 shard (0) (sharding)"
 
 
@@ -182,7 +182,7 @@ ABSENT = b"\xff" * 8
 
 
 def damaged_shard() -> Any:
-    """Two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
+    """Create two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
     array = zarrlite.create_array(
         {},
         data=np.array([1, 2, 3, 4], "u1"),

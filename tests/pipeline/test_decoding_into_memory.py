@@ -28,7 +28,7 @@ CHAINS: dict[str, list[Any]] = {
     "padded, then compressed": [Bytes(), Pad("start", 8), Zstd(1)],
     "compressed, then padded": [Bytes(), Zstd(1), Pad("end", 8)],
 }
-SHAPES = {"tiny": (40, 120), "small": (90, 200), "large": (200, 256), "rows of the array": (50, 1000)}  # of chunks
+SHAPES = {"tiny": (40, 120), "small": (90, 200), "large": (200, 256), "rows of the array": (50, 1000)}  # chunks
 DTYPES = ["<u2", ">i4", "?", "<c8", "<M8[s]"]
 ARRAY = (230, 1000)
 

@@ -36,7 +36,7 @@ def chunk_shapes(draw: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @st.composite
 def pairs(draw: Any, min_dims: int = 0, dtype: Any = "i4") -> tuple[np.ndarray, zarrlite.Array]:
-    """The same content as a numpy array and as a zarrlite array, in chunks that need not divide its shape."""
+    """Draw the same content as a numpy array and as a zarrlite array, in chunks that need not divide its shape."""
     shape = draw(shapes(min_dims))
     array = np.arange(1, 1 + math.prod(shape), dtype="i4").reshape(shape).astype(dtype)
     return array, stored(array, draw(chunk_shapes(shape)), draw(st.sampled_from(CHAINS)))
@@ -55,7 +55,7 @@ def slices(n: int) -> st.SearchStrategy[slice]:
 
 
 def coordinates(n: int, shape: Any) -> st.SearchStrategy[Any]:
-    """An index array, as an array of several dtypes or as nested lists; an empty one for an empty dimension."""
+    """Draw an index array, as an array of several dtypes or as nested lists; an empty one for an empty dimension."""
     if n == 0:
         return st.just(np.zeros(0, "i8"))
     arrays = npst.arrays(st.sampled_from(["i8", "i2", "u1"]), shape, elements=st.integers(0, n - 1))
@@ -65,14 +65,14 @@ def coordinates(n: int, shape: Any) -> st.SearchStrategy[Any]:
 
 
 def broadcastable(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes that broadcast to this one: with axes of length one, with fewer axes."""
+    """Draw shapes that broadcast to this one: with axes of length one, with fewer axes."""
     ones = st.tuples(*(st.sampled_from([n, 1]) for n in shape))
     return st.tuples(ones, st.integers(0, len(shape))).map(lambda t: t[0][t[1] :])
 
 
 @st.composite
 def numpy_indices(draw: Any, shape: tuple[int, ...]) -> Any:
-    """An index of any kind that numpy accepts, including masks of several dimensions and new axes."""
+    """Draw an index of any kind that numpy accepts, including masks of several dimensions and new axes."""
     points_shape = draw(npst.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=3))
     items: list[Any] = []
     dim = 0
@@ -108,7 +108,7 @@ def numpy_indices(draw: Any, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def values_for(draw: Any, shape: tuple[int, ...]) -> Any:
-    """Values that can be assigned to a selection of this shape: a scalar, or an array that broadcasts."""
+    """Draw values that can be assigned to a selection of this shape: a scalar, or an array that broadcasts."""
     form = draw(st.sampled_from(["scalar", "equal", "broadcast", "leading"]))
     if form == "scalar":
         return draw(st.sampled_from([-7, np.int16(-7), np.array(-7)]))
@@ -278,7 +278,7 @@ def orthogonal_indices(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def by_ix(array: np.ndarray, index: tuple[Any, ...]) -> Any:
-    """The semantics of oindex: the outer product of the index arrays; integers drop their axis."""
+    """Apply the semantics of oindex: the outer product of the index arrays; integers drop their axis."""
     picks = [np.arange(n)[[i] if isinstance(i, int) else i] for n, i in zip(array.shape, index, strict=True)]
     dropped = tuple(0 if isinstance(i, int) else slice(None) for i in index)
     return (array[np.ix_(*picks)] if picks else array)[dropped]

@@ -266,7 +266,7 @@ def test_a_cached_index_is_not_used_for_another_shard_of_the_same_size(kind: str
     ordered = bytes(store.get("c/0/0"))
     array[0, 0] = model[0, 0] = 100
     other = zarrlite.create_array(RecordingStore(), data=model, **KINDS[kind](order="morton"))
-    store.set("c/0/0", other.store.get("c/0/0"))  # of the same size as the first one, with its chunks elsewhere
+    store.set("c/0/0", other.store.get("c/0/0"))  # the size of the first one, with its chunks elsewhere
     assert len(store.get("c/0/0")) == len(ordered)
     assert store.get("c/0/0") != ordered
     for place in ((0, 4), (7, 7), (0, 4)):
@@ -332,7 +332,7 @@ def test_an_interrupted_rewrite_of_parts_is_an_error_never_wrong_data(kind: str,
         try:
             found = zarrlite.open_array(store, mode="r")[...]
             outcomes.append([np.array_equal(found, model), np.array_equal(found, new)])
-        except zarrlite.TruncatedError:  # of the part that was emptied
+        except zarrlite.TruncatedError:  # the part that was emptied
             outcomes.append([])
     first, *middle, last = (outcome for outcome, _ in itertools.groupby(outcomes))
     assert (first, middle, last) == ([True, False], [[]], [False, True])
@@ -519,7 +519,7 @@ def test_a_patch_on_a_full_disk_changes_nothing(
     def filling(fd: int, value: Any, offset: int) -> int:
         nonlocal left
         if not left:
-            left = 10**6  # what was there can be written again
+            left = 10**6  # the old values can be written again
             raise OSError(28, "No space left on device")
         n = os.pwrite(fd, memoryview(value)[:left], offset)
         left -= n
@@ -707,7 +707,7 @@ def test_an_encoding_error_leaves_the_old_shard(tmp_path: Path, monkeypatch: pyt
     zarrlite.register(Failing)
     codec = ShardingIndexed((64, 64), [LITTLE, Failing(), Crc32c()])
     array = zarrlite.create_array(tmp_path, data=data, chunks=data.shape, codecs=[codec])
-    monkeypatch.setattr(Failing, "left", 200)  # of 256
+    monkeypatch.setattr(Failing, "left", 200)  # 256 in all
     with pytest.raises(ArgumentError, match="chunk c/0/0 cannot be encoded: no more"):
         array[...] = data + 1
     np.testing.assert_array_equal(array[...], data)
