@@ -11,7 +11,7 @@ import pytest
 
 import zarrlite
 from tests.codecs.decoding import LITTLE, GetOnlyStore, pipeline, refusal
-from zarrlite.codecs import ArraySpec, Crc32c, Gzip, Packbits, VlenBytes, VlenUtf8, Zstd
+from zarrlite.codecs import ArraySpec, Crc32c, Gzip, Packbits, Transpose, VlenBytes, VlenUtf8, Zstd
 from zarrlite.codecs.crc32c import checksum
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, ChecksumError, DataError, TruncatedError
@@ -351,7 +351,7 @@ def test_a_chunk_of_wrong_size_is_refused_when_a_part_is_read(
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("selection", [7, slice(0, 8, 7), [0, 7]])
+@pytest.mark.parametrize("selection", [7, slice(1, 8, 6), [1, 7]])
 def test_a_short_chunk_of_unknown_size_is_refused(selection: Any) -> None:
     values: dict[str, bytes] = {}
     zarrlite.create_array(values, shape=8, dtype="u1", chunks=8, codecs=["bytes"])
@@ -359,6 +359,17 @@ def test_a_short_chunk_of_unknown_size_is_refused(selection: Any) -> None:
     with pytest.raises(TruncatedError) as caught:
         zarrlite.open_array(GetOnlyStore(values), mode="r")[selection]
     assert str(caught.value) == "chunk c/0, codec bytes: ends before byte 8"
+
+
+@pytest.mark.parametrize("size", [0, 7, 9])
+@pytest.mark.parametrize("codecs", [["bytes"], [Transpose((0,)), "bytes"]], ids=["bytes", "transpose"])
+def test_a_whole_chunk_of_wrong_size_is_refused_in_a_store_without_sizes(codecs: Any, size: int) -> None:
+    values: dict[str, bytes] = {}
+    zarrlite.create_array(values, shape=8, dtype="u1", chunks=8, codecs=codecs)
+    values["c/0"] = bytes(size)
+    with pytest.raises(TruncatedError) as caught:
+        zarrlite.open_array(GetOnlyStore(values), mode="r")[...]
+    assert str(caught.value) == f"chunk c/0, codec bytes: has {size} bytes, a chunk of shape (8,) has 8"
 
 
 @pytest.mark.parametrize("bad", [1.5, "text", None])

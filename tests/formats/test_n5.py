@@ -466,7 +466,7 @@ def test_pad_and_offset_read_padded_blocks_and_refuse_truncated_ones(codec: Any,
     for index, key, size in [((4, 0), "1/0", 8), ((0, 6), "0/3", 6), ((4, 6), "1/3", 4)]:
         with pytest.raises(TruncatedError) as caught:
             array[index]
-        assert str(caught.value) == f"chunk {key}, codec bytes: has {size} bytes, a chunk of shape (2, 3) has 12"
+        assert str(caught.value) == f"chunk {key}, codec bytes: has {size} bytes, a chunk of shape (3, 2) has 12"
 
 
 def test_array_document_takes_the_name_of_a_codec() -> None:

@@ -1,4 +1,4 @@
-"""MemoryStore and MappingStore: the laws, and what is theirs alone."""
+"""MemoryStore and MappingStore: the laws of stores, and the mapping."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_mapping_is_written_through_as_bytes() -> None:
     assert type(mapping["a"]) is bytes
 
 
-def test_buffers_of_others_are_copied_on_reading() -> None:
+def test_mutable_values_of_a_mapping_are_copied_on_reading() -> None:
     buffer = bytearray(b"0123")
     store = MappingStore({"a": buffer})
     whole, part = store.get("a"), store.get("a", ByteRange(-2))
@@ -39,7 +39,7 @@ def test_buffers_of_others_are_copied_on_reading() -> None:
     assert (whole, part, store.size("a")) == (b"0123", b"23", 4)
 
 
-def test_get_of_a_defaultdict_adds_nothing() -> None:
+def test_reading_a_defaultdict_adds_no_keys() -> None:
     mapping = collections.defaultdict(bytes)
     assert MappingStore(mapping).get("a") is None
     assert not mapping
@@ -59,7 +59,7 @@ def test_an_int_is_not_a_value() -> None:
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 keys"), (1, "1 key"), (3, "3 keys")])
-def test_repr(count: int, text: str) -> None:
+def test_the_repr_counts_the_keys(count: int, text: str) -> None:
     values = {str(n): b"" for n in range(count)}
     assert repr(MemoryStore(values)) == f"MemoryStore({text})"
     assert repr(MappingStore(values)) == f"MappingStore({text})"
@@ -74,7 +74,7 @@ def test_a_pickle_is_a_copy() -> None:
 
 
 @pytest.mark.parametrize("mapping", [{}, collections.UserDict()])
-def test_listing_while_others_write(mapping: dict[str, bytes]) -> None:
+def test_a_listing_is_a_snapshot_while_other_threads_write(mapping: dict[str, bytes]) -> None:
     store = MappingStore(mapping)
     done = threading.Event()
 

@@ -341,7 +341,13 @@ class Chunks:
         return coords, inside, place.take(values) if values.ndim else values
 
     def _store(self, changes: Any) -> None:
-        self.store.change(changes)
+        try:
+            self.store.change(changes)
+        except ArgumentError as error:
+            key = getattr(error, "key", None)  # of a chunk that does not fit its parts
+            if key is None:
+                raise
+            raise ArgumentError(f"chunk {self.prefix}{key}: {error.message}") from error
 
     def _change(self, coords: Shape, inside: Selection, values: NDArray, fields: Any) -> tuple[str, Change]:
         """Return the key of a chunk, and its new value or a function of the old one."""

@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -338,8 +339,8 @@ class Pipeline:
         if not isinstance(codec, Framing):
             try:
                 return codec.decode_into(values, memory, size)
-            except Exception as error:
-                decoding_failed(error, codec.name)
+            except Exception:  # `decode` raises the reason
+                return False
         values = self._decode_each(codec, limit, values)
         for i, value in enumerate(values):
             if len(value) != size:
@@ -359,11 +360,9 @@ class Pipeline:
         data = decode_bytes(data, self._steps[:-1])
         codec, _ = self._steps[-1]
         size = self.decoded_layout.size  # type: ignore[union-attr]
-        try:
+        with contextlib.suppress(Exception):  # `decode` raises the reason
             if codec.decode_into((data,), memory, size):
                 return memory
-        except Exception as error:
-            decoding_failed(error, codec.name)
         return decode_bytes(data, self._steps[-1:])
 
     def _undo_filters(self, array: NDArray) -> NDArray:

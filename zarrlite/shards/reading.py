@@ -108,6 +108,8 @@ class ShardReader:
             only = parts[0][0].only_chunk(self.chunk_shape)
             if only is not None and not (handles[0].by_key and parts[0][0].covers(self.spec.shape)):
                 return self._read_one(handles[0], *only, parts[0][1], gap)
+            if self._reads_all(parts[0][0]) and handles[0].known_size() is None:
+                return self._read_at_once(handles[0], parts[0][1])
         return self._read_several(handles, parts, gap)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
@@ -125,7 +127,7 @@ class ShardReader:
             if index is None:
                 continue
             try:
-                if selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing):
+                if self._reads_all(selection):
                     yield from self._read_all(handle, index, target)
                 else:
                     self._locate(i, handle, index, selection, target, jobs)
@@ -170,6 +172,22 @@ class ShardReader:
             raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
         except DataError as error:
             raise FailedPart(0, named(coords, error)) from error.__cause__
+        return []
+
+    def _reads_all(self, selection: Selection) -> bool:
+        """Whether a selection is read block by block, not inner chunk by inner chunk."""
+        return selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing)
+
+    def _read_at_once(self, handle: Any, target: NDArray) -> Reading[list[int]]:
+        """Read a whole shard of unknown size by one request: a store that does not know it charges for each."""
+        (value,) = yield [(handle, ALL, None)], None
+        if value is None:
+            return [0]
+        try:
+            index = self.form.index_of(memoryview(value))
+            read_from_memory(self._read_all(InMemory(value), index, target))
+        except DataError as error:
+            raise FailedPart(0, error) from error.__cause__
         return []
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:

@@ -22,7 +22,16 @@ from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
 from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_plans
-from zarrlite.stores.base import Buffers, Change, InPlace, Listing, Request, Store, WrongSizeError, overwrite
+from zarrlite.stores.base import (
+    Buffers,
+    Change,
+    InPlace,
+    Listing,
+    Request,
+    Store,
+    WrongSizeError,
+    overwrite,
+)
 
 _MAX_SEEN = 1024  # chunk keys to remember
 
@@ -113,7 +122,7 @@ class PartsStore(Store):
             self._set(key, new)
 
     def _set(self, key: str, value: Value) -> None:
-        values = split(value, self._sizes_of(size_of(value)))
+        values = split(value, self._sizes_of(key, size_of(value)))
         in_order = sorted(zip(self.parts.all, values, strict=True), key=lambda item: item[0].size is not None)
         parts: list[tuple[str, Change]] = [(key + part.key_suffix, pieces) for part, pieces in in_order]
         last, pieces = parts[-1]
@@ -130,7 +139,7 @@ class PartsStore(Store):
             if sizes is None or min([start for start, _ in patches], default=0) < 0:
                 self._set(key, overwrite(source.read_one(), patches))
                 return
-            patches, sizes = self._grown(source, sizes, patches)
+            patches, sizes = self._grown(key, source, sizes, patches)
         order = sorted(range(len(sizes)), key=lambda i: self.parts.all[i].size is not None)
         starts = list(itertools.accumulate(sizes, initial=0))
         undo: list[tuple[str, int, Buffer]] = []
@@ -147,7 +156,9 @@ class PartsStore(Store):
                 self.store.set_partial_values(undo)
             raise
 
-    def _grown(self, source: Source, sizes: list[int], patches: Sequence[Patch]) -> tuple[Sequence[Patch], list[int]]:
+    def _grown(
+        self, key: str, source: Source, sizes: list[int], patches: Sequence[Patch]
+    ) -> tuple[Sequence[Patch], list[int]]:
         """Return patches and sizes for a chunk that grows: everything after the part without a size moves."""
         old = sum(sizes)
         new = max([old, *(start + len(value) for start, value in patches)])
@@ -155,7 +166,7 @@ class PartsStore(Store):
             return patches, sizes
         growing = self.parts.main
         if growing is None:
-            self._sizes_of(new)  # raises the reason
+            self._sizes_of(key, new)  # raises the reason
             return patches, sizes
         end = old - sum(sizes[growing + 1 :])  # of the part that grows
         tail = overwrite(source.read_one(ByteRange(end, old)), overlapping(patches, end, new))
@@ -168,18 +179,17 @@ class PartsStore(Store):
         elif patches:
             self.store.set_partial_values((key, start, value) for start, value in patches)
 
-    def _sizes_of(self, size: int) -> list[int]:
+    def _sizes_of(self, key: str, size: int) -> list[int]:
         """Return the sizes of the parts of a value of `size` bytes; raises ArgumentError if they do not fit."""
         sized = sum(part.size or 0 for part in self.parts.all)
         unsized = [part.key_suffix for part in self.parts.all if part.size is None]
         if len(unsized) > 1:
-            raise ArgumentError(
-                f"cannot be written: only one part may omit size, but {' and '.join(map(repr, unsized))} do"
-            )
+            names = " and ".join(map(repr, unsized))
+            raise ArgumentError(f"cannot be written: only one part may omit size, but {names} do", key=key)
         rest = size - sized
         if rest < 0 or (rest and not unsized):
             need = f"at least {sized}" if unsized else str(sized)
-            raise ArgumentError(f"a value of {size} bytes does not fit parts of {need} bytes")
+            raise ArgumentError(f"a value of {size} bytes does not fit parts of {need} bytes", key=key)
         return [rest if part.size is None else part.size for part in self.parts.all]
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:

@@ -61,6 +61,10 @@ class WrongSizeError(TruncatedError):
     def __init__(self, size: int, expected: int) -> None:
         super().__init__(f"has {size} bytes, must have {expected}")
         self.size = size
+        self.expected = expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrongSizeError, (self.size, self.expected)
 
     def at(self, *, key: str | None = None, codec: str | None = None) -> TruncatedError:  # type: ignore[override]
         return TruncatedError(self.message, key=key, codec=codec)
@@ -93,7 +97,16 @@ class Store(ABC):
         in `memory`, one after the other, if it has room for them. Raises WrongSizeError if a value is known to have
         another size than its request names.
         """
-        return [self.get(request[0], request[1]) for request in requests]
+        return [self._get_part(*request) for request in requests]
+
+    def _get_part(self, key: str, byte_range: ByteRange, size: int | None = None) -> Buffer | None:
+        """Return a part of a value. Raises WrongSizeError if the whole value is requested and has another size."""
+        if size is None or byte_range != (0, size):
+            return self.get(key, byte_range)
+        value = self.get(key)
+        if value is not None and len(value) != size:
+            raise WrongSizeError(len(value), size)
+        return value
 
     def size(self, key: str) -> int | None:
         """Return the number of bytes of a value. Returns None if there is no such key."""

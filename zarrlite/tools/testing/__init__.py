@@ -1,7 +1,7 @@
-"""Tools to test what others build on zarrlite: the laws that its interfaces obey.
+"""Laws of zarrlite's interfaces, to test extensions and stores that others write.
 
 Rules
-- The laws are assertions. `python -O` removes those, so that everything would seem to obey: it is refused.
+- The laws are assertions, which `python -O` removes: every law would pass. The import therefore fails under -O.
 """
 
 if not __debug__:

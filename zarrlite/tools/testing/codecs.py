@@ -4,9 +4,10 @@
         codec = MyCodec(level=3)
 
 Rules
-- A codec must be registered: it is found again by the JSON that it writes.
-- A part of a decoded chunk equals that part of what `decode` returns; every failure is an error of zarrlite.
-- A lossy codec overrides `same`.
+- A codec must be registered: it is found by the name in its JSON.
+- A part of a chunk equals that part of the array that `decode` returns; every failure is an error of zarrlite.
+- The laws of a lossy codec override `same`.
+- A method that may decline, such as `decode_into`, must be right wherever it does not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from zarrlite.buffers.pieces import join
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
 from zarrlite.data_types import from_dtype
-from zarrlite.errors import ZarrliteError
+from zarrlite.errors import ChecksumError, ZarrliteError
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context
 from zarrlite.extensions.extension import Extension
@@ -35,10 +36,10 @@ from zarrlite.pipeline.codec import (
     Serializer,
 )
 from zarrlite.pipeline.decoding import Limit, decode_bytes
-from zarrlite.pipeline.elements import NDArray
+from zarrlite.pipeline.elements import ElementLayout, NDArray, row_major_strides
 from zarrlite.pipeline.reading import FailedPart, read_from_sources
 from zarrlite.selections.selection import Points, Selection, Shape, Span, everything
-from zarrlite.stores.base import StoredValue
+from zarrlite.stores.base import StoredValue, overwrite
 from zarrlite.stores.memory import MemoryStore
 
 VALUES = (b"x", b"0123456789", bytes(1000), bytes(range(256)) * 3)
@@ -54,10 +55,11 @@ ARRAYS: tuple[NDArray, ...] = (
     np.arange(24, dtype="float64").reshape(2, 3, 4),
     np.zeros((3, 3), "uint8"),
 )
+_GUARD = 64  # bytes before and after the memory that codecs decode into, which must stay as they are
 
 
 def same_elements(found: Any, expected: Any) -> bool:
-    """Whether two arrays have the same elements, bit for bit, in whatever byte order."""
+    """Whether two arrays have the same elements, bit for bit, in any byte order."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         return False
@@ -67,7 +69,7 @@ def same_elements(found: Any, expected: Any) -> bool:
 
 
 def selections(shape: Shape) -> Iterator[Selection]:
-    """Selections of every form: all, one, steps, an end, points, another order of dimensions."""
+    """Yield selections of every form: all, one, steps, the end, points, another order of dimensions."""
     yield everything(shape)
     if 0 in shape or not shape:
         return
@@ -82,7 +84,7 @@ def selections(shape: Shape) -> Iterator[Selection]:
 
 
 def damaged(data: bytes) -> Iterator[bytes]:
-    """What becomes of stored bytes when things go wrong: cut, grown, flipped, replaced."""
+    """Yield damaged forms of a stored value: truncated, extended, with flipped bits, replaced."""
     yield from (b"", b"\0", b"\xff" * 40, bytes(40), bytes(range(256)))
     yield from (data[:-1], data[: len(data) // 2], data[1:], data + b"\0", data + data)
     for i in range(0, len(data), 1 + len(data) // 64):
@@ -90,42 +92,45 @@ def damaged(data: bytes) -> Iterator[bytes]:
             yield data[:i] + bytes([data[i] ^ mask]) + data[i + 1 :]
 
 
-class CodecLaws:
-    """What all codecs have in common."""
-
-    codec: Any
-
-    def test_what_is_written_reads_as_an_equal_codec(self) -> None:
-        check_json(registry.codecs, self.codec)
-
-    def same(self, found: Any, expected: Any) -> bool:
-        """Whether a decoded array is what was encoded; a lossy codec has a say here."""
-        return same_elements(found, expected)
-
-    def make_spec(self, array: NDArray) -> ArraySpec:
-        """What the codec is told of an array."""
-        data_type = from_dtype(array.dtype)
-        return ArraySpec(array.shape, data_type, data_type.default_fill_value)
-
-
 def check_json(kind: registry.Registry[Any], extension: Extension) -> None:
-    """An extension must come back from its own JSON, and write the same again."""
+    """Check that an extension's JSON reads as an equal extension, which has the same JSON."""
     document = json.loads(json.dumps(extension.to_json()))
     parsed = kind.parse(document, "", Context())
     assert parsed == extension, f"{parsed!r} is not {extension!r}"
     assert parsed.to_json() == extension.to_json()
 
 
+class CodecLaws:
+    """The laws that all codecs have in common."""
+
+    codec: Any
+
+    def test_json_reads_as_an_equal_codec(self) -> None:
+        check_json(registry.codecs, self.codec)
+
+    def same(self, found: Any, expected: Any) -> bool:
+        """Whether a decoded array is as good as the array that was encoded; override for a lossy codec."""
+        return same_elements(found, expected)
+
+    def make_spec(self, array: NDArray) -> ArraySpec:
+        """Return the spec of an array."""
+        data_type = from_dtype(array.dtype)
+        return ArraySpec(array.shape, data_type, data_type.default_fill_value)
+
+
 class BytesBytesLaws(CodecLaws):
-    """Subclass it, name the subclass Test..., and give it `codec`, and `values` if not every value will do."""
+    """The laws of bytes -> bytes codecs, compressors and framings. Subclass it, name the subclass Test..., set `codec`.
+
+    Set `values` if the codec cannot encode every value.
+    """
 
     codec: BytesBytesCodec
     values: Sequence[bytes] = VALUES
 
     def test_decoding_undoes_encoding(self) -> None:
         for value in self.values:
-            for given in (value, bytearray(value), memoryview(value)):
-                encoded = bytes(self.codec.encode(given))
+            for data in (value, bytearray(value), memoryview(value)):
+                encoded = bytes(self.codec.encode(data))
                 for stored in (encoded, bytearray(encoded), memoryview(encoded)):
                     assert bytes(self.codec.decode(stored, len(value))) == value
 
@@ -133,7 +138,7 @@ class BytesBytesLaws(CodecLaws):
         for value in self.values:
             assert self.codec.encoded_size(len(value)) in (None, _length(self.codec.encode(value)))
 
-    def test_the_largest_encoded_size_holds(self) -> None:
+    def test_no_value_is_larger_than_the_maximum_once_encoded(self) -> None:
         for value in self.values:
             assert _length(self.codec.encode(value)) <= self.codec.max_encoded_size(len(value))
 
@@ -147,46 +152,109 @@ class BytesBytesLaws(CodecLaws):
             encoded = bytes(self.codec.encode(value))
             for stored in (encoded, *damaged(encoded)):
                 for size in {len(value), len(value) + 1, max(1, len(value) - 1)}:
-                    memory = memoryview(bytearray(size))
-                    if self.codec.decode_into([stored], memory, size):
-                        assert bytes(self.codec.decode(stored, size)) == memory
-                    several = memoryview(bytearray(3 * size))
-                    if self.codec.decode_into([encoded, stored, encoded], several, size):
-                        assert value + bytes(self.codec.decode(stored, size)) + value == several
+                    for values in ([stored], [encoded, stored, encoded]):
+                        found = self._decoded_into(values, len(values) * size, size)
+                        if found is not None:
+                            assert found == b"".join([self._decoded(data, size) for data in values])
 
-    def test_the_first_bytes_of_a_value_can_be_decoded_alone(self) -> None:
+    def test_the_first_bytes_of_values_can_be_decoded_alone(self) -> None:
         for value in self.values:
-            encoded = self.codec.encode(value)
+            encoded = bytes(self.codec.encode(value))
             for size in {1, len(value) // 2, len(value) - 1} & {*range(1, len(value))}:
-                memory = memoryview(bytearray(size))
-                if self.codec.decode_into([encoded], memory, len(value)):
-                    assert value[:size] == memory
-
-    def test_a_frame_is_around_the_value(self) -> None:
-        codec = self.codec
-        for value in self.values if isinstance(codec, Framing) else ():
-            half = len(value) // 2
-            for pieces in (value, [value[:half], memoryview(value)[half:]], [b"", value]):
-                framed = bytes(join(codec.wrap(pieces)))  # type: ignore[union-attr,arg-type]
-                assert framed[codec.head : len(framed) - codec.tail] == value  # type: ignore[union-attr]
+                for count in (1, 3):
+                    found = self._decoded_into([encoded] * count, count * size, len(value))
+                    assert found in (None, value[:size] * count), size
 
     def test_decoding_produces_no_more_than_its_limit(self) -> None:
         for value in self.values:
             encoded = bytes(self.codec.encode(value))
             for limit in {0, len(value) // 2, max(0, len(value) - 1)}:
                 with contextlib.suppress(ZarrliteError):
-                    found = decode_bytes(encoded, [(self.codec, Limit(limit))])
-                    assert len(found) <= max(limit, len(encoded)), f"{len(found)} bytes of {limit}"
+                    decoded = self.codec.decode(encoded, limit)
+                    # a value that is a part of the stored one costs nothing; decode_bytes refuses it
+                    assert len(decoded) <= max(limit, len(encoded)), f"{len(decoded)} bytes, not {limit}"
 
-    def test_damage_raises_nothing_but_errors_of_zarrlite(self) -> None:
+    def test_damage_raises_only_errors_of_zarrlite(self) -> None:
         for value in self.values:
             for data in damaged(bytes(self.codec.encode(value))):
-                with contextlib.suppress(ZarrliteError):
-                    decode_bytes(data, [(self.codec, Limit(len(value)))])
+                for stored in (data, memoryview(data)):
+                    with contextlib.suppress(ZarrliteError):
+                        decode_bytes(stored, [(self.codec, Limit(len(value)))])
+
+    # Framings, such as checksums and padding; the laws hold for any other codec
+
+    def test_a_frame_is_around_the_value(self) -> None:
+        for codec, value in self._framed_values():
+            head, tail = codec.frame(value)
+            assert (_length(head), _length(tail)) == (codec.head, codec.tail)
+            half = len(value) // 2
+            for pieces in (value, [value[:half], memoryview(value)[half:]], [b"", value]):
+                assert bytes(join(codec.wrap(pieces))) == bytes(head) + value + bytes(tail)  # type: ignore[arg-type]
+
+    def test_a_frame_is_the_same_for_all_values_unless_it_depends_on_them(self) -> None:
+        frames = {
+            (bytes(head), bytes(tail))
+            for codec, value in self._framed_values()
+            if not codec.depends_on_value
+            for head, tail in (codec.frame(value), codec.frame(b""))
+        }
+        assert len(frames) <= 1
+
+    def test_a_frame_that_verifies_notices_every_damaged_byte(self) -> None:
+        for codec, value in self._framed_values():
+            framed = bytes(join(codec.wrap(value)))
+            for i in range(len(framed) if codec.verifies else 0):
+                data = framed[:i] + bytes([framed[i] ^ 0x10]) + framed[i + 1 :]
+                try:
+                    codec.unwrap(data)
+                except ChecksumError:
+                    continue
+                raise AssertionError(f"damage to byte {i} of {len(framed)} was not noticed")
+
+    def test_a_window_reads_ranges_as_slices_of_the_value(self) -> None:
+        for codec, value in self._framed_values():
+            for source in _sources(bytes(join(codec.wrap(value)))):
+                found = codec.window(source).read(RANGES)
+                assert found is not None
+                assert [bytes(part) for part in found] == [value[start:stop] for start, stop in RANGES]
+                assert codec.window(source).size() == len(value)
+
+    def test_a_patched_frame_is_that_of_the_patched_value(self) -> None:
+        for codec, value in self._framed_values():
+            old = bytes(join(codec.wrap(value)))
+            for patches in ([(0, b"x")], [(len(value) - 1, b"yz")], [(len(value) // 2, b""), (len(value), b"more")]):
+                framed = codec.patch(patches, InMemory(old))  # type: ignore[arg-type]
+                if framed is not None:
+                    new = overwrite(value, patches)
+                    assert overwrite(old, framed) == bytes(join(codec.wrap(new, old)))
+
+    def _framed_values(self) -> Iterator[tuple[Framing, bytes]]:
+        """Yield the codec with each value. Yields nothing if the codec is not a framing."""
+        for value in self.values:
+            if isinstance(self.codec, Framing):
+                yield self.codec, value
+
+    def _decoded(self, data: bytes, size: int) -> bytes:
+        """Return a value as `decode` returns it, within its limit."""
+        try:
+            return bytes(decode_bytes(data, [(self.codec, Limit(size))]))
+        except ZarrliteError as error:
+            raise AssertionError(f"decode_into accepts a value that decode refuses: {error}") from error
+
+    def _decoded_into(self, values: Sequence[bytes], room: int, size: int) -> bytes | None:
+        """Return the memory into which values were decoded. Returns None if the codec declines."""
+        memory = memoryview(bytearray(b"\xaa" * (room + 2 * _GUARD)))
+        done = self.codec.decode_into(values, memory[_GUARD : _GUARD + room], size)
+        outside = bytes(memory[:_GUARD]) + bytes(memory[_GUARD + room :])
+        assert outside == b"\xaa" * (2 * _GUARD), "decode_into has written outside the memory it was given"
+        return bytes(memory[_GUARD : _GUARD + room]) if done else None
 
 
 class ArrayArrayLaws(CodecLaws):
-    """Subclass it, name the subclass Test..., and give it `codec` and `arrays` that it can take."""
+    """The laws of array -> array codecs. Subclass it, name the subclass Test..., and set `codec`.
+
+    Set `arrays` if the codec cannot encode every array.
+    """
 
     codec: ArrayArrayCodec
     arrays: Sequence[NDArray] = ARRAYS
@@ -197,41 +265,63 @@ class ArrayArrayLaws(CodecLaws):
             decoded = self.codec.decode(self.codec.encode(array, spec), spec)
             assert self.same(decoded, array)
 
-    def test_what_comes_out_is_what_was_announced(self) -> None:
+    def test_encoded_arrays_have_the_encoded_spec(self) -> None:
         for array in self.arrays:
             spec = self.make_spec(array)
-            encoded, announced = self.codec.encode(array, spec), self.codec.encoded_spec(spec)
-            assert (encoded.shape, encoded.dtype.newbyteorder("=")) == (announced.shape, announced.dtype)
+            encoded, expected = self.codec.encode(array, spec), self.codec.encoded_spec(spec)
+            assert (encoded.shape, encoded.dtype.newbyteorder("=")) == (expected.shape, expected.dtype)
 
     def test_an_encoded_selection_has_the_same_elements(self) -> None:
         for array in self.arrays:
             encoded = self.codec.encode(array, self.make_spec(array))
             for selection in selections(array.shape):
-                same = self.codec.encode_selection(selection)
-                if same is not None:
-                    assert same_elements(same.take(encoded), selection.take(array)), selection
+                below = self.codec.encode_selection(selection)
+                if below is not None:
+                    assert same_elements(below.take(encoded), selection.take(array)), selection
 
-    def test_a_partial_write_is_that_of_the_whole(self) -> None:
+    def test_a_part_is_written_as_numpy_writes_it(self) -> None:
         for array in self.arrays:
             spec = self.make_spec(array)
             for selection in selections(array.shape):
                 changed, values = array.copy(), _reversed(selection.take(array))
                 selection.put(changed, values)
-                same = self.codec.encode_selection(selection)
-                if same is not None:
+                below = self.codec.encode_selection(selection)
+                if below is not None:
                     encoded = np.array(self.codec.encode(array, spec))
-                    same.put(encoded, values)
+                    below.put(encoded, values)
                     assert same_elements(encoded, self.codec.encode(changed, spec)), selection
+
+    def test_a_decoded_layout_has_the_decoded_elements(self) -> None:
+        for array in self.arrays:
+            spec = self.make_spec(array)
+            encoded = np.ascontiguousarray(self.codec.encode(array, spec), self.codec.encoded_spec(spec).dtype)
+            strides = row_major_strides(encoded.shape, encoded.itemsize)
+            layout = self.codec.decoded_layout(ElementLayout(encoded.dtype, encoded.shape, strides, "bytes", None))
+            if layout is not None:
+                assert same_elements(layout.array(encoded.tobytes()), self.codec.decode(encoded, spec))
+
+    def test_a_decoded_shape_encodes_to_the_shape_it_came_from(self) -> None:
+        for array in self.arrays:
+            spec = self.make_spec(array)
+            encoded_shape = self.codec.encoded_spec(spec).shape
+            assert self.codec.decoded_shape(encoded_shape) in (None, array.shape)
+            block = tuple(-(-n // 2) for n in encoded_shape)
+            decoded = self.codec.decoded_shape(block)
+            if decoded is not None:
+                assert self.codec.encoded_spec(spec.reshaped(decoded)).shape == block
 
 
 class ArrayBytesLaws(CodecLaws):
-    """Subclass it, name the subclass Test..., and give it `codec` and `arrays` that it can take."""
+    """The laws of array -> bytes codecs. Subclass it, name the subclass Test..., and set `codec`.
+
+    Set `arrays` if the codec cannot encode every array.
+    """
 
     codec: ArrayBytesCodec
     arrays: Sequence[NDArray] = ARRAYS
 
     def bound(self) -> Iterator[tuple[Serializer, NDArray, bytes]]:
-        """For each array: the codec bound to it, the array, and its encoded form."""
+        """Yield, for each array, the codec bound to it, the array, and its encoded form."""
         for array in self.arrays:
             serializer = self.codec.bind(self.make_spec(array))
             yield serializer, array, bytes(join(serializer.encode(array)))
@@ -243,7 +333,7 @@ class ArrayBytesLaws(CodecLaws):
                 assert self.same(self.codec.decode(stored, serializer.spec), array)
             assert bytes(self.codec.encode(array, serializer.spec)) == encoded
 
-    def test_encoding_takes_what_is_strided_or_of_another_byte_order(self) -> None:
+    def test_arrays_of_any_order_and_byte_order_are_encoded_alike(self) -> None:
         for serializer, array, encoded in self.bound():
             for form in (np.asfortranarray(array), array.astype(array.dtype.newbyteorder(">"))):
                 assert bytes(join(serializer.encode(form))) == encoded
@@ -253,46 +343,103 @@ class ArrayBytesLaws(CodecLaws):
             assert serializer.encoded_size in (None, len(encoded))
             assert len(encoded) <= serializer.limit.of(len(encoded))
 
+    def test_a_layout_has_the_elements_at_their_places(self) -> None:
+        for serializer, array, encoded in self.bound():
+            layout = serializer.layout
+            if layout is not None:
+                assert layout.size == len(encoded)
+                assert same_elements(layout.array(encoded), serializer.decode(encoded))
+                for coords in _corners(array.shape):
+                    start = layout.position(coords)
+                    element = np.frombuffer(encoded[start : start + layout.dtype.itemsize], layout.dtype)
+                    assert same_elements(element.reshape(()), serializer.decode(encoded)[coords]), coords
+
     def test_a_part_is_that_of_the_decoded_chunk(self) -> None:
         for serializer, array, encoded in self.bound():
             decoded = serializer.decode(encoded)
-            for source in _sources(encoded):
-                for selection in selections(array.shape):
-                    found = _read(serializer, source, selection)
-                    assert found is not None
-                    assert same_elements(found, selection.take(decoded)), selection
-
-    def test_a_missing_chunk_stays_missing(self) -> None:
-        for serializer, array, _ in self.bound():
-            assert _read(serializer, StoredValue(MemoryStore(), "key"), everything(array.shape)) is None
-
-    def test_a_partial_write_is_what_numpy_does(self) -> None:
-        for serializer, array, encoded in self.bound():
-            before = np.array(serializer.decode(encoded), array.dtype)
             for selection in selections(array.shape):
-                changed, values = before.copy(), _reversed(selection.take(before))
-                selection.put(changed, values)
-                updated = serializer.update(encoded, selection, values)
-                if updated is None:
-                    assert serializer.spec.is_fill(changed)
-                else:
-                    assert same_elements(serializer.decode(join(updated)), changed), selection
+                expected = selection.take(decoded)
+                for source in _sources(encoded):
+                    for gap in (0, 2**20):
+                        assert same_elements(_read(serializer, source, selection, gap), expected), selection
+                assert same_elements(serializer.take(encoded, selection), expected), selection
 
-    def test_damage_raises_nothing_but_errors_of_zarrlite(self) -> None:
+    def test_parts_of_several_chunks_are_those_of_each(self) -> None:
+        for serializer, array, encoded in self.bound():
+            chunks = (encoded, None, bytes(join(serializer.encode(_reversed(array)))))
+            several = [*selections(array.shape), everything(array.shape)]
+            sources = [InMemory(chunks[i % 3]) for i in range(len(several))]
+            missing = [i for i, source in enumerate(sources) if source.value is None]
+            parts = [(selection, np.empty(selection.shape, serializer.spec.dtype)) for selection in several]
+            assert sorted(read_from_sources(serializer.read(sources, parts, 0))) == missing
+            for source, (selection, target) in zip(sources, parts, strict=True):
+                if source.value is not None:
+                    assert same_elements(target, selection.take(serializer.decode(source.value))), selection
+
+    def test_an_element_is_that_of_the_decoded_chunk(self) -> None:
+        for serializer, array, encoded in self.bound():
+            decoded = serializer.decode(encoded)
+            for coords in _corners(array.shape):
+                for source in _sources(encoded):
+                    element = np.asarray(read_from_sources(serializer.element(source, coords)), decoded.dtype)
+                    assert same_elements(element, decoded[coords]), coords
+
+    def test_a_missing_chunk_is_missing_in_every_way(self) -> None:
+        for serializer, array, _ in self.bound():
+            for source in (InMemory(None), StoredValue(MemoryStore(), "key")):
+                assert _read(serializer, source, everything(array.shape)) is None
+                for coords in _corners(array.shape):
+                    assert read_from_sources(serializer.element(source, coords)) is None
+
+    def test_a_part_is_written_as_numpy_writes_it(self) -> None:
+        for serializer, array, encoded in self.bound():
+            decoded = np.array(serializer.decode(encoded), array.dtype)
+            for selection in selections(array.shape):
+                values = _reversed(selection.take(decoded))
+                for old, before in ((encoded, decoded), (None, serializer.spec.filled())):
+                    changed = before.copy()
+                    selection.put(changed, values)
+                    updated = serializer.update(old, selection, values)
+                    if updated is None:
+                        assert serializer.spec.is_fill(changed)
+                    else:
+                        assert same_elements(serializer.decode(join(updated)), changed), selection
+
+    def test_a_patched_chunk_is_the_changed_one(self) -> None:
+        for serializer, array, encoded in self.bound():
+            decoded = np.array(serializer.decode(encoded), array.dtype)
+            for selection in selections(array.shape):
+                changed, values = decoded.copy(), _reversed(selection.take(decoded))
+                selection.put(changed, values)
+                patches = serializer.patch(InMemory(encoded), selection, values)
+                if patches is not None:
+                    assert same_elements(serializer.decode(overwrite(encoded, patches)), changed), selection
+
+    def test_damage_raises_only_errors_of_zarrlite(self) -> None:
         for serializer, array, encoded in self.bound():
             for data in damaged(encoded):
                 for selection in selections(array.shape):
+                    values = np.asarray(selection.take(array))
                     for source in _sources(data):
                         with contextlib.suppress(ZarrliteError):
                             _read(serializer, source, selection)
                     with contextlib.suppress(ZarrliteError):
-                        serializer.update(data, selection, np.asarray(selection.take(array)))
+                        serializer.update(data, selection, values)
+                    with contextlib.suppress(ZarrliteError):
+                        serializer.patch(InMemory(data), selection, values)
 
 
 def _reversed(values: Any) -> NDArray:
-    """Other values of the same shape: the same, from last to first."""
+    """Return other values of the same shape: the same elements, from last to first."""
     array = np.array(values)
     return array.reshape(-1)[::-1].reshape(array.shape)
+
+
+def _corners(shape: Shape) -> list[Shape]:
+    """Return the coordinates of the first, the last and another element."""
+    if 0 in shape:
+        return []
+    return [tuple(0 for _ in shape), tuple(n - 1 for n in shape), tuple(n // 2 for n in shape)]
 
 
 def _sources(data: bytes) -> Iterator[Source]:
@@ -301,11 +448,11 @@ def _sources(data: bytes) -> Iterator[Source]:
     yield StoredValue(MemoryStore({"key": data}), "key")
 
 
-def _read(serializer: Serializer, source: Source, selection: Selection) -> NDArray | None:
+def _read(serializer: Serializer, source: Source, selection: Selection, gap: int = 0) -> NDArray | None:
     """Read a part of a chunk. Returns None if the chunk is missing."""
     target = np.empty(selection.shape, serializer.spec.dtype)
     try:
-        missing = read_from_sources(serializer.read([source], [(selection, target)], 0))
+        missing = read_from_sources(serializer.read([source], [(selection, target)], gap))
     except FailedPart as failed:
         raise failed.error from failed.error.__cause__
     return None if missing else target

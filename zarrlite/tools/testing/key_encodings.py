@@ -4,8 +4,8 @@
         encoding = MyKeys(separator="-")
 
 Rules
-- Decoding is the exact inverse of encoding: a key is a chunk's only if encoding what was decoded gives it back.
-- Every key can be stored, and none is that of a document.
+- Decoding is the exact inverse of encoding: a key decodes to coordinates only if these encode to that very key.
+- Every key can be stored, and none is that of a metadata document.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ INSERTED = ("0", "1", "c", "+", "-", "_", " ", "\n", "/", ".", "٣", "²", "e", 
 
 
 def coordinates() -> Iterator[Shape]:
-    """Coordinates of up to three dimensions."""
+    """Yield coordinates of up to three dimensions."""
     for ndim in range(4):
         yield from itertools.product(NUMBERS, repeat=ndim)
 
 
 def mutations(key: str) -> Iterator[str]:
-    """Keys that are nearly this one: a character gone, put in, replaced."""
+    """Yield keys that differ from this one in a character: removed, inserted or replaced."""
     for i in range(len(key) + 1):
         yield key[:i] + key[i + 1 :]
         for text in INSERTED:
@@ -39,18 +39,18 @@ def mutations(key: str) -> Iterator[str]:
 
 
 class KeyEncodingLaws:
-    """Subclass it, name the subclass Test..., and give it `encoding`."""
+    """The laws of chunk key encodings. Subclass it, name the subclass Test..., and set `encoding`."""
 
     encoding: ChunkKeyEncoding
 
-    def test_what_is_written_reads_as_an_equal_encoding(self) -> None:
+    def test_json_reads_as_an_equal_encoding(self) -> None:
         check_json(registry.chunk_key_encodings, self.encoding)
 
     def test_decoding_undoes_encoding(self) -> None:
         for coords in coordinates():
             assert self.encoding.decode(self.encoding.encode(coords), len(coords)) == coords
 
-    def test_what_is_bound_makes_the_same_keys(self) -> None:
+    def test_a_bound_encoding_returns_the_same_keys(self) -> None:
         for coords in coordinates():
             assert self.encoding.bound(len(coords))(coords) == self.encoding.encode(coords)
 
@@ -65,7 +65,7 @@ class KeyEncodingLaws:
             keys = [self.encoding.encode(coords) for coords in group]
             assert len(set(keys)) == len(keys), ndim
 
-    def test_a_key_decodes_only_if_encoding_gives_it_back(self) -> None:
+    def test_a_key_decodes_only_to_coordinates_that_encode_to_it(self) -> None:
         for coords in ((), (0,), (10,), (1, 0), (12, 3, 0)):
             for key in ("", "zarr.json", *mutations(self.encoding.encode(coords))):
                 for ndim in range(4):

@@ -1,4 +1,4 @@
-"""Large chunks of which a part is read: they are decoded no further than that, if their checksum is right."""
+"""Parts of large compressed chunks: a chunk whose checksum is right is decoded only as far as the part needs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrlite
-from zarrlite.buffers.ranges import ByteRange
 from zarrlite.codecs.zstd import Zstd
 from zarrlite.errors import DataError, TruncatedError
-from zarrlite.pipeline.decoding import LARGE
 from zarrlite.stores import MemoryStore
+from zarrlite.tuning import PREFIX_BYTES
 
 SHAPE = (512, 512)
 DATA = np.random.default_rng(7).integers(0, 50, SHAPE).astype("<u2")
@@ -25,26 +24,22 @@ ZSTD = [{"name": "zstd", "configuration": {"level": 1, "checksum": True}}]
 
 
 def make(compressors: list[Any]) -> tuple[MemoryStore, Any]:
-    """An array of one large chunk."""
+    """Create an array of one large chunk."""
     store = MemoryStore()
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, *compressors]
     return store, zarrlite.create_array(store, data=DATA, chunks=SHAPE, codecs=codecs)
 
 
 def put(store: MemoryStore, frame: bytes) -> None:
-    """Store a chunk, whose checksum is right whatever it holds."""
+    """Store a chunk with a right checksum, whether its frame is sound or not."""
     store.set("c/0/0", frame + google_crc32c.value(frame).to_bytes(4, "little"))
 
 
-@given(st.lists(st.tuples(st.integers(-(2**20), 2**20), st.none() | st.integers(-(2**20), 2**20)), min_size=1))
-def test_what_is_unrolled_is_what_is_decoded(ranges: list[tuple[int, int | None]]) -> None:
-    source = Zstd().unroll(FRAME, DATA.nbytes)
-    assert source is not None
-    whole = Zstd().decode(FRAME, DATA.nbytes)
-    for start, stop in ranges:
-        assert source.read([ByteRange(start, stop)]) == [whole[start:stop]]
-    assert source.read([ByteRange(*r) for r in ranges]) == [whole[start:stop] for start, stop in ranges]
-    assert source.known_size() == source.size() == DATA.nbytes
+@given(st.integers(1, DATA.nbytes) | st.just(DATA.nbytes), st.integers(1, 3))
+def test_a_short_slot_receives_the_first_bytes_of_its_value(length: int, count: int) -> None:
+    memory = bytearray(count * length)
+    assert Zstd().decode_into([FRAME] * count, memoryview(memory), DATA.nbytes)
+    assert memory == DATA.tobytes()[:length] * count
 
 
 @pytest.mark.parametrize(
@@ -59,7 +54,7 @@ def test_what_is_unrolled_is_what_is_decoded(ranges: list[tuple[int, int | None]
     ],
     ids=str,
 )
-def test_parts_of_a_large_chunk(index: Any) -> None:
+def test_parts_of_a_large_chunk_are_read_as_numpy_does(index: Any) -> None:
     _, array = make([*ZSTD, {"name": "crc32c"}])
     assert np.array_equal(array[index], DATA[index])
     rows, columns = [500, 3, 3], [511, 0, 7]
@@ -67,26 +62,26 @@ def test_parts_of_a_large_chunk(index: Any) -> None:
     assert np.array_equal(array.vindex[rows, columns], DATA[rows, columns])
 
 
-def test_a_chunk_is_decoded_no_further_than_it_is_read() -> None:
+def test_a_verified_chunk_is_decoded_no_further_than_needed() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
-    assert DATA.nbytes >= LARGE
+    assert DATA.nbytes >= PREFIX_BYTES
     put(store, FRAME[: len(FRAME) // 2])  # the checksum is that of the half
     assert array[0, 0] == DATA[0, 0]
-    with pytest.raises(DataError, match="ends too early") as caught:
+    with pytest.raises(DataError, match="did not decompress full frame") as caught:
         array[511, 511]
     assert (caught.value.key, caught.value.codec) == ("c/0/0", "zstd")
     with pytest.raises(DataError, match="c/0/0"):
         array[...]
 
 
-def test_without_a_checksum_behind_it_all_of_a_frame_is_decoded() -> None:
+def test_a_chunk_without_a_checksum_is_decoded_completely() -> None:
     store, array = make(ZSTD)
     store.set("c/0/0", FRAME[: len(FRAME) // 2])
     with pytest.raises(DataError, match="c/0/0"):
         array[0, 0]
 
 
-def test_a_frame_of_another_size_is_refused_at_once() -> None:
+def test_a_frame_of_another_content_size_is_refused() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
     for frame in (Zstd().encode(bytes(10)), Zstd().encode(DATA.tobytes() + b"x"), b"no frame at all"):
         put(store, frame)
@@ -94,17 +89,17 @@ def test_a_frame_of_another_size_is_refused_at_once() -> None:
             array[0, 0]
 
 
-def test_what_follows_a_frame_is_seen_at_its_end() -> None:
+def test_bytes_after_the_frame_are_refused_if_its_end_is_read() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
     put(store, FRAME + FRAME)
-    with pytest.raises(TruncatedError, match="more than fits"):
+    with pytest.raises(TruncatedError, match="decompresses to more than the 524288 bytes that fit here"):
         array[511, 511]
     put(store, FRAME + b"garbage")
     with pytest.raises(DataError, match="c/0/0"):
         array[511, 511]
 
 
-def test_a_frame_without_a_content_size_is_decoded_whole() -> None:
+def test_a_frame_without_a_content_size_is_decoded_completely() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
     put(store, zstandard.ZstdCompressor(write_content_size=False).compress(DATA.tobytes()))
     assert array[300, 2] == DATA[300, 2]
