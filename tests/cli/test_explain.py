@@ -155,7 +155,7 @@ def test_a_browser_renders_the_picture(shard: Path, run: Any, tmp_path: Path, du
         (("a.zarr",), 2, "an object of a.zarr must be named by a key, such as c/0/0, or by --chunk"),
         (("a.zarr", "c/9/9"), 3, "/ has nothing stored for 'c/9/9': the grid has (1, 1) chunks"),
         (("a.zarr", "--chunk", "x"), 2, "--chunk must be integers, such as 0,1, not 'x'"),
-        (("a.zarr", "--chunk", "1"), 2, "(1) is no chunk of an array of 2 dimensions"),
+        (("a.zarr", "--chunk", "1"), 2, "(1) is not a chunk of an array of 2 dimensions"),
         (("b.zarr", "c/0/0"), 3, "b.zarr does not exist"),
     ],
 )

@@ -30,7 +30,7 @@ from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed
 from zarrlite.layout import Problem, check, explain
 from zarrlite.storage_transformers import StorageTransformer
-from zarrlite.tools.layout.check import MOST, REMEDIES
+from zarrlite.tools.layout.check import MAX_REPORTED, REMEDIES
 from zarrlite.tools.layout.objects import Stack
 from zarrlite.tools.layout.tree import tiles
 
@@ -104,20 +104,20 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
     ),
     "files without a node": (
         lambda s: s.set("a/stuff/1", b"x"),
-        [("a/stuff/", "unknown", "is no node, and holds 1 objects")],
+        [("a/stuff/", "unknown", "is not a node, and contains 1 objects")],
     ),
     "a group without a document": (
         lambda s: s.erase("a/zarr.json"),
         [
             ("zarr.json", "consolidated", "has a copy of a/zarr.json, which is not there"),
-            ("a/", "document", "has no zarr.json, so that nobody finds a/b/zarr.json"),
+            ("a/", "document", "has no zarr.json, so that a/b/zarr.json is not found"),
         ],
     ),
     "damage below a group without a document": (
         lambda s: [s.erase("a/zarr.json"), s.set("a/b/c/0/0", b"?")],
         [
             ("zarr.json", "consolidated", "has a copy of a/zarr.json, which is not there"),
-            ("a/", "document", "has no zarr.json, so that nobody finds a/b/zarr.json"),
+            ("a/", "document", "has no zarr.json, so that a/b/zarr.json is not found"),
             ("a/b/c/0/0", "size", "chunk (0, 0): elements: has 1 bytes, a chunk of shape (12, 10) has 240"),
         ],
     ),
@@ -165,8 +165,8 @@ def test_of_one_object_only_so_many_problems_are_told() -> None:
     for i in range(100):
         flip(array.store, "c/0", 5 * i)
     problems = list(check(array.store))
-    assert len(problems) == MOST + 1
-    assert problems[-1].message == f"has {100 - MOST} more problems"
+    assert len(problems) == MAX_REPORTED + 1
+    assert problems[-1].message == f"has {100 - MAX_REPORTED} more problems"
 
 
 class Watched(MemoryStore):

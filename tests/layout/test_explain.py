@@ -294,7 +294,7 @@ def test_what_is_asked_for_must_be_there_and_be_one_thing() -> None:
         explain(array, "x")
     with pytest.raises(ArgumentError, match=r"^either a key or the coordinates of a chunk must be given$"):
         explain(array)
-    with pytest.raises(ArgumentError, match=r"^\(1\) is no chunk of an array of 2 dimensions$"):
+    with pytest.raises(ArgumentError, match=r"^\(1\) is not a chunk of an array of 2 dimensions$"):
         explain(array, chunk=[1])
 
 

@@ -1,4 +1,4 @@
-"""Pictures: well-formed, bounded, harmless, and drawn without a look into the store."""
+"""Pictures: well-formed, bounded, harmless, and drawn without reading the store."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from zarrlite.metadata.documents import GroupMetadata
 from zarrlite.tools.pictures import explained_html, explained_svg
 
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\"'&\0\x1b\ud800\u202e"
-PLAIN = EVIL[:-4]  # what documents can hold
+STORABLE = EVIL[:-4]  # without the characters that documents cannot contain
 KNOWN = {"svg", "g", "rect", "line", "path", "polygon", "text", "title", "div", "table", "caption", "tbody", "tr", "th"}
 KNOWN |= {"td", "details", "summary", "pre"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Closed(Store):
-    """A store that nobody may touch."""
+    """A store that fails on every access."""
 
     read_only = True
 
@@ -49,7 +49,7 @@ def parse(markup: str) -> ElementTree.Element:
 
 
 def harmless(root: ElementTree.Element) -> bool:
-    """Whether there are no elements but those of pictures and tables, and no attributes that could do anything."""
+    """Whether all elements are those of pictures and tables, without attributes that run code or load anything."""
     names = {element.tag.replace(SVG, "") for element in root.iter()}
     attributes = {name for element in root.iter() for name in element.attrib}
     return names <= KNOWN and not any(name.startswith("on") or "href" in name for name in attributes)
@@ -60,9 +60,9 @@ def words(root: ElementTree.Element) -> str:
 
 
 def array(shape: Any = (8, 8), path: str = "", **keywords: Any) -> Array:
-    """An array in a store that must not be touched."""
-    made = zarrlite.create_array({}, shape=shape, **{"dtype": "uint16", **keywords})
-    return Array(Closed(), path, made.metadata)
+    """Create an array in a store that fails on every access."""
+    created = zarrlite.create_array({}, shape=shape, **{"dtype": "uint16", **keywords})
+    return Array(Closed(), path, created.metadata)
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
@@ -91,7 +91,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("keywords", SHAPES.values(), ids=SHAPES)
-def test_pictures_are_bounded_whatever_the_shape(keywords: dict[str, Any]) -> None:
+def test_pictures_of_every_shape_are_bounded(keywords: dict[str, Any]) -> None:
     node = array(**keywords)
     for markup in (node.to_svg(), node._repr_html_()):
         assert len(list(parse(markup).iter())) < 400
@@ -100,7 +100,7 @@ def test_pictures_are_bounded_whatever_the_shape(keywords: dict[str, Any]) -> No
         assert "inf" not in markup
 
 
-def test_the_grid_says_what_it_shows() -> None:
+def test_the_grid_is_labelled_with_its_shards_and_chunks() -> None:
     node = array((1000, 750), chunks=(100, 100), shards=(500, 500), dimension_names=["y", None])
     text = words(parse(node.to_svg()))
     assert "y 1000: 2 shards of 500, chunks of 100" in text
@@ -116,7 +116,7 @@ def test_the_grid_says_what_it_shows() -> None:
     ]
 
 
-def test_chunks_are_drawn_to_scale_and_beyond_the_edge() -> None:
+def test_chunks_are_drawn_to_scale_and_beyond_the_edge_of_the_array() -> None:
     root = parse(array((8, 6), chunks=(4, 4), compressors=None).to_svg())
     lines = [line.attrib for line in root.iter(f"{SVG}line")]
     assert [(line["x1"], line["y1"], line["x2"], line["y2"]) for line in lines] == [
@@ -128,7 +128,7 @@ def test_chunks_are_drawn_to_scale_and_beyond_the_edge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "wanted"),
+    ("kind", "expected"),
     [
         ("raw", ["one stored chunk, c/0/0: 32 B", "4 × 4 uint16", "32 B"]),
         ("big endian and transposed", ["one stored chunk, c/0/0: 32 B (after transpose)", "4 × 4 uint16"]),
@@ -141,18 +141,18 @@ def test_chunks_are_drawn_to_scale_and_beyond_the_edge() -> None:
         ("two paddings", ["offset", "16 B", "pad", "5 B"]),
     ],
 )  # fmt: skip
-def test_the_bytes_of_a_chunk_are_drawn_with_their_sizes(kind: str, wanted: list[str]) -> None:
+def test_the_bytes_of_a_chunk_are_drawn_with_their_sizes(kind: str, expected: list[str]) -> None:
     text = words(parse(make(kind).to_svg())).split("\n")
-    assert [line for line in wanted if line not in text] == []
+    assert [line for line in expected if line not in text] == []
 
 
 def evil_group() -> Group:
     documents = {
-        PLAIN.replace("/", ""): {"node_type": "array", "shape": [EVIL], "data_type": {"name": EVIL}},
+        STORABLE.replace("/", ""): {"node_type": "array", "shape": [EVIL], "data_type": {"name": EVIL}},
         "b": {"node_type": "array", "shape": EVIL, "data_type": [EVIL]},
         "c": {},
     }
-    return Group(Closed(), PLAIN, GroupMetadata({EVIL: EVIL}, documents))
+    return Group(Closed(), STORABLE, GroupMetadata({EVIL: EVIL}, documents))
 
 
 def evil_array() -> Array:
@@ -160,15 +160,15 @@ def evil_array() -> Array:
         {},
         shape=(2, 2),
         dtype="string",
-        fill_value=PLAIN,
-        dimension_names=[PLAIN, PLAIN],
+        fill_value=STORABLE,
+        dimension_names=[STORABLE, STORABLE],
         chunk_key_encoding={"name": "suffix", "configuration": {"suffix": "<script>"}},
     ).metadata
-    return Array(Closed(), PLAIN, metadata.with_attributes({EVIL: EVIL}))
+    return Array(Closed(), STORABLE, metadata.with_attributes({EVIL: EVIL}))
 
 
 @pytest.mark.parametrize("node", [evil_array(), evil_group()], ids=["array", "group"])
-def test_names_and_attributes_are_text_whatever_they_hold(node: Any) -> None:
+def test_markup_in_names_and_attributes_is_shown_as_text(node: Any) -> None:
     for markup in (node.to_svg(), node._repr_html_()):
         root = parse(markup)
         assert harmless(root)
@@ -181,15 +181,15 @@ def test_explained_objects_are_drawn() -> None:
     node = make("shard in parts")
     root = parse(explained_svg(explain(node, chunk=(0, 0))))
     text = words(root)
-    for wanted in ("c/0/0.shard.head: 8 bytes", "inner chunk (0, 1) · 21 B", "entry (1, 1)", "29 + 21", "checksum"):
-        assert wanted in text
+    for expected in ("c/0/0.shard.head: 8 bytes", "inner chunk (0, 1) · 21 B", "entry (1, 1)", "29 + 21", "checksum"):
+        assert expected in text
     assert harmless(root)
     page = explained_html(explain(node, chunk=(0, 0)), EVIL)
     assert page.startswith("<!DOCTYPE html>")
     assert "<script" not in page
 
 
-def test_damage_stands_out_in_a_picture() -> None:
+def test_damaged_bytes_are_drawn_in_red() -> None:
     node = make("gzip and crc32c")
     node.store.set("c/0/0", b"x" + bytes(node.store.get("c/0/0"))[1:])
     root = parse(explained_svg(explain(node, "c/0/0")))
@@ -203,7 +203,7 @@ def test_a_picture_of_thousands_of_chunks_is_small() -> None:
 
 
 @pytest.mark.parametrize("consolidated", [False, True])
-def test_a_group_shows_what_it_knows_of_its_members(consolidated: bool) -> None:
+def test_a_group_shows_the_members_in_its_consolidated_metadata(consolidated: bool) -> None:
     store = zarrlite.MemoryStore()
     root = zarrlite.create_group(store, attributes={"title": "x"})
     for i in range(60):
@@ -227,7 +227,7 @@ def test_importing_the_library_loads_no_pictures() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_a_browser_runs_nothing_of_it(tmp_path: Path, dump_dom: Callable[[Path], str]) -> None:
+def test_a_browser_runs_no_code_from_names_and_attributes(tmp_path: Path, dump_dom: Callable[[Path], str]) -> None:
     body = evil_array()._repr_html_() + evil_group()._repr_html_() + evil_group().to_svg()
     page = tmp_path / "page.html"
     page.write_text(f'<meta charset="utf-8"><title>safe</title><body>{body}</body>', encoding="utf-8")

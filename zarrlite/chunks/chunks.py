@@ -344,7 +344,7 @@ class Chunks:
         try:
             self.store.change(changes)
         except ArgumentError as error:
-            key = getattr(error, "key", None)  # of a chunk that does not fit its parts
+            key = getattr(error, "key", None)  # a store names the key of a value that it cannot store
             if key is None:
                 raise
             raise ArgumentError(f"chunk {self.prefix}{key}: {error.message}") from error

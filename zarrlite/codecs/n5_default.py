@@ -24,6 +24,7 @@ from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.extension import Ignored
 from zarrlite.extensions.registry import codecs as registry
 from zarrlite.extensions.registry import register
+from zarrlite.pipeline.anatomy import Field, Header
 from zarrlite.pipeline.chain import parse_chain
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
 from zarrlite.pipeline.decoding import Limit
@@ -191,6 +192,13 @@ class BlockSerializer(Serializer):
             old = block if shape == self.spec.shape else self.inner.encode_always(self.decode(old), block)
         new = self.inner.update(old, selection, values)
         return None if new is None else b"".join((self.header, join(new)))
+
+    def anatomy(self, header: Buffer | None = None) -> Header:
+        shape = self.spec.shape if header is None else self.open(header)[0]
+        pipeline = self.inner if shape == self.spec.shape else self.pipeline(shape)
+        lengths = [Field(f"length {i}", 4, form=">I") for i in range(len(shape))]
+        fields = (Field("mode", 2, form=">H"), Field("number of dimensions", 2, form=">H"), *lengths)
+        return Header("block", fields, pipeline, {"shape": list(shape)})
 
 
 def _stops(selection: Selection) -> list[int]:

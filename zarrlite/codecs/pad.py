@@ -24,6 +24,7 @@ from zarrlite.errors import ArgumentError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.extension import runtime
 from zarrlite.extensions.registry import register
+from zarrlite.pipeline.anatomy import Field
 from zarrlite.pipeline.codec import Framing
 
 PaddingFunc = Callable[[Buffer], Buffer]  # from the value to its padding
@@ -49,6 +50,12 @@ class Padding(Framing):
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
         padding = self._padding(value)
         return (padding, b"") if self.head else (b"", padding)
+
+    def fields(self) -> tuple[list[Field], list[Field]]:
+        head, tail = super().fields()
+        for fields in (head, tail):
+            fields[:] = [field._replace(configured=self.literal) for field in fields]
+        return head, tail
 
     def _padding(self, value: Value) -> Buffer:
         size = self.head + self.tail

@@ -35,6 +35,7 @@ from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import Part, Reading
 from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.selections.selection import Selection, Shape, everything
+from zarrlite.shards.anatomy import Indexed
 from zarrlite.shards.format import ABSENT, ShardFormat, boxes, coalesce, cut
 from zarrlite.shards.reading import ShardReader, named
 from zarrlite.shards.writing import ShardWriter, Writing
@@ -279,3 +280,8 @@ class ShardSerializer(Serializer):
                 return None
             old = dict(zip(entries, cut([*entries.values()], places, found), strict=True))
         return self.writer.patch(source, index, dict(self._changes(jobs, values, old.get)))
+
+    # Description
+
+    def anatomy(self, header: Buffer | None = None) -> Indexed:
+        return Indexed(self.format, self.inner)

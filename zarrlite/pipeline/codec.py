@@ -22,6 +22,7 @@ from zarrlite.buffers.source import InMemory, Source, Window, inner_size
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import TruncatedError
 from zarrlite.extensions.extension import Extension
+from zarrlite.pipeline.anatomy import Anatomy, Field
 from zarrlite.pipeline.decoding import Limit, decode_array
 from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
@@ -141,6 +142,14 @@ class Framing(BytesBytesCodec):
 
     def verify(self, data: Buffer) -> None:
         """Raise ChecksumError if a framed value is damaged."""
+
+    def fields(self) -> tuple[list[Field], list[Field]]:
+        """Describe the bytes before and after a value; override if they have names."""
+        head = Field("padding in front", self.head, "padding")
+        tail = Field("padding behind", self.tail, "padding")
+        if self.verifies:
+            tail = Field("checksum", self.tail, "checksum")
+        return [head] if self.head else [], [tail] if self.tail else []
 
     @final
     def wrap(self, value: Value, old: Buffer | None = None) -> Value:
@@ -329,6 +338,14 @@ class Serializer:
 
     def patch(self, source: Source, selection: Selection, values: NDArray) -> Patches | None:
         """Return what to overwrite in a stored chunk to change a part of it. Returns None if it must be rewritten."""
+        return None
+
+    def anatomy(self, header: Buffer | None = None) -> Anatomy | None:
+        """Describe the inner structure of an encoded chunk. Returns None if it is nothing but elements.
+
+        `header` is the header of a stored chunk if it is described by `Header`; raises DataError if it is damaged.
+        Without it the description is that of chunks as they are written.
+        """
         return None
 
 

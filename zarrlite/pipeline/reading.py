@@ -54,7 +54,7 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
     if len(requests) == 1 and requests[0][2] is None:
         source, byte_range, _ = requests[0]
         return source.read((byte_range,), memory) or (None,)
-    if isinstance(requests[0][0], StoredValue):
+    if requests and isinstance(requests[0][0], StoredValue):
         return read_together([(source, byte_range) for source, byte_range, _ in requests], memory)
     answers: list[Buffer | None] = []
     first = 0

@@ -1,10 +1,11 @@
-"""Selections: what part of an array is meant, in one normal form, and how it falls on a regular grid.
+"""Selections of array elements in one normal form, and their projection onto a regular grid.
 
 Rules
 - A `Selection` is a list of parts. Each part picks along one dimension (a `Span`) or along several at once (`Points`),
-  and makes one axis of the result. Parts name their dimensions, so their order is that of the result, not of the array.
-- Nothing else exists below `indexing.py`: negative steps, integers, new axes and masks are dissolved there.
-- The form is closed: the part of a selection that falls on one chunk is a selection of that chunk.
+  and is one axis of the result. Parts name their dimensions: they are ordered as the axes of the result, which can
+  differ from the order of the array's dimensions.
+- `indexing.py` translates negative steps, integers, new axes and masks into this form; code below knows nothing else.
+- The form is closed: the part of a selection that is in one chunk is a selection of that chunk.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Span(NamedTuple):
     step: int = 1
 
     def coordinates(self) -> tuple[Array, ...]:
-        """The positions, as an index array."""
+        """Return the positions as an index array."""
         return (np.arange(self.length) * self.step + self.start,)
 
     @property
@@ -40,7 +41,7 @@ class Span(NamedTuple):
         return self.start, self.start + last, np.arange(0, last + 1, self.step)
 
     def along(self, chunk_length: int) -> Iterator[tuple[Shape, Span, Span]]:
-        """For each chunk of this length: its index, the part inside of it, the part of the result."""
+        """Yield for each chunk of this length: its index, the part inside it, the part of the result."""
         for chunk, first, length, place, _ in _pieces(self, chunk_length):
             yield (chunk,), Span(first, length, self.step), Span(place, length)
 
@@ -56,18 +57,18 @@ class Points:
         return f"Points({self.coords!r})"
 
     def coordinates(self) -> tuple[Array, ...]:
-        """The positions, one index array for each dimension."""
+        """Return the positions, one index array for each dimension."""
         return self.coords
 
     @cached_property
     def along_one(self) -> tuple[int, int, Array]:
-        """Of points along one dimension: the first and the last position, and all of them counted from the first."""
+        """The first and the last position, and all of them counted from the first; for one dimension only."""
         (coords,) = self.coords
         first = int(coords.min())
         return first, int(coords.max()), coords - first
 
     def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Part]]:
-        """For each chunk that holds points: its index, the points inside of it, their places in the result."""
+        """Yield for each chunk that contains points: its index, the points inside it, their places in the result."""
         chunks = [c // n for c, n in zip(self.coords, lengths, strict=True)]
         group = np.zeros(self.length, np.intp)
         for c in chunks:  # number the chunks densely: a product of grid lengths could overflow
@@ -77,8 +78,8 @@ class Points:
         for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
             first = places[0]
             inner = tuple(c[places] - int(k[first]) * n for c, k, n in zip(self.coords, chunks, lengths, strict=True))
-            together = places[-1] - first == len(places) - 1  # as they are where points come in order
-            outer = Span(int(first), len(places)) if together else Points((places,))
+            consecutive = places[-1] - first == len(places) - 1  # the case if the points are sorted by chunk
+            outer = Span(int(first), len(places)) if consecutive else Points((places,))
             yield tuple(int(k[first]) for k in chunks), Points(inner), outer
 
 
@@ -91,13 +92,13 @@ _IN_ORDER = tuple((dim,) for dim in range(64))
 class Selection:
     """Parts, and the dimensions that each of them picks from (by default one each, in order)."""
 
-    plain = True  # slices of the dimensions in order, which numpy indexes without a copy
-    starts: Shape = ()  # of a plain one
-    steps: Shape | None = None  # None: no element is left out
+    plain = True  # whether the parts are slices of the dimensions in order, which numpy indexes without a copy
+    starts: Shape = ()  # the first index along each dimension; only if `plain`
+    steps: Shape | None = None  # only if `plain`; None: every step is 1
     _parts: tuple[Part, ...] = ()
     _dims: tuple[tuple[int, ...], ...] = ()
-    _slices: tuple[Any, ...] | None = None  # the numpy index of a plain one, once it is needed
-    _mesh: tuple[Array, ...] | None = None  # the numpy index of one with points, if it is known
+    _slices: tuple[Any, ...] | None = None  # the numpy index of a plain selection, computed on first use
+    _mesh: tuple[Array, ...] | None = None  # the numpy index of a selection with points, if it is known
 
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
         self._parts = tuple(parts)
@@ -111,7 +112,7 @@ class Selection:
 
     @classmethod
     def box(cls, starts: Shape, shape: Shape, steps: Shape | None = None) -> Selection:
-        """The same as `Selection` of one `Span` for each dimension, which are made only if anybody asks for them."""
+        """Return the same as `Selection` of one `Span` for each dimension; the spans are created on first use."""
         new = cls.__new__(cls)
         new.starts, new.shape = starts, shape
         if steps is not None:
@@ -120,7 +121,7 @@ class Selection:
 
     @classmethod
     def _picked(cls, parts: tuple[Part, ...], dims: tuple[tuple[int, ...], ...]) -> Selection:
-        """The same as `Selection(parts, dims)` for what is known not to be plain."""
+        """Return the same as `Selection(parts, dims)` for parts that are known not to be plain."""
         new = cls.__new__(cls)
         new._parts, new._dims, new.plain = parts, dims, False
         new.shape = tuple([part.length for part in parts])
@@ -141,36 +142,37 @@ class Selection:
 
     @property
     def ndim(self) -> int:
-        """Dimensions of what is selected from."""
+        """The number of dimensions of the array that is selected from."""
         return sum(map(len, self.dims))
 
     def covers(self, shape: Shape) -> bool:
-        """Whether this is everything, in order: what lies within and is as long starts at 0 and leaves nothing out."""
+        """Whether these are all elements of an array of this shape, in order."""
+        # a slice that is within bounds and as long as the dimension starts at 0 and skips nothing
         return self.plain and self.shape == shape
 
     def spans_all(self, shape: Shape) -> bool:
-        """Whether every element is among the selected, in whatever order of dimensions."""
+        """Whether every element is selected, in any order of dimensions."""
         if self.plain:
             return self.shape == shape
         pairs = zip(self.parts, self.dims, strict=True)
         return all(type(p) is Span and p == (0, shape[d[0]], 1) for p, d in pairs)
 
     def relabel(self, order: Sequence[int]) -> Selection:
-        """The same elements after `numpy.transpose(array, order)`; the result keeps its axes."""
+        """Select the same elements after `numpy.transpose(array, order)`; the result keeps its axes."""
         position = {dim: i for i, dim in enumerate(order)}
         return Selection(self.parts, [tuple(position[d] for d in dims) for dims in self.dims])
 
     def take(self, array: Array) -> Array:
-        """The selected elements, one axis for each part."""
+        """Return the selected elements, one axis for each part."""
         if self.plain:
-            plain: Array = array[self._slices or self._sliced()]
-            return plain
+            view: Array = array[self._slices or self._sliced()]
+            return view
         index, order = self._index()
-        taken: Array = array[(*index, ...)] if order is None else array.transpose(order)[index]
-        return taken
+        elements: Array = array[(*index, ...)] if order is None else array.transpose(order)[index]
+        return elements
 
     def put(self, array: Array, values: Array) -> None:
-        """Assign values (of this shape, or one) to the selected elements."""
+        """Assign values (an array of this shape, or a scalar) to the selected elements."""
         if self.plain:
             array[self._slices or self._sliced()] = values
             return
@@ -181,7 +183,7 @@ class Selection:
             array.transpose(order)[index] = values
 
     def _sliced(self) -> tuple[Any, ...]:
-        """Slices, and an ellipsis so that an array of no dimensions stays one."""
+        """Return slices, and an ellipsis so that an array without dimensions stays an array."""
         slices: Any
         if self.steps is None:
             slices = map(slice, self.starts, map(add, self.starts, self.shape))
@@ -191,7 +193,7 @@ class Selection:
         return self._slices
 
     def _index(self) -> tuple[tuple[Any, ...], list[int] | None]:
-        """The numpy index, and the order of dimensions that it goes with if not theirs."""
+        """Return the numpy index, and the order of dimensions that it needs. None if it is that of the array."""
         if self._mesh is not None:
             return self._mesh, None
         if Points in map(type, self.parts):
@@ -200,15 +202,18 @@ class Selection:
         return slices, None if self.plain else [dim for (dim,) in self.dims]
 
     def mesh(self, coordinates: Sequence[Sequence[Array]]) -> tuple[Array, ...]:
-        """Index arrays, one for each dimension, that broadcast to the shape of the result; given are those of parts."""
+        """Return index arrays, one for each dimension, that broadcast to the shape of the result.
+
+        `coordinates` are the index arrays of each part.
+        """
         mesh: list[Any] = [None] * self.ndim
         for axis, (coords, dims) in enumerate(zip(coordinates, self.dims, strict=True)):
-            for dim, coord in zip(dims, self._lying(axis, coords), strict=True):
+            for dim, coord in zip(dims, self._along_axis(axis, coords), strict=True):
                 mesh[dim] = coord
         return tuple(mesh)
 
     def project(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
-        """For each chunk of a regular grid: its coordinates, the selection inside of it, its place in the result."""
+        """Yield for each chunk of a regular grid: its coordinates, the selection inside it, its place in the result."""
         if 0 in self.shape:
             return
         if self.plain:
@@ -231,7 +236,7 @@ class Selection:
                 yield position, inside, Selection.box(tuple([span.start for span in places]), inside.shape)
 
     def _project_box(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
-        """The same for slices alone: what each dimension gives to a chunk is worked out once, not for every chunk."""
+        """Project slices: each dimension is divided once, not for every chunk."""
         only = self.only_chunk(chunk_shape)
         if only is not None:
             yield (*only, everything(self.shape))
@@ -240,14 +245,14 @@ class Selection:
         pairs: Any = zip(self.parts, chunk_shape, strict=True)
         for picks in _product([_pieces(span, length) for span, length in pairs]):
             chunk, firsts, lengths, places, slices = zip(*picks, strict=True)
-            if inside.shape != lengths or inside.starts != firsts:  # else the same as in the chunk before
+            if inside.shape != lengths or inside.starts != firsts:  # otherwise reuse that of the previous chunk
                 inside = Selection.box(firsts, lengths, self.steps)
             place = Selection.box(places, lengths)
             place._slices = (*slices, ...)
             yield chunk, inside, place
 
     def spread(self, chunk_shape: Shape) -> int:
-        """At most how many chunks are touched."""
+        """Return an upper bound of the number of chunks that contain selected elements."""
         count = 1
         for part, dims in zip(self.parts, self.dims, strict=True):
             if type(part) is Span and part.length:
@@ -259,7 +264,10 @@ class Selection:
         return count
 
     def only_chunk(self, chunk_shape: Shape) -> tuple[Shape, Selection] | None:
-        """The chunk that slices lie in, and the selection inside of it, if it is a single one: the common case."""
+        """Return the only chunk that slices touch, and the selection inside it: the common case.
+
+        Returns None if they touch several chunks, or none, or if the selection is not plain.
+        """
         shape, starts = self.shape, self.starts
         if not self.plain or 0 in shape:
             return None
@@ -275,23 +283,26 @@ class Selection:
         return tuple(chunk), Selection.box(tuple(inside), shape, self.steps)
 
     def _along(self, axis: int, chunk_shape: Shape, meshed: bool) -> Iterator[tuple[Shape, Any, Any, Any]]:
-        """What one part gives to each chunk; and where that lies in the chunk, as index arrays, if these are needed."""
+        """Yield for each chunk along one axis: its index, the part inside it, its place, and its index arrays.
+
+        The index arrays are empty unless `meshed`.
+        """
         part, dims = self.parts[axis], self.dims[axis]
         if isinstance(part, Points):
-            found: Iterator[tuple[Shape, Any, Any]] = part.along(tuple(chunk_shape[d] for d in dims))
+            projected: Iterator[tuple[Shape, Any, Any]] = part.along(tuple(chunk_shape[d] for d in dims))
         else:
-            found = part.along(chunk_shape[dims[0]])
-        for chunk, inside, place in found:
-            yield chunk, inside, place, self._lying(axis, inside.coordinates()) if meshed else ()
+            projected = part.along(chunk_shape[dims[0]])
+        for chunk, inside, place in projected:
+            yield chunk, inside, place, self._along_axis(axis, inside.coordinates()) if meshed else ()
 
-    def _lying(self, axis: int, coords: Sequence[Array]) -> tuple[Array, ...]:
-        """Index arrays that lie along one axis of the result."""
+    def _along_axis(self, axis: int, coords: Sequence[Array]) -> tuple[Array, ...]:
+        """Reshape index arrays to broadcast along one axis of the result."""
         shape = (-1, *(1,) * (len(self.dims) - axis - 1))
         return tuple([coord.reshape(shape) for coord in coords])
 
 
 class FlatSelection(Selection):
-    """Elements by their numbers in row-major order, along one axis of the result."""
+    """Elements by their row-major numbers, along one axis of the result."""
 
     plain = False
 
@@ -322,7 +333,7 @@ class FlatSelection(Selection):
 
 
 def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
-    """The cartesian product; the first factor is consumed lazily, since a long dimension can have many chunks."""
+    """Yield the cartesian product; the first factor is consumed lazily, since a long dimension can have many chunks."""
     first, *rest = ways
     others = [list(way) for way in rest]
     for head in first:
@@ -331,7 +342,10 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int, slice]]:
-    """For each chunk along one dimension: its index, from where in it, how much; the place of that, as a slice too."""
+    """Yield for each chunk along one dimension: its index, the first position in it, the number of elements.
+
+    These are followed by their place in the result, as a start and as a slice.
+    """
     start, length, step = span
     place = 0
     while place < length:
@@ -342,5 +356,5 @@ def _pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int,
 
 
 def everything(shape: Shape) -> Selection:
-    """The selection of a whole array."""
+    """Select a whole array."""
     return Selection.box((0,) * len(shape), shape)

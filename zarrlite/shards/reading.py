@@ -282,11 +282,12 @@ class ShardReader:
         longest = max([(w.stop or 0) - w.start for w in windows if isinstance(w, ByteRange)], default=0)
         stored = scratch.acquire(longest) if longest <= MAX_SCRATCH_BYTES else None
         for (box, numbers), window in zip(parts, windows, strict=True):
-            if isinstance(window, ByteRange):
+            data, start = window, 0
+            if window == (0, 0):
+                data = b""  # all inner chunks are absent
+            elif isinstance(window, ByteRange):
                 (data,) = yield [(handle, window, None)], stored
                 start = window.start
-            else:
-                data, start = window, 0
             self._decode(index, numbers, data, start, box, blocks[(*box, ...)], memory)
         scratch.release(memory)
         if stored is not None:

@@ -16,6 +16,7 @@ from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
 from zarrlite.extensions.extension import Extension, Ignored
 from zarrlite.pipeline.codec import Codec
 from zarrlite.selections.selection import Shape
+from zarrlite.storage_transformers.anatomy import Combined, Divided
 from zarrlite.stores.base import Store
 
 
@@ -44,3 +45,7 @@ class StorageTransformer(Extension):
     @abstractmethod
     def wrap(self, store: Store, array: ArrayInStore) -> Store:
         """Return the transformed store."""
+
+    def anatomy(self) -> Divided | Combined | None:
+        """Describe how chunks are stored in the next store. Returns None if that is not known."""
+        return None

@@ -19,6 +19,7 @@ from zarrlite.errors import MetadataError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.names import key_text_fault
+from zarrlite.storage_transformers.anatomy import Divided
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
 from zarrlite.storage_transformers.parts_source import Part
 from zarrlite.storage_transformers.parts_store import PartsStore
@@ -74,3 +75,6 @@ class ConcatParts(StorageTransformer):
 
     def wrap(self, store: Store, array: ArrayInStore) -> Store:
         return PartsStore(store, self.parts, array)
+
+    def anatomy(self) -> Divided:
+        return Divided(self.parts)

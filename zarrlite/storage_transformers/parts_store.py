@@ -22,16 +22,7 @@ from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
 from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_plans
-from zarrlite.stores.base import (
-    Buffers,
-    Change,
-    InPlace,
-    Listing,
-    Request,
-    Store,
-    WrongSizeError,
-    overwrite,
-)
+from zarrlite.stores.base import Buffers, Change, InPlace, Listing, Request, Store, WrongSizeError, overwrite
 
 _MAX_SEEN = 1024  # chunk keys to remember
 

@@ -20,8 +20,9 @@ from zarrlite.extensions.config import Config, Json, show
 from zarrlite.extensions.extension import runtime
 from zarrlite.extensions.registry import register
 from zarrlite.shards.writing import Writing
+from zarrlite.storage_transformers.anatomy import Combined
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
-from zarrlite.storage_transformers.shards_store import INDEX_CODECS, ShardsStore
+from zarrlite.storage_transformers.shards_store import INDEX_CODECS, ShardsStore, shard_format
 from zarrlite.stores.base import Store
 
 _URIS = (
@@ -99,3 +100,6 @@ class Sharding(StorageTransformer):
 
     def wrap(self, store: Store, array: ArrayInStore) -> Store:
         return ShardsStore(store, self.chunks_per_shard, self.writing, array)
+
+    def anatomy(self) -> Combined:
+        return Combined(shard_format(self.chunks_per_shard))

@@ -49,6 +49,14 @@ INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
 Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
 
 
+def shard_format(per_shard: Shape) -> ShardFormat:
+    """Return the format of shards with so many chunks along each dimension."""
+    spec = ArraySpec((*per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
+    index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
+    # any value can be a chunk here; only the codecs above know how long one may be
+    return ShardFormat(per_shard, index, "end", Limit(0, per_byte=1))
+
+
 class ShardsStore(Store):
     """A store whose chunks are in the shards of the next one."""
 
@@ -57,10 +65,7 @@ class ShardsStore(Store):
         self.read_only, self.limits = store.read_only, store.limits
         self.per_shard = per_shard
         self.encoding = array.chunk_key_encoding
-        spec = ArraySpec((*self.per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
-        index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
-        # any value can be a chunk here; only the codecs above know how long one may be
-        self.format = ShardFormat(self.per_shard, index, "end", Limit(0, per_byte=1))
+        self.format = shard_format(per_shard)
         self.writer = ShardWriter(self.format, writing)
 
     def __repr__(self) -> str:

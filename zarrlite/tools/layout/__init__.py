@@ -1,4 +1,4 @@
-"""What each byte of a stored object is, and whether all of them are as they must be."""
+"""Explain every byte of a stored object, check stored objects for damage, and repair them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a codec chain has made of a chunk, from the outermost codec in.
+"""The ranges of a chunk that a codec chain has encoded, from the outermost codec to the elements.
 
 Rules
-- A fault does not end it where something is still to be seen: behind a wrong checksum the bytes are looked at as ever.
-- A codec that nothing is known of here is a frame: it has a decoded form, and no parts.
-- Nothing but a chunk of elements and a frame is read whole.
+- A fault does not hide the bytes after it: the value inside a frame is explained even if its checksum is wrong.
+- A compressor, and every codec that does not describe itself, is shown as a frame beside its decoded form.
+- Only chunks of elements, frames and values with a checksum are read as a whole.
 """
 
 from __future__ import annotations
@@ -12,33 +12,34 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import google_crc32c
 import numpy as np
 
-from zarrlite.codecs.n5_default import BlockSerializer
-from zarrlite.codecs.sharding_indexed import ShardSerializer
+from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ZarrliteError
+from zarrlite.pipeline.anatomy import Field, Header
 from zarrlite.pipeline.codec import BytesBytesCodec, Framing
 from zarrlite.pipeline.decoding import Limit, decode_bytes, decoding_failed
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.selection import Shape
+from zarrlite.shards.anatomy import Indexed
 from zarrlite.tools.layout import shards
 from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range, guarded
 
 Leaf = Callable[[Pipeline, Extent, int], Iterator[Range]]
+MAX_COMPARED = 4096  # bytes; of longer padding only so many are compared with zeros, and none with the configuration
 
 
 def chunk(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
-    """The ranges of a stored chunk that begins at a position."""
+    """Yield the ranges of a stored chunk that begins at the offset `at`."""
     if pipeline.max_size is not None and extent.size > pipeline.max_size:
         message = f"has {extent.size} bytes, at most {pipeline.max_size} fit here"
         return iter((Range(at, at + extent.size, "too many bytes", "unknown", fault=Fault("size", message)),))
-    return chain(pipeline, extent, at, elements)
+    return chain(pipeline, extent, at, serialized)
 
 
 def chain(pipeline: Pipeline, extent: Extent, at: int, leaf: Leaf) -> Iterator[Range]:
-    """The ranges of what a chain has made; `leaf` makes those of what its array -> bytes codec has made."""
+    """Yield the ranges of a value that a chain has encoded; `leaf` yields those of its array -> bytes codec."""
     return _peel(pipeline, len(pipeline.compressors), extent, at, leaf, extent.size)
 
 
@@ -46,62 +47,85 @@ def _peel(p: Pipeline, depth: int, extent: Extent, at: int, leaf: Leaf, stored: 
     if not depth:
         yield from leaf(p, extent, at)
         return
-    (codec, limit), end = p.compressors[depth - 1], at + extent.size
+    codec, limit = p.compressors[depth - 1]
     if not isinstance(codec, Framing):
         yield _frame(p, depth, codec, limit, extent, at, leaf, stored)
         return
     head, tail = codec.head, codec.tail
     if extent.size < head + tail:
         message = f"has {extent.size} bytes, {codec.name} alone adds {head + tail}"
-        yield Range(at, end, "too few bytes", "unknown", codec.name, fault=Fault("size", message))
+        yield Range(at, at + extent.size, "too few bytes", "unknown", codec.name, fault=Fault("size", message))
         return
-    body = extent.cut(head, extent.size - tail)
-    if head:
-        yield _padding(codec, extent.cut(0, head), at)
-    yield from _peel(p, depth - 1, body, at + head, leaf, stored)
-    if codec.verifies:
-        yield _checksum(body, extent.cut(body.size, extent.size), end - 4)
-    elif tail:
-        yield _padding(codec, extent.cut(extent.size - tail, extent.size), end - tail)
+    before, after = codec.fields()
+    yield from _framing(codec, before, extent, 0, at)
+    yield from _peel(p, depth - 1, extent.cut(head, extent.size - tail), at + head, leaf, stored)
+    yield from _framing(codec, after, extent, extent.size - tail, at)
 
 
-def _padding(codec: Any, extent: Extent, at: int) -> Range:
-    where = "in front" if codec.head else "behind"
-    literal = getattr(codec, "literal", None)
+def _framing(codec: Framing, fields: list[Field], extent: Extent, offset: int, at: int) -> Iterator[Range]:
+    """Yield the ranges of fields, which begin at `offset` in a framed value that begins at `at`."""
+    for field in fields:
+        if field.role == "checksum":
+            yield _checksum(codec, field, extent, offset, at)
+        else:
+            yield _field(field, extent.cut(offset, offset + field.size), at + offset, codec.name)
+        offset += field.size
+
+
+def _field(field: Field, extent: Extent, at: int, owner: str, detail: dict[str, Any] | None = None) -> Range:
+    """Return the range of a field, with its value or a comparison with the configuration as detail."""
+    end, detail = at + field.size, dict(detail or {})
+    try:
+        if field.form:
+            (detail["value"],) = struct.unpack(field.form, extent.read())
+        elif field.role == "padding" or field.configured is not None:
+            detail |= _compared(field, extent)
+    except (ZarrliteError, OSError) as error:
+        return Range(at, end, field.what, field.role, owner, fault=Fault.of(error))
+    return Range(at, end, field.what, field.role, owner, detail, children=lambda: _inside(field, extent, at, owner))
+
+
+def _inside(field: Field, extent: Extent, at: int, owner: str) -> Iterator[Range]:
+    offset = 0
+    for part in field.fields:
+        yield _field(part, extent.cut(offset, offset + part.size), at + offset, owner)
+        offset += part.size
+
+
+def _compared(field: Field, extent: Extent) -> dict[str, Any]:
+    """Return whether a field has the configured bytes, or that it starts with zeros."""
+    start = bytes(extent.cut(0, min(extent.size, MAX_COMPARED)).read())
+    if field.configured is not None and extent.size <= MAX_COMPARED:
+        return {"as configured": start == field.configured}
+    return {} if any(start) else {"zeros": True}
+
+
+def _checksum(codec: Framing, field: Field, extent: Extent, offset: int, at: int) -> Range:
+    """Return the range of a checksum, which is at `offset` in a framed value that begins at `at`."""
+    start, end = at + offset, at + offset + field.size
+    body = [at + codec.head, at + extent.size - codec.tail]
     detail: dict[str, Any] = {}
-    try:
-        found = bytes(extent.cut(0, min(extent.size, 4096)).read())
-        if literal is not None and extent.size <= 4096:
-            detail["as configured"] = found == literal
-        elif not any(found):
-            detail["zeros"] = True
-    except (ZarrliteError, OSError) as error:
-        return Range(at, at + extent.size, f"padding {where}", "padding", codec.name, fault=Fault.of(error))
-    return Range(at, at + extent.size, f"padding {where}", "padding", codec.name, detail)
-
-
-def _checksum(body: Extent, extent: Extent, at: int) -> Range:
-    try:
-        found = int.from_bytes(extent.read(), "little")
-        wanted = 0
-        for block in body.blocks():
-            wanted = google_crc32c.extend(wanted, bytes(block))
-    except (ZarrliteError, OSError) as error:
-        return Range(at, at + 4, "checksum", "checksum", "crc32c", fault=Fault.of(error))
     fault = None
-    if found != wanted:
-        fault = Fault("checksum", f"the checksum is {found:08x}, the data has {wanted:08x}")
-    detail = {"found": f"{found:08x}", "expected": f"{wanted:08x}", "covers": [at - body.size, at]}
-    return Range(at, at + 4, "checksum", "checksum", "crc32c", detail, fault)
+    try:
+        data = memoryview(extent.read())
+        expected = b"".join(map(bytes, _ask(codec.name, codec.frame, data[codec.head : len(data) - codec.tail])))
+        place = offset if offset < codec.head else offset - (body[1] - body[0])  # in the frame alone
+        for name, stored in (("found", data[offset:]), ("expected", expected[place:])):
+            detail[name] = f"{int.from_bytes(stored[: field.size], 'little'):0{2 * field.size}x}"
+        detail["covers"] = body
+        decode_bytes(data, [(codec, Limit(len(data)))])
+    except (ZarrliteError, OSError) as error:
+        fault = Fault.of(error)
+    return Range(start, end, field.what, field.role, codec.name, detail, fault)
 
 
 def _frame(
     p: Pipeline, depth: int, codec: BytesBytesCodec, limit: Limit, extent: Extent, at: int, leaf: Leaf, stored: int
 ) -> Range:
-    """Bytes that only their codec understands, and beside them what it makes of them."""
+    """Return the range of bytes that only their codec understands, with their decoded form as a view."""
     what, end = f"{codec.name} frame", at + extent.size
     try:
-        data = decode(codec, extent, limit.of(stored))
+        data = decode_bytes(extent.read(), [(codec, Limit(limit.of(stored)))])
     except (ZarrliteError, OSError) as error:
         return Range(at, end, what, "compressed", codec.name, fault=Fault.of(error))
     inner = Extent.held(data)
@@ -116,38 +140,52 @@ def _frame(
     return Range(at, end, what, "compressed", codec.name, {"decodes to": inner.size}, views=decoded)
 
 
-def decode(codec: BytesBytesCodec, extent: Extent, most: int) -> Any:
-    """What a codec makes of some bytes, or a ZarrliteError."""
-    return decode_bytes(extent.read(), [(codec, Limit(most))])
-
-
-def elements(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
-    """What an array -> bytes codec has made."""
-    bound = pipeline.serializer
-    if isinstance(bound, ShardSerializer):
+def serialized(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
+    """Yield the ranges of a value that an array -> bytes codec has encoded, as the codec describes it."""
+    name = pipeline.serializer.codec.name
+    anatomy = pipeline.serializer.anatomy()
+    if isinstance(anatomy, Indexed):
+        inner_pipeline = anatomy.inner
 
         def inner(coords: Shape, part: Extent, start: int) -> Range:
-            what = f"inner chunk {shards.show(coords)}"
-            return Range(
-                start,
-                start + part.size,
-                what,
-                "chunk",
-                bound.codec.name,
-                children=lambda: guarded(chunk(bound.inner, part, start), start, start + part.size),
-            )
+            def ranges() -> Iterator[Range]:
+                return guarded(chunk(inner_pipeline, part, start), start, start + part.size)
 
-        yield from shards.shard(bound.format, extent, at, inner, bound.codec.name, chain)
-    elif isinstance(bound, BlockSerializer):
-        yield from _block(bound, extent, at)
+            what = f"inner chunk {shards.show(coords)}"
+            return Range(start, start + part.size, what, "chunk", name, children=ranges)
+
+        yield from shards.shard(anatomy.format, extent, at, inner, name, chain)
+    elif isinstance(anatomy, Header):
+        yield from _headed(pipeline, anatomy, extent, at)
     else:
         yield _elements(pipeline, extent, at)
 
 
-def _elements(pipeline: Pipeline, extent: Extent, at: int) -> Range:
+def _headed(pipeline: Pipeline, anatomy: Header, extent: Extent, at: int) -> Iterator[Range]:
+    """Yield the ranges of a header and of the bytes after it."""
+    name, size = pipeline.serializer.codec.name, anatomy.field.size
+    stored = extent.cut(0, min(size, extent.size))
+    try:
+        read = _ask(name, pipeline.serializer.anatomy, stored.read())
+    except (ZarrliteError, OSError) as error:
+        yield Range(at, at + extent.size, anatomy.what, "unknown", name, fault=Fault.of(error))
+        return
+    if extent.size < size or not isinstance(read, Header):
+        message = f"has {extent.size} bytes, the header of a {anatomy.what} alone has {size}"
+        yield Range(at, at + extent.size, anatomy.what, "unknown", name, fault=Fault("size", message))
+        return
+    yield _field(read.field, stored, at, name, read.detail)
+    if read.inner is None:
+        yield _elements(pipeline, extent, at, size)
+    else:
+        yield from chunk(read.inner, extent.cut(size, extent.size), at + size)
+
+
+def _elements(pipeline: Pipeline, extent: Extent, at: int, header: int = 0) -> Range:
+    """Return the range of elements, which follow a header of so many bytes."""
     bound, end = pipeline.serializer, at + extent.size
     detail: dict[str, Any] = {"shape": list(bound.spec.shape), "data type": bound.spec.data_type.name}
-    if bound.spec.data_type.has_byte_order and bound.codec.name == "bytes":
+    if bound.spec.data_type.has_byte_order and bound.layout is not None:
         detail["endian"] = bound.codec.byte_order
     if pipeline.filters:
         detail["after"] = [codec.name for codec, _ in pipeline.filters]
@@ -156,11 +194,19 @@ def _elements(pipeline: Pipeline, extent: Extent, at: int) -> Range:
         array_of(pipeline, extent)
     except (ZarrliteError, OSError) as error:
         fault = Fault.of(error)
-    return Range(at, end, "elements", "elements", bound.codec.name, detail, fault)
+    return Range(at + header, end, "elements", "elements", bound.codec.name, detail, fault)
+
+
+def _ask(name: str, function: Callable[[Buffer], Any], data: Buffer) -> Any:
+    """Call a function of a codec; every exception becomes a DataError."""
+    try:
+        return function(data)
+    except Exception as error:
+        decoding_failed(error, name)
 
 
 def array_of(pipeline: Pipeline, extent: Extent) -> np.ndarray[Any, Any]:
-    """The array that an array -> bytes codec and what stands before it make of some bytes."""
+    """Decode a value by the array -> bytes codec and the array -> array codecs of a chain."""
     array = pipeline.serializer.decode(extent.read())
     for codec, spec in reversed(pipeline.filters):
         try:
@@ -168,24 +214,3 @@ def array_of(pipeline: Pipeline, extent: Extent) -> np.ndarray[Any, Any]:
         except Exception as error:
             decoding_failed(error, codec.name)
     return array
-
-
-def _block(bound: BlockSerializer, extent: Extent, at: int) -> Iterator[Range]:
-    """A block of N5: mode, number of dimensions, lengths, and what the inner chain has made."""
-    name, size, end = bound.codec.name, len(bound.header), at + extent.size
-    try:
-        shape, _ = bound.open(extent.cut(0, min(size, extent.size)).read())
-    except (ZarrliteError, OSError) as error:
-        yield Range(at, end, "block", "unknown", name, fault=Fault.of(error))
-        return
-    fields = [("mode", ">H"), ("number of dimensions", ">H"), *((f"length {i}", ">I") for i in range(len(shape)))]
-    data, position, children = bytes(extent.cut(0, size).read()), 0, []
-    for what, form in fields:
-        (value,) = struct.unpack_from(form, data, position)
-        stop = position + struct.calcsize(form)
-        children.append(Range(at + position, at + stop, what, "header", name, {"value": value}))
-        position = stop
-    header = Range(at, at + size, "block header", "header", name, {"shape": list(shape)}, children=lambda: children)
-    yield header
-    pipeline = bound.inner if shape == bound.spec.shape else bound.pipeline(shape)
-    yield from chunk(pipeline, extent.cut(size, extent.size), at + size)

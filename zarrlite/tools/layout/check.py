@@ -1,9 +1,9 @@
-"""Every stored object of a hierarchy, looked at: what is damaged, what is missing, what belongs to nobody.
+"""Check every stored object of a hierarchy: damaged, missing, or not part of any node.
 
 Rules
-- Problems come one by one while the objects are read, one object at a time; of a shard, one inner chunk at a time.
-- A problem has a key, a kind, what is wrong, and what can be done about it.
-- Nothing is changed here; repair.py does that, where it is safe. Nobody should write meanwhile: an object that is
+- Problems are yielded while the objects are read, one object at a time; of a shard, one inner chunk at a time.
+- A problem has a key, a kind, a message and a remedy.
+- Nothing is changed here; repair.py does that, where it is safe. No program should write meanwhile: an object that is
   replaced while it is read can look damaged.
 """
 
@@ -27,76 +27,76 @@ from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.objects import Stack
 from zarrlite.tools.layout.tree import Fault, Range
 
-MOST: Final = 20  # problems of one object that are told one by one
+MAX_REPORTED: Final = 20  # problems of one object that are reported one by one; the others are counted
 _RESTORE = "restore the chunk from a copy; erase it, with all its parts, to read the fill value in its place"
 REMEDIES: Final = {
-    "metadata": "correct the document; zarrlite validate tells every fault of it",
+    "metadata": "correct the document; zarrlite validate lists all its faults",
     "unsupported": "register the extension, or install what it needs",
     "checksum": _RESTORE,
     "index": _RESTORE,
     "size": _RESTORE,
     "data": _RESTORE,
     "part": "restore the part from a copy; erase all parts of the chunk to read the fill value in its place",
-    "outside": "nobody reads it; --repair-outside removes it, resizing the array makes it data again",
-    "unknown": "nobody reads it; move it away if it does not belong there",
-    "unreadable": "look at the permissions and at the disk",
+    "outside": "it is never read; --repair-outside removes it, resizing the array makes it data again",
+    "unknown": "it is never read; move it away if it does not belong there",
+    "unreadable": "check the permissions and the disk",
     "leftover": "--repair removes it once it is an hour old and its writer is gone",
-    "consolidated": "--repair-consolidated copies the documents anew",
-    "document": "create the group that is missing: zarrlite.create_group(store, path=...)",
+    "consolidated": "--repair-consolidated copies the documents again",
+    "document": "create the missing group: zarrlite.create_group(store, path=...)",
 }
 _FOREIGN: Final = {"attributes.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}  # documents of N5 and of version 2
-_OTHERS: Final = {  # what other libraries leave behind
+_OTHERS: Final = {  # files of other libraries, by the end of their names
     ".partial": "the temporary file of a writer of zarr-python",
     ".__lock": "the lock file of a writer of tensorstore",
 }
 
 
-Copies = list[tuple[str, set[str]]]  # groups that have copies of documents, and of which
+Copies = list[tuple[str, set[str]]]  # paths of groups with consolidated metadata, and the paths of their copies
 
 
 class Problem(NamedTuple):
-    """Something that is not as it must be."""
+    """A defect of a stored object or of a directory."""
 
-    key: str  # of the stored object; of a directory with a `/` at the end
+    key: str  # the key of the stored object; a directory ends in `/`
     kind: str
     message: str
-    start: int | None = None  # the bytes that show it; None: all of them
+    start: int | None = None  # the faulty bytes; None: the whole object
     stop: int | None = None
     node: str = ""  # the path of the array or group
-    chunk: str | None = None  # the key of the chunk, of one outside of the grid
+    chunk: str | None = None  # the key of the chunk, if it is outside of the grid
 
     @property
     def remedy(self) -> str:
-        """What can be done about it."""
+        """The way to solve it."""
         return REMEDIES[self.kind]
 
     def to_json(self) -> dict[str, Json]:
-        """As JSON."""
-        found = {"key": self.key, "kind": self.kind, "message": self.message, "remedy": self.remedy}
-        return found if self.start is None else {**found, "start": self.start, "stop": self.stop}
+        """Return the problem as JSON."""
+        content = {"key": self.key, "kind": self.kind, "message": self.message, "remedy": self.remedy}
+        return content if self.start is None else {**content, "start": self.start, "stop": self.stop}
 
 
 def check(
     store: Store, path: str = "", *, strict: bool = True, done: Callable[[str], Any] = lambda key: None
 ) -> Iterator[Problem]:
-    """Every problem of the node at a path and of everything below; `done` is told each key that was looked at."""
-    seen, prefix = store, key_prefix(path)
+    """Yield every problem of the node at a path and of everything below; `done` is called with each checked key."""
+    checked, prefix = store, key_prefix(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetadataWarning)
             node = opening.open(store, mode="r", path=path, strict=False)
         if isinstance(node.store, ForeignStore):
-            seen, prefix = node.store, ""  # the files lie elsewhere
+            checked, prefix = node.store, ""  # its files have other names
     except NodeNotFoundError:
         raise
     except ZarrliteError:
-        pass  # what is wrong will be told
-    yield from _Check(seen, strict, done).node(path, [])
-    for found in leftovers.find(store, prefix):
-        minutes = f"{found.seconds / 60:.0f} minutes"
-        writer = "its writer may be at work" if found.alive else "its writer is gone"
-        message = f"temporary file of {found.size} bytes, {minutes} old; {writer}"
-        yield Problem(found.key, "leftover", message)
+        pass  # reported by the check of its document
+    yield from _Check(checked, strict, done).node(path, [])
+    for leftover in leftovers.find(store, prefix):
+        minutes = f"{leftover.seconds / 60:.0f} minutes"
+        writer = "its writer may be at work" if leftover.alive else "its writer is gone"
+        message = f"temporary file of {leftover.size} bytes, {minutes} old; {writer}"
+        yield Problem(leftover.key, "leftover", message)
 
 
 class _Check:
@@ -108,7 +108,7 @@ class _Check:
         self.done = done
 
     def node(self, path: str, copies: Copies) -> Iterator[Problem]:
-        """A node and what is below; `copies` are of the groups above."""
+        """Check a node and everything below; `copies` are those of the groups above."""
         key = key_prefix(path) + DOCUMENT
         self.done(key)
         try:
@@ -140,12 +140,12 @@ class _Check:
             return None
 
     def _without_document(self, path: str, copies: Copies) -> Iterator[Problem]:
-        """A directory in a group that is no node; what is below is checked all the same."""
+        """Check a directory in a group that is not a node; nodes below it are checked all the same."""
         prefix = key_prefix(path)
         keys = self.store.list_prefix(prefix)
         below = next((key for key in keys if key.endswith(f"/{DOCUMENT}")), None)
         if below is not None:
-            yield Problem(prefix, "document", f"has no {DOCUMENT}, so that nobody finds {below}", node=path)
+            yield Problem(prefix, "document", f"has no {DOCUMENT}, so that {below} is not found", node=path)
             yield from self._group(path, GroupMetadata(), copies)
             return
         count = 0
@@ -153,7 +153,7 @@ class _Check:
             count += 1
             self.done(key)
         if count:
-            yield Problem(prefix, "unknown", f"is no node, and holds {count} objects", node=path)
+            yield Problem(prefix, "unknown", f"is not a node, and contains {count} objects", node=path)
 
     def _group(self, path: str, metadata: GroupMetadata, copies: Copies) -> Iterator[Problem]:
         prefix = key_prefix(path)
@@ -178,7 +178,7 @@ class _Check:
                 yield from self.node(prefix + name, copies)
 
     def _copies(self, path: str, consolidated: Any) -> Iterator[Problem]:
-        """Copies of documents that are not what they are copies of."""
+        """Check copies of documents against the documents."""
         key = key_prefix(path) + DOCUMENT
         for below, copy in consolidated.items():
             original = key_prefix(path) + key_prefix(below) + DOCUMENT
@@ -186,7 +186,7 @@ class _Check:
                 data = self.store.get(original, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
                 document = None if data is None else load_json(data, original)
             except (ZarrliteError, OSError):
-                continue  # what is wrong with it is told where it stands
+                continue  # reported by the check of the document itself
             if document is None:
                 yield Problem(key, "consolidated", f"has a copy of {original}, which is not there", node=path)
             elif _own(document) != _own(copy):
@@ -207,20 +207,21 @@ class _Check:
             yield self._problem(prefix, Fault.of(error), path)
 
     def _object(self, key: str, layout: Range, path: str, stack: Stack) -> Iterator[Problem]:
-        found = 0
+        count = 0
         for above, r in layout.walk():
             if r.fault is None:
                 continue
-            found += 1
-            if found <= MOST:
+            count += 1
+            if count <= MAX_REPORTED:
                 place = ": ".join([*above, r.what]) if r.fault.kind not in ("outside", "unknown") else ""
                 message = f"{place}: {r.fault.message}" if place else _guess(key, r.fault.message)
                 chunk = stack.key(tuple(r.detail["coordinates"])) if r.fault.kind == "outside" else None
                 problem = Problem(key, r.fault.kind, message, r.start, r.stop, path, chunk)
-                whole = (r.start, r.stop) == (layout.start, layout.stop)
-                yield problem._replace(start=None, stop=None) if whole else problem
-        if found > MOST:
-            yield Problem(key, "data", f"has {found - MOST} more problems", node=path)
+                if (r.start, r.stop) == (layout.start, layout.stop):
+                    problem = problem._replace(start=None, stop=None)
+                yield problem
+        if count > MAX_REPORTED:
+            yield Problem(key, "data", f"has {count - MAX_REPORTED} more problems", node=path)
 
     @staticmethod
     def _problem(key: str, fault: Fault, path: str) -> Problem:
@@ -228,11 +229,11 @@ class _Check:
 
 
 def _own(document: Any) -> Any:
-    """A document without the copies in it."""
+    """Return a document without the copies in it."""
     return {k: v for k, v in document.items() if k != "consolidated_metadata"}
 
 
 def _guess(key: str, message: str) -> str:
-    """A message with what an unknown object may be."""
+    """Return a message with a guess of what an unknown object is."""
     likely = next((f"; it looks like {what}" for end, what in _OTHERS.items() if key.endswith(end)), "")
     return message + likely

@@ -1,8 +1,8 @@
-"""Bytes that are read when they are looked at: of a stored object, of a decoded value, of several one behind the other.
+"""Bytes that are read on demand: of a stored object, of a decoded value, or of several of these in a row.
 
 Rules
-- The size is known beforehand and nothing else is read beforehand.
-- Bytes that are not there any more when they are asked for are a TruncatedError.
+- Only the size is known in advance; bytes are read when they are requested.
+- Bytes that have gone by then are a TruncatedError.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from zarrlite.errors import TruncatedError
 from zarrlite.stores import Store
 
 Read = Callable[[int, int], Buffer | None]
-BLOCK = 2**22  # bytes at a time, where a value is gone through from end to end
+BLOCK = 2**22  # bytes; `Extent.blocks` reads at most so many at a time
 
 
 class Extent:
-    """Some bytes: pieces of what can be read, each with its start and its length."""
+    """Consecutive bytes in pieces, each with a function that reads it, its start and its length."""
 
     def __init__(self, pieces: Iterable[tuple[Read, int, int]]) -> None:
         self._pieces = [piece for piece in pieces if piece[2]]
@@ -26,40 +26,40 @@ class Extent:
 
     @classmethod
     def stored(cls, store: Store, key: str, size: int) -> Extent:
-        """A value of a store."""
+        """Return the extent of a value in a store."""
         return cls([(lambda start, stop: store.get(key, ByteRange(start, stop)), 0, size)])
 
     @classmethod
     def held(cls, data: Buffer) -> Extent:
-        """A value in memory."""
+        """Return the extent of a value in memory."""
         view = memoryview(data)
         return cls([(lambda start, stop: view[start:stop], 0, len(view))])
 
     @classmethod
     def joined(cls, extents: Iterable[Extent]) -> Extent:
-        """Several, one behind the other."""
+        """Concatenate extents."""
         return cls(piece for extent in extents for piece in extent._pieces)
 
     def cut(self, start: int, stop: int) -> Extent:
-        """The part between two positions, which lie within."""
-        found, at = [], 0
+        """Return the part between two offsets, which must be within the extent."""
+        pieces, position = [], 0
         for read, begin, length in self._pieces:
-            low, high = max(start - at, 0), min(stop - at, length)
+            low, high = max(start - position, 0), min(stop - position, length)
             if low < high:
-                found.append((read, begin + low, high - low))
-            at += length
-        return Extent(found)
+                pieces.append((read, begin + low, high - low))
+            position += length
+        return Extent(pieces)
 
     def read(self) -> Buffer:
-        """All of it."""
+        """Read everything."""
         pieces = [self._read(*piece) for piece in self._pieces]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def blocks(self) -> Iterator[Buffer]:
-        """All of it, a block at a time."""
+        """Read everything, a block at a time."""
         for read, begin, length in self._pieces:
-            for at in range(0, length, BLOCK):
-                yield self._read(read, begin + at, min(BLOCK, length - at))
+            for offset in range(0, length, BLOCK):
+                yield self._read(read, begin + offset, min(BLOCK, length - offset))
 
     @staticmethod
     def _read(read: Read, start: int, length: int) -> Buffer:

@@ -1,9 +1,9 @@
 """Temporary files that killed writers have left on a local disk.
 
 Rules
-- A store lists no temporaries, so they are looked for in the directories themselves. Symlinks are not followed.
-- One belongs to nobody if no process here has the number in its name, and it is an hour old: on a disk that is shared,
-  the writer may be a process of another machine.
+- Stores do not list temporary files, so the directories themselves are searched. Symlinks are not followed.
+- A file is abandoned if no process on this machine has the process id in its name and it is at least an hour old: on a
+  shared disk, the writer may be a process on another machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from zarrlite.stores import LocalStore, PrefixStore, ReadOnlyStore, Store
 from zarrlite.stores.files import TEMPORARY
 
-HOUR = 3600
+HOUR = 3600  # seconds; younger files are never removed
 
 
 class Leftover(NamedTuple):
@@ -25,16 +25,17 @@ class Leftover(NamedTuple):
     key: str
     path: str
     size: int
-    seconds: float  # since it was written to
-    alive: bool  # whether a process here has the number of its writer
+    seconds: float  # since the last write
+    alive: bool  # whether a process on this machine has the process id of its writer
 
     @property
     def removable(self) -> bool:
+        """Whether the file is abandoned."""
         return not self.alive and self.seconds >= HOUR
 
 
 def local_root(store: Store) -> str | None:
-    """The directory that a store shows, if it is one on a local disk."""
+    """Return the directory of a store on a local disk. Returns None for other stores."""
     prefix = ""
     while isinstance(store, PrefixStore | ReadOnlyStore):
         if isinstance(store, PrefixStore):
@@ -44,17 +45,17 @@ def local_root(store: Store) -> str | None:
 
 
 def find(store: Store, prefix: str) -> Iterator[Leftover]:
-    """The temporary files under a prefix, save those that are being written."""
+    """Yield the temporary files under a prefix, except those that are being written."""
     root = local_root(store)
     pending = [] if root is None else [prefix]
     while pending:
         folder = pending.pop()
         try:
             with os.scandir(os.path.join(root or "", folder)) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
+                ordered = sorted(entries, key=lambda entry: entry.name)
         except OSError:
-            continue  # the check of the objects says so
-        for entry in found:
+            continue  # reported by the check of the objects
+        for entry in ordered:
             if entry.is_dir(follow_symlinks=False):
                 pending.append(f"{folder}{entry.name}/")
             elif entry.name.startswith(TEMPORARY):
@@ -64,21 +65,21 @@ def find(store: Store, prefix: str) -> Iterator[Leftover]:
 
 
 def inspect(key: str, path: str) -> Leftover | None:
-    """A temporary file as it is now; None: it is gone."""
+    """Return the present state of a temporary file. Returns None if it has gone."""
     try:
         info = os.lstat(path)
     except OSError:
         return None
-    number = os.path.basename(path)[len(TEMPORARY) :].partition(".")[0]
-    return Leftover(key, path, info.st_size, time.time() - info.st_mtime, _is_alive(number))
+    process_id = os.path.basename(path)[len(TEMPORARY) :].partition(".")[0]
+    return Leftover(key, path, info.st_size, time.time() - info.st_mtime, _is_alive(process_id))
 
 
-def _is_alive(number: str) -> bool:
-    """Whether a process may have this number; where that cannot be asked, it may."""
-    if os.name == "nt" or not (number.isascii() and number.isdigit() and 0 < int(number) < 2**31):
+def _is_alive(process_id: str) -> bool:
+    """Whether a process may have this id; True where that cannot be found out."""
+    if os.name == "nt" or not (process_id.isascii() and process_id.isdigit() and 0 < int(process_id) < 2**31):
         return True
     try:
-        os.kill(int(number), 0)
+        os.kill(int(process_id), 0)
     except ProcessLookupError:
         return False
     except OSError:

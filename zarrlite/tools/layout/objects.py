@@ -1,10 +1,10 @@
-"""The stored objects of an array, explained: through its storage transformers up to its chunks, and down again.
+"""Explain the stored objects of an array: through its storage transformers up to its chunks, and down again.
 
 Rules
-- From a stored object the way leads up: a part to the chunk that it is a part of, a shard to its chunks, a chunk to its
-  codecs. From a chunk it leads down to the objects that hold it, and from those up again.
-- Parts that do not fit together are not explained any further, for nobody knows what of them is what.
-- What is not known here, such as a transformer of another package, is said to be unknown and is no fault.
+- A stored object is explained upwards: a part by the chunk that it belongs to, a shard by its chunks, a chunk by its
+  codecs. A chunk is first followed down to its objects, which are then explained upwards.
+- Parts that do not fit together are not explained further, since the meaning of their bytes is not known.
+- The value of a storage transformer that does not describe itself is shown as unknown; that is not a fault.
 """
 
 from __future__ import annotations
@@ -19,35 +19,36 @@ from zarrlite.extensions.extension import Ignored
 from zarrlite.names import DOCUMENT
 from zarrlite.nodes.array import Array
 from zarrlite.selections.selection import Shape
-from zarrlite.storage_transformers.parts_store import PartsStore
-from zarrlite.storage_transformers.shards_store import ShardsStore
+from zarrlite.shards.format import row_major
+from zarrlite.storage_transformers.anatomy import Combined, Divided
+from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.stores import Store
 from zarrlite.tools.layout import chains, shards
 from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.shards import show
 from zarrlite.tools.layout.tree import Fault, Range, guarded
 
-Place = tuple[str, int, int]  # a stored object, and the bytes of it that are meant
+Place = tuple[str, int, int]  # the key of a stored object, and the start and end of the bytes in it
 
 
 class Stored(NamedTuple):
-    """A stored object and what its bytes are; of one that is missing the size is None."""
+    """A stored object and the meaning of its bytes. The size of a missing object is None."""
 
     key: str
     size: int | None
     layout: Range
 
     def to_json(self) -> dict[str, Json]:
-        """As JSON."""
+        """Return the object as JSON."""
         return {"key": self.key, "size": self.size, "layout": self.layout.to_json()}
 
 
 def explain(
     array: Array, key: str | None = None, *, chunk: Iterable[int] | None = None, most: int | None = 32
 ) -> list[Stored]:
-    """The stored objects that a key or a chunk means, byte by byte; of each shard at most so many entries and chunks.
+    """Explain the stored objects of a key or a chunk byte by byte; of each shard at most `most` entries and chunks.
 
-    A key is that of a stored object, or of a chunk. That of a chunk in several parts means all of them.
+    A key is that of a stored object or of a chunk. That of a chunk in several parts stands for all of them.
     """
     stack = Stack(array)
     if (key is None) == (chunk is None):
@@ -55,48 +56,52 @@ def explain(
     if chunk is not None:
         coords = tuple(int(c) for c in chunk)
         if len(coords) != array.ndim or any(c < 0 for c in coords):
-            raise ArgumentError(f"{show(coords)} is no chunk of an array of {array.ndim} dimensions")
+            raise ArgumentError(f"{show(coords)} is not a chunk of an array of {array.ndim} dimensions")
         key = stack.key(coords)
         places = stack.places(0, key)
     else:
         places = stack.find(key or "")
     if not any(stack.base.size(name) is not None for name, _, _ in places):
         raise NodeNotFoundError(f"{array.name} has nothing stored for {key!r}: {stack.why(key or '')}", path=array.path)
-    found = (stack.stored(*place) for place in places)
-    return [stored._replace(layout=stored.layout.solid(most)) for stored in found]
+    objects = (stack.stored(*place) for place in places)
+    return [stored._replace(layout=stored.layout.solid(most)) for stored in objects]
 
 
 class Stack:
-    """An array's storage transformers, each as the store that it makes of the next."""
+    """An array's storage transformers, the stores between them, and their descriptions."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
         self.metadata = array.metadata
         self.base = array._base
-        self.stores: list[Store] = [self.base]
-        for transformer in reversed(self.metadata.storage_transformers or ()):
-            if not isinstance(transformer, Ignored):
-                self.stores.insert(0, transformer.wrap(self.stores[0], self.metadata.in_store))
+        transformers = self.metadata.storage_transformers or ()
+        self.transformers: list[StorageTransformer] = [t for t in transformers if not isinstance(t, Ignored)]
+        self.anatomies = [transformer.anatomy() for transformer in self.transformers]
+        self.stores: list[Store] = [self.base]  # the store above each transformer, and that below the last one
+        for transformer in reversed(self.transformers):
+            self.stores.insert(0, transformer.wrap(self.stores[0], self.metadata.in_store))
         self.grid = self.metadata.chunk_grid.grid_shape(self.metadata.shape)
 
     def key(self, coords: Shape) -> str:
+        """Return the key of a chunk."""
         return self.metadata.chunk_key_encoding.encode(coords)
 
     def coords(self, key: str) -> Shape | None:
+        """Return the coordinates of a chunk. Returns None if the key is not a chunk's."""
         return self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape))
 
     def why(self, key: str) -> str:
-        """Why nothing may be stored for a key."""
+        """Return the probable reason why nothing is stored for a key."""
         coords = self.coords(key)
         if coords is None:
             return f"its chunks have keys such as {self.key((0,) * len(self.grid))}"
         inside = all(c < n for c, n in zip(coords, self.grid, strict=True))
         return "all of it is the fill value" if inside else f"the grid has {show(self.grid)} chunks"
 
-    # up
+    # From stored objects up to chunks
 
     def layout(self, key: str) -> Range | None:
-        """What the bytes of a stored object are; None: it is not there."""
+        """Return the range of a stored object. Returns None if it is missing."""
         try:
             size = self.base.size(key)
             if size is None:
@@ -106,25 +111,27 @@ class Stack:
             return Range(0, 0, "object", "unknown", fault=Fault.of(error))
 
     def stored(self, key: str, start: int, stop: int) -> Stored:
-        """The same, of a part of it."""
+        """Return a stored object and the range of some of its bytes."""
         layout = self.layout(key)
         if layout is None:
+            described = zip(self.transformers, self.anatomies, strict=True)
+            owners = ["", *(transformer.name for transformer, anatomy in described if isinstance(anatomy, Divided))]
             fault = Fault("part", "is missing, others are there")
-            return Stored(key, None, Range(0, 0, "missing part", "part", "concat-parts", fault=fault))
+            return Stored(key, None, Range(0, 0, "missing part", "part", owners[-1], fault=fault))
         return Stored(key, self.base.size(key), layout.clip(start, stop))
 
     def _above(self, level: int, key: str, extent: Extent, at: int) -> Range:
-        """What a value is that the store of this level has under this key; it begins at a position."""
+        """Return the range of a value of the store at this level; it begins at the offset `at` of the object."""
         if key == DOCUMENT:
             return Range(at, at + extent.size, "metadata document", "document")
         if level == 0:
             return self._chunk(key, extent, at)
-        store = self.stores[level - 1]
-        if isinstance(store, PartsStore):
-            return self._part(level, store, key, extent, at)
-        if isinstance(store, ShardsStore):
-            return self._shard(level, store, key, extent, at)
-        return Range(at, at + extent.size, "object", "unknown", type(store).__name__)
+        anatomy = self.anatomies[level - 1]
+        if isinstance(anatomy, Divided):
+            return self._part(level, anatomy, key, extent, at)
+        if isinstance(anatomy, Combined):
+            return self._shard(level, anatomy, key, extent, at)
+        return Range(at, at + extent.size, "object", "unknown", type(self.stores[level - 1]).__name__)
 
     def _chunk(self, key: str, extent: Extent, at: int) -> Range:
         coords, end = self.coords(key), at + extent.size
@@ -144,11 +151,12 @@ class Stack:
             at, end, what, "chunk", "", detail, fault, lambda: guarded(chains.chunk(pipeline, extent, at), at, end)
         )
 
-    def _shard(self, level: int, store: ShardsStore, key: str, extent: Extent, at: int) -> Range:
+    def _shard(self, level: int, anatomy: Combined, key: str, extent: Extent, at: int) -> Range:
         coords, end = self.coords(key), at + extent.size
         if coords is None:
             return self._above(level - 1, key, extent, at)
-        origin = [c * n for c, n in zip(coords, store.per_shard, strict=True)]
+        name, form = self.transformers[level - 1].name, anatomy.format
+        origin = [c * n for c, n in zip(coords, form.grid, strict=True)]
 
         def inner(inside: Shape, part: Extent, start: int) -> Range:
             chunk = tuple(o + i for o, i in zip(origin, inside, strict=True))
@@ -159,28 +167,37 @@ class Stack:
             end,
             f"shard {show(coords)}",
             "shard",
-            "sharding",
-            children=lambda: guarded(shards.shard(store.format, extent, at, inner, "sharding", chains.chain), at, end),
+            name,
+            children=lambda: guarded(shards.shard(form, extent, at, inner, name, chains.chain), at, end),
         )
 
-    def _part(self, level: int, store: PartsStore, key: str, extent: Extent, at: int) -> Range:
-        chunk, end = store.chunk_of(key), at + extent.size
+    def _chunk_of(self, anatomy: Divided, key: str) -> str | None:
+        """Return the chunk that a key is a part of. Returns None if the key is not a part's."""
+        for part in anatomy.parts:
+            chunk = key[: len(key) - len(part.key_suffix)]
+            if key.endswith(part.key_suffix) and self.coords(chunk) is not None:
+                return chunk
+        return None
+
+    def _part(self, level: int, anatomy: Divided, key: str, extent: Extent, at: int) -> Range:
+        chunk, end = self._chunk_of(anatomy, key), at + extent.size
         if chunk is None:
-            if not store.is_chunk(key):
+            if self.coords(key) is None:
                 return self._above(level - 1, key, extent, at)
-            suffixes = ", ".join(repr(part.key_suffix) for part in store.parts.all)
+            suffixes = ", ".join(repr(part.key_suffix) for part in anatomy.parts)
             unknown = Fault("unknown", f"{key!r} is not a part of a chunk; those end in {suffixes}")
             return Range(at, end, "object", "unknown", fault=unknown)
-        keys = store.keys_of(chunk)
+        name = self.transformers[level - 1].name
+        keys = [chunk + part.key_suffix for part in anatomy.parts]
         number = keys.index(key)
         what = f"part {number + 1} of {len(keys)} of {chunk}"
         try:
-            sizes = [self.stores[level].size(name) for name in keys]
+            sizes = [self.stores[level].size(part) for part in keys]
         except DataError as error:
-            return Range(at, end, what, "part", "concat-parts", fault=Fault("part", error.message))
-        fault, whole = _misfit(store, keys, sizes, number)
-        if not whole:
-            return Range(at, end, what, "part", "concat-parts", fault=fault)
+            return Range(at, end, what, "part", name, fault=Fault("part", error.message))
+        fault, fits = _check_parts(anatomy, keys, sizes, number)
+        if not fits:
+            return Range(at, end, what, "part", name, fault=fault)
         known = [size or 0 for size in sizes]
         extents = [Extent.stored(self.stores[level], k, n) for k, n in zip(keys, known, strict=True)]
         extents[number] = extent
@@ -189,63 +206,68 @@ class Stack:
             before = sum(known[:number])
             return [self._above(level - 1, chunk, Extent.joined(extents), at - before).clip(at, end)]
 
-        return Range(at, end, what, "part", "concat-parts", children=inside)
+        return Range(at, end, what, "part", name, children=inside)
 
-    # down
+    # From chunks down to stored objects
 
     def find(self, key: str) -> list[Place]:
-        """The stored objects that a key means."""
-        last = self.stores[-2] if len(self.stores) > 1 else None
-        places = self.places(len(self.stores) - 2, key) if isinstance(last, PartsStore) else [self._whole(key)]
+        """Return the places of the stored object or the chunk with this key."""
+        divided = bool(self.anatomies) and isinstance(self.anatomies[-1], Divided)
+        places = self.places(len(self.anatomies) - 1, key) if divided else [self._object(key)]
         if any(self.base.size(name) is not None for name, _, _ in places):
             return places
         if self.base.size(key) is not None:  # a part
-            return [self._whole(key)]
+            return [self._object(key)]
         return self.places(0, key) if self.coords(key) is not None else []
 
-    def _whole(self, key: str) -> Place:
+    def _object(self, key: str) -> Place:
         return key, 0, self.base.size(key) or 0
 
     def places(self, level: int, key: str) -> list[Place]:
-        """Where a value lies that the store of this level has under this key."""
-        store = self.stores[level]
-        if store is self.base:
-            return [self._whole(key)]
-        if isinstance(store, PartsStore) and store.is_chunk(key):
-            return [place for part in store.keys_of(key) for place in self.places(level + 1, part)]
-        found = store.place_of(key) if isinstance(store, ShardsStore) else None
-        if found is None or not isinstance(store, ShardsStore):
+        """Return the places of a value of the store at this level."""
+        if level == len(self.anatomies):
+            return [self._object(key)]
+        anatomy, coords = self.anatomies[level], self.coords(key)
+        if coords is None or anatomy is None:
             return self.places(level + 1, key)
-        shard, number = found
+        if isinstance(anatomy, Divided):
+            return [place for part in anatomy.parts for place in self.places(level + 1, key + part.key_suffix)]
+        return self._places_in_shard(level, anatomy, coords)
+
+    def _places_in_shard(self, level: int, anatomy: Combined, coords: Shape) -> list[Place]:
+        form = anatomy.format
+        shard = self.key(tuple(c // n for c, n in zip(coords, form.grid, strict=True)))
+        number = row_major((c % n for c, n in zip(coords, form.grid, strict=True)), form.grid)
         below = self.places(level + 1, shard)
         try:
             with contextlib.closing(self.stores[level + 1].source(shard)) as source:
-                index = store.read_index(source)
+                stored = source.read_one(form.index_range)
+                index = None if stored is None else form.parse_index(bytes(stored), source.known_size())
             entry = None if index is None else index.entry(number)
         except DataError:
-            return below  # what is wrong will be seen there
+            return below  # the fault is shown there
         return [] if entry is None else _cut(below, entry[0], entry[0] + entry[1])
 
 
-def _misfit(store: PartsStore, keys: list[str], sizes: list[int | None], number: int) -> tuple[Fault | None, bool]:
-    """What is wrong with one of several parts, and whether all of them fit together."""
-    wanted = [part.size for part in store.parts.all]
+def _check_parts(anatomy: Divided, keys: list[str], sizes: list[int | None], number: int) -> tuple[Fault | None, bool]:
+    """Return the fault of one of several parts, and whether all of them fit together."""
+    expected = [part.size for part in anatomy.parts]
     missing = [key for key, size in zip(keys, sizes, strict=True) if size is None]
-    fits = all(size is not None and n in (None, size) for size, n in zip(sizes, wanted, strict=True))
+    fits = all(size is not None and n in (None, size) for size, n in zip(sizes, expected, strict=True))
     fault = None
-    if wanted[number] is not None and sizes[number] != wanted[number]:
-        fault = Fault("part", f"has {sizes[number]} bytes, not {wanted[number]}")
+    if expected[number] is not None and sizes[number] != expected[number]:
+        fault = Fault("part", f"has {sizes[number]} bytes, not {expected[number]}")
     elif missing and next(i for i, size in enumerate(sizes) if size is not None) == number:
         fault = Fault("part", f"the part {missing[0]!r} is missing, others are there")
     return fault, fits
 
 
 def _cut(places: Iterable[Place], start: int, stop: int) -> list[Place]:
-    """The part between two positions of what lies in several places, one behind the other."""
-    found, at = [], 0
+    """Return the places of the bytes between two offsets of a value that is in consecutive places."""
+    cut, position = [], 0
     for key, low, high in places:
-        first, last = max(start - at, 0), min(stop - at, high - low)
+        first, last = max(start - position, 0), min(stop - position, high - low)
         if first < last:
-            found.append((key, low + first, low + last))
-        at += high - low
-    return found
+            cut.append((key, low + first, low + last))
+        position += high - low
+    return cut

@@ -1,10 +1,10 @@
-"""What can be put right without a loss, and what can be tidied up if somebody asks for it.
+"""Repairs that lose nothing, and repairs that must be requested.
 
 Rules
-- Damaged data is never touched. What is removed is looked at again just before.
-- "leftovers" is safe: temporary files of writers that are gone.
-- "outside" and "consolidated" must be asked for. A chunk outside of the grid may be wanted by somebody who will resize
-  the array. Copies of documents may be all that is left of documents that were lost.
+- Damaged data is never touched. Every object is examined again just before it is removed.
+- "leftovers" is safe: temporary files of writers that have ended.
+- "outside" and "consolidated" must be requested. A user who resizes the array may still want a chunk outside of its
+  grid. Consolidated metadata may be the only copy of documents that were lost.
 """
 
 from __future__ import annotations
@@ -24,29 +24,34 @@ from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.check import Problem
 from zarrlite.tools.layout.objects import Stack
 
-REPAIRS: Final = {"leftovers": "leftover", "outside": "outside", "consolidated": "consolidated"}  # by kind of problem
+REPAIRS: Final = {  # the name of each repair, and the kind of problem that it removes
+    "leftovers": "leftover",
+    "outside": "outside",
+    "consolidated": "consolidated",
+}
 
 
 def repair(store: Store, problems: Iterable[Problem]) -> list[Problem]:
-    """Put right what these problems are about, as far as that is possible; returns those that are now gone."""
-    tools = {"leftover": _leftover, "outside": _outside, "consolidated": _consolidated}
-    gone: list[Problem] = []
-    renewed: set[str] = set()  # groups, once for all problems of their copies
+    """Repair these problems as far as possible. Returns the problems that are solved."""
+    repairs = {"leftover": _remove_leftover, "outside": _remove_outside, "consolidated": _consolidate}
+    solved: list[Problem] = []
+    consolidated: set[str] = set()  # paths of groups; consolidating one solves all problems of its copies
     for problem in problems:
-        with contextlib.suppress(DataError, StoreError):  # damaged, or not to be written: it stays a problem
-            if problem.kind in tools and (problem.node in renewed or tools[problem.kind](store, problem)):
-                gone.append(problem)
-                renewed |= {problem.node} if problem.kind == "consolidated" else set()
-    return gone
+        with contextlib.suppress(DataError, StoreError):  # damaged or read-only: it remains a problem
+            if problem.kind in repairs and (problem.node in consolidated or repairs[problem.kind](store, problem)):
+                solved.append(problem)
+                if problem.kind == "consolidated":
+                    consolidated.add(problem.node)
+    return solved
 
 
-def _leftover(store: Store, problem: Problem) -> bool:
+def _remove_leftover(store: Store, problem: Problem) -> bool:
     root = leftovers.local_root(store)
     if root is None:
         return False
     path = os.path.join(root, problem.key)
-    found = leftovers.inspect(problem.key, path)
-    if found is None or not found.removable:
+    leftover = leftovers.inspect(problem.key, path)
+    if leftover is None or not leftover.removable:
         return False
     discard(path)
     if os.path.lexists(path):
@@ -55,24 +60,24 @@ def _leftover(store: Store, problem: Problem) -> bool:
     return True
 
 
-def _outside(store: Store, problem: Problem) -> bool:
+def _remove_outside(store: Store, problem: Problem) -> bool:
     array = opening.open(store, mode="r+", path=problem.node, strict=False)
     if not isinstance(array, Array) or problem.chunk is None:
         return False
     stack = Stack(array)
     coords = stack.coords(problem.chunk)
     if coords is None or all(c < n for c, n in zip(coords, stack.grid, strict=True)):
-        return False  # somebody has resized the array meanwhile
+        return False  # the array has been resized meanwhile
     stack.stores[0].erase(problem.chunk)
     return True
 
 
-def _consolidated(store: Store, problem: Problem) -> bool:
-    """Copies are made anew from the bottom up, since a change below drops those of the groups above."""
+def _consolidate(store: Store, problem: Problem) -> bool:
+    """Consolidate groups again from the bottom up, since a change below drops the copies of the groups above."""
     names = problem.node.split("/") if problem.node else []
-    above = ["/".join(names[:i]) for i in range(len(names))]
-    nodes = [opening.open_group(store, mode="r+", path=path) for path in above]
-    had = [node.path for node in nodes if node.metadata.consolidated is not None]
-    for path in [problem.node, *reversed(had)]:
+    parents = ["/".join(names[:i]) for i in range(len(names))]
+    groups = [opening.open_group(store, mode="r+", path=path) for path in parents]
+    with_copies = [group.path for group in groups if group.metadata.consolidated is not None]
+    for path in [problem.node, *reversed(with_copies)]:
         opening.consolidate_metadata(store, path)
     return True

@@ -1,8 +1,8 @@
-"""An indexed shard: its index, entry by entry, its chunks in the order in which they lie, and what lies between.
+"""The ranges of an indexed shard: its index entry by entry, its chunks by offset, and the gaps between them.
 
 Rules
-- Entries that lead out of the shard are faults of the index; the others are followed all the same.
-- Of chunks that share bytes the first one has them; the others are seen beside it.
+- Entries that leave the shard are faults of the index; the other entries are followed all the same.
+- If chunks share bytes, these belong to the first chunk; the others are views.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from zarrlite.codecs.bytes import Bytes
 from zarrlite.errors import ShardError, ZarrliteError
 from zarrlite.extensions.config import Json
 from zarrlite.pipeline.pipeline import Pipeline
@@ -21,17 +20,17 @@ from zarrlite.shards.format import ABSENT, ShardFormat, ShardIndex
 from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range
 
-Inner = Callable[[Shape, Extent, int], Range]  # the range of a chunk at a position
+Inner = Callable[[Shape, Extent, int], Range]  # the range of the chunk with these coordinates, at an offset
 Chain = Callable[[Pipeline, Extent, int, Any], Iterator[Range]]
 
 
 def show(coords: Iterable[int]) -> str:
-    """Coordinates as they are written: (0, 1), (3)."""
+    """Format coordinates: (0, 1), (3)."""
     return f"({', '.join(map(str, coords))})"
 
 
 def shard(form: ShardFormat, extent: Extent, at: int, inner: Inner, owner: str, chain: Chain) -> Iterator[Range]:
-    """The ranges of a shard that begins at a position."""
+    """Yield the ranges of a shard that begins at the offset `at`."""
     size, end = extent.size, at + extent.size
     if size < form.index_size:
         message = f"the index has {form.index_size} bytes, the shard only {size}"
@@ -39,34 +38,34 @@ def shard(form: ShardFormat, extent: Extent, at: int, inner: Inner, owner: str, 
         return
     low, high = (form.index_size, size) if form.at_start else (0, size - form.index_size)
     start = 0 if form.at_start else high
-    found: list[ShardIndex] = []
+    parsed: list[ShardIndex] = []  # the index, once the innermost range of its chain has been computed
 
     def table(pipeline: Pipeline, body: Extent, position: int) -> Iterator[Range]:
-        yield _table(form, pipeline, body, position, (low, high), found, owner)
+        yield _table(form, pipeline, body, position, high, parsed, owner)
 
     ranges = tuple(chain(form.index_pipeline, extent.cut(start, start + form.index_size), at + start, table))
     for r in ranges:
-        list(r.views())  # of an index that is encoded further
+        list(r.views())  # the entries are in a view if the index is encoded further
     index = Range(
         at + start,
         at + start + form.index_size,
         f"index of {form.count} chunks",
         "index",
         owner,
-        {"grid": list(form.grid), "absent": _absent(found[0]) if found else None},
+        {"grid": list(form.grid), "absent": _count_absent(parsed[0]) if parsed else None},
         children=lambda: ranges,
     )
     if form.at_start:
         yield index
-    if found:
-        yield from _chunks(form, found[0], extent, at, inner, owner)
+    if parsed:
+        yield from _chunks(form, parsed[0], extent, at, inner, owner)
     elif high > low:
         yield Range(at + low, at + high, "chunks, of which the index says nothing", "unknown", owner)
     if not form.at_start:
         yield index
 
 
-def _absent(index: ShardIndex) -> int:
+def _count_absent(index: ShardIndex) -> int:
     return int((index.table == np.uint64(ABSENT)).all(axis=1).sum())
 
 
@@ -75,11 +74,11 @@ def _table(
     pipeline: Pipeline,
     body: Extent,
     at: int,
-    bounds: tuple[int, int],
-    found: list[ShardIndex],
+    chunks_end: int,
+    parsed: list[ShardIndex],
     owner: str,
 ) -> Range:
-    """The entries, once they are decoded; they are left in `found`."""
+    """Return the range of the entries, and append the index to `parsed` if they can be decoded."""
     end = at + body.size
     try:
         array: Any = pipeline.serializer.decode(body.read())
@@ -87,9 +86,10 @@ def _table(
             array = codec.decode(array, spec)
     except (ZarrliteError, OSError) as error:
         return Range(at, end, "entries", "index", owner, fault=Fault.of(error))
-    index = ShardIndex(form, array, bounds[1])
-    found[:] = [index]
-    if isinstance(pipeline.serializer.codec, Bytes) and not pipeline.filters:
+    index = ShardIndex(form, array, chunks_end)
+    parsed[:] = [index]
+    layout = pipeline.serializer.layout
+    if layout is not None and layout.contiguous and not pipeline.filters:  # each entry has 16 bytes of its own
         return Range(at, end, "entries", "index", owner, children=lambda: _entries(form, index, at, owner))
     faults = (fault for i in range(form.count) if (fault := _fault(index, i)))
     return Range(at, end, "entries", "index", owner, fault=next(faults, None))
@@ -104,18 +104,18 @@ def _fault(index: ShardIndex, number: int) -> Fault | None:
 
 
 def _entries(form: ShardFormat, index: ShardIndex, at: int, owner: str) -> Iterator[Range]:
-    fine = _within(index) | (index.table == np.uint64(ABSENT)).all(axis=1)
+    valid = _within(index) | (index.table == np.uint64(ABSENT)).all(axis=1)
     for i, coords in enumerate(np.ndindex(*form.grid)):
         offset, nbytes = index.table[i].tolist()
         absent = offset == nbytes == ABSENT
         detail: dict[str, Json] = {"absent": True} if absent else {"offset": offset, "nbytes": nbytes}
-        fault = None if fine[i] else _fault(index, i)
+        fault = None if valid[i] else _fault(index, i)
         start = at + 16 * i
         yield Range(start, start + 16, f"entry {show(coords)}", "entry", owner, detail, fault)
 
 
 def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner: Inner, owner: str) -> Iterator[Range]:
-    """Chunks in the order in which they lie, and what lies between them."""
+    """Yield the chunks by offset, and the unused space between them."""
     cursor = index.lowest
     for number in _order(index):
         offset, length = index.table[number].tolist()
@@ -131,30 +131,30 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
 
 
 def _coords(number: int, grid: Shape) -> Shape:
-    """The coordinates of a chunk by its place in the index."""
-    found = []
+    """Return the coordinates of a chunk by its position in the index."""
+    coords = []
     for n in reversed(grid):
         number, c = divmod(number, n)
-        found.append(c)
-    return tuple(reversed(found))
+        coords.append(c)
+    return tuple(reversed(coords))
 
 
 def _sharing(chunk: Range, start: int, owner: str) -> Range:
-    """A chunk that begins before the end of the one before it."""
+    """Return the range of a chunk that begins before the end of the previous one."""
     detail: dict[str, Json] = {"shares": [chunk.start, chunk.stop]}
     return Range(start, max(start, chunk.stop), chunk.what, "chunk", owner, detail, views=lambda: (chunk,))
 
 
 def _within(index: ShardIndex) -> Any:
-    """For each chunk whether it lies within the shard."""
+    """Return for each chunk whether it is within the shard."""
     offsets, lengths = index.table[:, 0].astype(np.uint64), index.table[:, 1].astype(np.uint64)
     end = np.uint64(index.end)
-    good = (offsets >= np.uint64(index.lowest)) & (lengths <= np.uint64(min(index.longest, index.end)))
-    return good & (offsets <= end - np.minimum(lengths, end))
+    plausible = (offsets >= np.uint64(index.lowest)) & (lengths <= np.uint64(min(index.longest, index.end)))
+    return plausible & (offsets <= end - np.minimum(lengths, end))
 
 
 def _order(index: ShardIndex) -> list[int]:
-    """The numbers of the chunks that lie within the shard, in the order in which they lie."""
+    """Return the numbers of the chunks that are within the shard, by offset."""
     numbers = np.flatnonzero(_within(index))
     order: list[int] = numbers[np.lexsort((index.table[numbers, 1], index.table[numbers, 0]))].tolist()
     return order

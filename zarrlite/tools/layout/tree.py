@@ -1,9 +1,10 @@
-"""Ranges of bytes and what they are: a tree that is worked out as far as somebody looks.
+"""A tree of byte ranges and their meaning, computed lazily.
 
 Rules
-- The ranges inside a range tile it: each begins where the one before ends, and nothing is left over.
-- What lies elsewhere stands beside that, in `views`: the decoded form of a frame, a chunk on bytes of another one.
-- A fault stands at the range that shows it. Ranges above it know nothing of it.
+- The ranges inside a range tile it: each begins where the previous one ends, and together they cover it.
+- Other interpretations of the same bytes are in `views`: the decoded form of a frame, a chunk that shares bytes with
+  another one.
+- A fault is recorded at the range that shows it, not at the ranges around it.
 """
 
 from __future__ import annotations
@@ -17,33 +18,33 @@ from zarrlite.extensions.config import Json
 
 Role = Literal[
     "document",  # zarr.json
-    "part",  # of a chunk in several objects
-    "chunk",  # of the array, of a shard
+    "part",  # one object of a chunk that is divided into several
+    "chunk",  # a chunk of the array, or an inner chunk of a shard
     "shard",
     "index",
-    "entry",  # of an index
+    "entry",  # one entry of an index
     "padding",
-    "header",  # of a block of N5
+    "header",  # bytes before the data of a chunk that describe it
     "checksum",
-    "compressed",  # whatever a codec has made that has no parts
+    "compressed",  # the output of a codec that has no smaller ranges
     "elements",
-    "unused",  # space that nothing points at
-    "unknown",  # what cannot be said
-    "more",  # several that are not shown one by one
+    "unused",  # space that no index entry refers to
+    "unknown",  # bytes that cannot be interpreted
+    "more",  # several ranges that are not shown one by one
 ]
 Kind = Literal["checksum", "index", "size", "data", "part", "outside", "unknown", "unsupported", "unreadable"]
 Ranges = Callable[[], Iterable["Range"]]
 
 
 class Fault(NamedTuple):
-    """What is wrong with a range."""
+    """A defect of a range."""
 
     kind: Kind
     message: str
 
     @classmethod
     def of(cls, error: Exception) -> Fault:
-        """The same as an error says."""
+        """Return the fault that an error reports."""
         if isinstance(error, MemoryError):
             return cls("unreadable", "needs more memory than there is")
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), _KINDS[-1][1])
@@ -66,31 +67,31 @@ def _none() -> Iterable[Range]:
 
 @dataclass(frozen=True)
 class Range:
-    """The bytes from `start` to `stop` of an object, and what they are."""
+    """The bytes from `start` to `stop` of an object, and their meaning."""
 
     start: int
     stop: int
     what: str
     role: Role
-    owner: str = ""  # the codec or the storage transformer that put it there
+    owner: str = ""  # the codec or the storage transformer that wrote the bytes
     detail: dict[str, Json] = field(default_factory=dict)
     fault: Fault | None = None
-    children: Ranges = field(default=_none, repr=False, compare=False)  # what lies inside
-    views: Ranges = field(default=_none, repr=False, compare=False)  # what these bytes are besides
+    children: Ranges = field(default=_none, repr=False, compare=False)  # the ranges inside, which tile this one
+    views: Ranges = field(default=_none, repr=False, compare=False)  # other interpretations of the same bytes
 
     def walk(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Range]]:
-        """The range and everything inside, each with what stands above it; nothing is kept."""
+        """Yield the range and everything inside, each with the names of the ranges around it."""
         yield above, self
         for ranges in (self.children, self.views):
             for child in ranges():
                 yield from child.walk((*above, self.what))
 
     def clip(self, low: int, high: int) -> Range:
-        """What of it lies between two positions."""
+        """Return the part of the range between two offsets; the detail counts the bytes that are cut off."""
         if low <= self.start and self.stop <= high:
             return self
         children, start, stop = self.children, max(self.start, low), min(self.stop, high)
-        beyond = {"before": low - self.start, "behind": self.stop - high}  # bytes of it that lie elsewhere
+        beyond = {"before": low - self.start, "behind": self.stop - high}
         return replace(
             self,
             start=start,
@@ -100,56 +101,56 @@ class Range:
         )
 
     def solid(self, most: int | None = None) -> Range:
-        """Worked out now, with at most so many chunks and entries of each shard; fewer of a shard in a shard."""
+        """Compute the tree now, with at most `most` chunks and entries of each shard; fewer of a shard in a shard."""
         inner = most and max(4, most // 4)
         children = tuple(child.solid(inner) for child in _fold(self.children(), most))
         views = tuple(view.solid(inner) for view in self.views())
         return replace(self, children=lambda: children, views=lambda: views)
 
     def to_json(self) -> dict[str, Json]:
-        """As JSON, with everything inside."""
-        found: dict[str, Json] = {"start": self.start, "stop": self.stop, "what": self.what, "role": self.role}
+        """Return the range and everything inside as JSON."""
+        content: dict[str, Json] = {"start": self.start, "stop": self.stop, "what": self.what, "role": self.role}
         if self.owner:
-            found["owner"] = self.owner
+            content["owner"] = self.owner
         if self.detail:
-            found["detail"] = self.detail
+            content["detail"] = self.detail
         if self.fault:
-            found["fault"] = self.fault._asdict()
+            content["fault"] = self.fault._asdict()
         for name, ranges in (("children", self.children), ("views", self.views)):
             inside = [child.to_json() for child in ranges()]
             if inside:
-                found[name] = inside
-        return found
+                content[name] = inside
+        return content
 
 
 def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
-    """The same ranges; if they end in an error, what is left says so."""
-    at = start
+    """Yield the ranges; an error becomes the fault of a range that covers the rest."""
+    position = start
     try:
         for r in ranges:
-            at = r.stop
+            position = r.stop
             yield r
     except (ZarrliteError, OSError, MemoryError) as error:
-        yield Range(at, stop, "what cannot be read", "unknown", fault=Fault.of(error))
+        yield Range(position, stop, "what cannot be read", "unknown", fault=Fault.of(error))
 
 
 def _fold(ranges: Iterable[Range], most: int | None) -> Iterator[Range]:
-    """The same ranges; of chunks, entries and gaps the first ones and those at fault, the others together."""
+    """Yield the ranges; chunks, parts, entries and gaps after the first `most` are counted unless they are faulty."""
     shown = count = 0
     first = last = Range(0, 0, "", "more")
     for r in ranges:
         if most is None or r.fault or shown < most or r.role not in ("chunk", "part", "entry", "unused"):
             if count:
-                yield _together(first, last, count)
+                yield _summary(first, last, count)
             shown, count = shown + 1, 0
             yield r
         else:
             first, last, count = first if count else r, r, count + 1
     if count:
-        yield _together(first, last, count)
+        yield _summary(first, last, count)
 
 
-def _together(first: Range, last: Range, count: int) -> Range:
+def _summary(first: Range, last: Range, count: int) -> Range:
     if count == 1:
         return first
     detail: dict[str, Json] = {"count": count, "first": first.what, "last": last.what}
@@ -157,14 +158,14 @@ def _together(first: Range, last: Range, count: int) -> Range:
 
 
 def tiles(r: Range) -> bool:
-    """Whether the ranges inside tile it, and those inside of them."""
+    """Whether the ranges inside a range tile it, at every depth."""
     children = list(r.children())
     if children:
-        at = r.start
+        position = r.start
         for child in children:
-            if child.start != at or child.stop < at or not tiles(child):
+            if child.start != position or child.stop < position or not tiles(child):
                 return False
-            at = child.stop
-        if at != r.stop:
+            position = child.stop
+        if position != r.stop:
             return False
     return all(tiles(view) for view in r.views())

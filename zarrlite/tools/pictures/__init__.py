@@ -1,4 +1,4 @@
-"""Pictures of arrays, groups and stored objects: SVG and HTML, written by hand. Loaded when one is first asked for."""
+"""Pictures of arrays, groups and stored objects as SVG and HTML. Imported when the first one is drawn."""
 
 from __future__ import annotations
 

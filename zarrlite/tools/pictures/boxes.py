@@ -1,7 +1,7 @@
-"""Boxes in boxes: what lies inside of what, from left to right as it is stored.
+"""Nested boxes for the bytes of a stored object, from left to right in the order of their offsets.
 
 Rules
-- Widths grow with the logarithm of the size, and no box is too narrow for its label: nothing here is to scale.
+- Widths grow with the logarithm of the size, and no box is too narrow for its label: boxes are not to scale.
 - Boxes of one row have the same height.
 """
 
@@ -12,42 +12,44 @@ from dataclasses import dataclass
 
 from zarrlite.tools.pictures.svg import DARK, GREY, Picture, box, element, text, text_width, title
 
-_LEAF, _HEAD, _PAD = 40.0, 20.0, 5.0
-_MOST = 220.0
-_NOTE = "#57606a"
+_LEAF_HEIGHT = 40.0  # pixels
+_HEADING_HEIGHT = 20.0  # pixels above the children of a box
+_MARGIN = 5.0  # pixels between boxes, and around the children of a box
+_MAX_WIDTH = 220.0  # pixels of a box without children; the heading of one with children may have twice as many
+_NOTE_COLOUR = "#57606a"
 
 
 @dataclass(frozen=True)
 class Box:
-    """Something with a name, perhaps with something inside."""
+    """A labelled range of bytes, perhaps with boxes inside."""
 
     label: str
-    note: str = ""  # below the label: mostly a size
+    note: str = ""  # shown below the label, or after it above the children; usually a size
     role: str = "unknown"
-    size: int | None = None
+    size: int | None = None  # bytes
     children: tuple[Box, ...] = ()
     tip: str = ""
-    tick: int | None = None  # where it starts, written below
-    dashed: bool = False  # what is not stored like that, but as something else
+    tick: int | None = None  # the offset of the first byte, shown below the box
+    dashed: bool = False  # whether the children are a decoded form, not the stored bytes
 
 
 def measure(b: Box) -> tuple[float, float]:
-    """How wide and how high a box is."""
+    """Return the width and the height of a box, in pixels."""
     label = max(text_width(_short(b.label)), text_width(_short(b.note), 10)) + 14
     if not b.children:
-        return min(max(label, 30 + 7 * math.log2(1 + (b.size or 64))), _MOST), _LEAF
+        return min(max(label, 30 + 7 * math.log2(1 + (b.size or 64))), _MAX_WIDTH), _LEAF_HEIGHT
     inside = [measure(child) for child in b.children]
-    head = text_width(_short(_heading(b))) + 14
-    width = sum(w for w, _ in inside) + _PAD * (len(inside) + 1)
-    return max(width, min(head, 2 * _MOST)), max(h for _, h in inside) + _HEAD + _PAD
+    heading = text_width(_short(_heading(b))) + 14
+    width = sum(w for w, _ in inside) + _MARGIN * (len(inside) + 1)
+    return max(width, min(heading, 2 * _MAX_WIDTH)), max(h for _, h in inside) + _HEADING_HEIGHT + _MARGIN
 
 
 def _heading(b: Box) -> str:
     return f"{b.label} · {b.note}" if b.note else b.label
 
 
-def _short(content: str, most: int = 44) -> str:
-    return content if len(content) <= most else content[: most - 1] + "…"
+def _short(content: str, limit: int = 44) -> str:
+    return content if len(content) <= limit else content[: limit - 1] + "…"
 
 
 def _draw(b: Box, x: float, y: float, width: float, height: float, ticks: list[tuple[float, int]]) -> str:
@@ -59,36 +61,36 @@ def _draw(b: Box, x: float, y: float, width: float, height: float, ticks: list[t
             ticks.append((x, b.tick))
         middle = x + width / 2
         label = text(middle, y + height / 2 - (3 if b.note else -4), _short(b.label), text_anchor="middle", fill=DARK)
-        note = text(middle, y + height / 2 + 12, _short(b.note), size=10, text_anchor="middle", fill=_NOTE)
+        note = text(middle, y + height / 2 + 12, _short(b.note), size=10, text_anchor="middle", fill=_NOTE_COLOUR)
         return frame + label + (note if b.note else "")
     parts = [frame, text(x + 7, y + 14, _short(_heading(b), 70), fill=DARK)]
     sizes = [measure(child)[0] for child in b.children]
-    spare = (width - sum(sizes) - _PAD * (len(sizes) + 1)) / len(sizes)
-    at = x + _PAD
+    spare = (width - sum(sizes) - _MARGIN * (len(sizes) + 1)) / len(sizes)
+    left, top = x + _MARGIN, y + _HEADING_HEIGHT
     for child, size in zip(b.children, sizes, strict=True):
-        parts.append(_draw(child, at, y + _HEAD, size + spare, height - _HEAD - _PAD, ticks))
-        at += size + spare + _PAD
+        parts.append(_draw(child, left, top, size + spare, height - _HEADING_HEIGHT - _MARGIN, ticks))
+        left += size + spare + _MARGIN
     return "".join(parts)
 
 
 def row(boxes: list[Box], heading: str = "", end: int | None = None) -> Picture:
-    """Boxes beside each other, with a line above and, where they have ticks, the positions below."""
+    """Draw a row of boxes with a heading above and, for boxes that have a tick, offsets below."""
     sizes = [measure(b) for b in boxes]
     height = max((h for _, h in sizes), default=0)
     top = 18.0 if heading else 0.0
-    parts = [text(0, 11, heading, fill="currentColor", most=160)] if heading else []
+    parts = [text(0, 11, heading, fill="currentColor", limit=160)] if heading else []
     ticks: list[tuple[float, int]] = []
     x = 0.0
     for b, (width, _) in zip(boxes, sizes, strict=True):
         parts.append(_draw(b, x, top, width, height, ticks))
-        x += width + _PAD
-    width = max(x - _PAD, text_width(heading))
+        x += width + _MARGIN
+    width = max(x - _MARGIN, text_width(heading))
     bottom = top + height
-    last = -100.0
-    for at, value in ticks:
-        if at >= last:
-            parts.append(text(at, bottom + 11, value, size=9, fill=GREY))
-            last = at + text_width(str(value), 9) + 4
+    free_from = -100.0  # pixels; ticks further left would overlap the previous one
+    for left, offset in ticks:
+        if left >= free_from:
+            parts.append(text(left, bottom + 11, offset, size=9, fill=GREY))
+            free_from = left + text_width(str(offset), 9) + 4
     if end is not None:
-        parts.append(text(x - _PAD, bottom + 11, end, size=9, fill=GREY, text_anchor="end"))
+        parts.append(text(x - _MARGIN, bottom + 11, end, size=9, fill=GREY, text_anchor="end"))
     return Picture(width, bottom + (14 if ticks else 0), element("g", *parts))

@@ -1,4 +1,4 @@
-"""Stored objects as `zarrlite.tools.layout.explain` has explained them, as pictures."""
+"""Pictures of stored objects that `zarrlite.tools.layout.explain` has explained."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from zarrlite.tools.pictures.boxes import Box, row
 from zarrlite.tools.pictures.sketch import nbytes
 from zarrlite.tools.pictures.svg import FONT, GREY, document, escape, stack
 
-_MOST = 7  # boxes beside each other, of those that are alike
+_MAX_SHOWN = 7  # chunks and entries of a shard that are drawn; the others share one box
 
 
 def explained_svg(objects: Sequence[Stored], *, color: str | None = GREY) -> str:
-    """A picture of stored objects; those that are looked at are cut down to the first few chunks and entries."""
+    """Draw stored objects, each with the first few of its chunks and entries."""
     rows = []
     for stored in objects:
         size = "missing" if stored.size is None else f"{stored.size} bytes"
-        rows.append(row([_box(stored.layout.solid(_MOST), ticks=True)], f"{stored.key}: {size}", stored.layout.stop))
+        layout = stored.layout.solid(_MAX_SHOWN)
+        rows.append(row([_box(layout, ticks=True)], f"{stored.key}: {size}", stored.layout.stop))
     return document(stack(rows, gap=22), f"the bytes of {', '.join(stored.key for stored in objects)}", color=color)
 
 
 def explained_html(objects: Sequence[Stored], heading: str) -> str:
-    """A page with the picture."""
+    """Return an HTML page with the picture."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(heading)}</title><style>:root{{color-scheme:light dark}}"
@@ -34,7 +35,7 @@ def explained_html(objects: Sequence[Stored], heading: str) -> str:
 
 
 def _box(r: Range, *, ticks: bool) -> Box:
-    """A range, with what lies inside of it."""
+    """Return the box of a range and of everything inside it."""
     children = tuple(r.children())
     if len(children) == 1 and (children[0].start, children[0].stop) == (r.start, r.stop) and not r.fault:
         inner = _box(children[0], ticks=ticks)

@@ -1,9 +1,10 @@
-"""The grid of chunks, and of shards: the last dimensions as a line, a plane or a cuboid, the others in words.
+"""The grid of chunks and shards: the last dimensions as a line, a plane or a cuboid, the others in words.
 
 Rules
-- To scale along each dimension, unless it has too many chunks to be drawn: then the first ones, a gap, the last ones.
-- Chunks that reach beyond the array are dashed there. The first chunk, or shard, stands out: it is what is stored.
-- The number of lines is bounded, whatever the shape.
+- Each dimension is to scale, unless it has too many chunks to be drawn: then the first ones, a gap, the last ones.
+- Chunks that extend beyond the array are dashed there. The first chunk or shard, which is one stored object, is
+  highlighted.
+- The number of lines is bounded for every shape.
 """
 
 from __future__ import annotations
@@ -13,22 +14,23 @@ from dataclasses import dataclass
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.tools.pictures.svg import COLOURS, Picture, box, element, number, plural, text, text_width, title
 
-_SIDE, _LEAST, _DEPTH = 230.0, 46.0, 84.0
-_MOST, _FIRST, _LAST, _GAP = 12, 7, 2, 26.0  # cells along one dimension; those shown before and behind a gap
-_INNER = 5.0  # pixels that an inner chunk has at least, to be drawn
+_SIDE, _MIN_SIDE, _DEPTH = 230.0, 46.0, 84.0  # pixels: the longest and the shortest side, the longest depth
+_MAX_CELLS = 12  # cells along one dimension that are all drawn
+_FIRST, _LAST, _GAP = 7, 2, 26.0  # cells drawn before and after the gap if there are more; pixels of the gap
+_MIN_INNER = 5.0  # pixels; smaller inner chunks are not drawn
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension as it is drawn."""
+    """One dimension as drawn."""
 
     name: str
     length: int
-    cell: int  # the length of what is stored: a chunk, or a shard
-    inner: int  # the length of an inner chunk; of the cell, if there are none
-    pixels: float  # the length of all that is drawn
+    cell: int  # the length of a stored chunk or shard
+    inner: int  # the length of an inner chunk; equal to `cell` without shards
+    pixels: float  # the length of the drawing
 
     @property
     def count(self) -> int:
@@ -36,8 +38,8 @@ class Axis:
 
     @property
     def cells(self) -> list[tuple[int, float, float]]:
-        """The cells that are drawn: their number, where they begin and where they end."""
-        if self.count <= _MOST:
+        """The cells that are drawn: number, start and end in pixels."""
+        if self.count <= _MAX_CELLS:
             step = self.pixels / self.count
             return [(i, i * step, (i + 1) * step) for i in range(self.count)]
         step = (self.pixels - _GAP) / (_FIRST + _LAST)
@@ -49,32 +51,32 @@ class Axis:
 
     @property
     def gap(self) -> float | None:
-        """The middle of the gap."""
-        return None if self.count <= _MOST else self.cells[_FIRST - 1][2] + _GAP / 2
+        """The middle of the gap in pixels. None if all cells are drawn."""
+        return None if self.count <= _MAX_CELLS else self.cells[_FIRST - 1][2] + _GAP / 2
 
     @property
     def end(self) -> float:
-        """Where the array ends."""
+        """The end of the array, in pixels."""
         i, start, stop = self.cells[-1]
         return start + (self.length - i * self.cell) / self.cell * (stop - start)
 
     @property
     def lines(self) -> list[float]:
-        """Where cells meet."""
+        """The boundaries between cells, in pixels."""
         return sorted({x for _, start, stop in self.cells for x in (start, stop)} - {0.0, self.pixels})
 
     @property
     def inner_lines(self) -> list[float]:
-        """Where inner chunks meet, unless they lie too close."""
+        """The boundaries between inner chunks, in pixels; empty if they are too close to be drawn."""
         parts = self.cell // self.inner
         _, start, stop = self.cells[0]
-        if parts < 2 or (stop - start) / parts < _INNER:
+        if parts < 2 or (stop - start) / parts < _MIN_INNER:
             return []
         return [a + (b - a) * i / parts for _, a, b in self.cells for i in range(1, parts)]
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """The dimension in words: its name and length, the number of cells and their length."""
         name = f"{self.name} " if self.name else ""
         if not self.length:
             return f"{name}0"
@@ -84,7 +86,7 @@ class Axis:
 
 
 def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -> Picture:
-    """An array of these chunks and shards."""
+    """Draw an array with these chunks and shards."""
     names = metadata.dimension_names or (None,) * len(metadata.shape)
     cells = shards or chunks
     shown = min(len(metadata.shape), 3)
@@ -93,14 +95,15 @@ def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -
     longest = max(extents, default=1)
     axes = []
     for i, extent in enumerate(extents, first):
-        most = _DEPTH if shown == 3 and i == first else _SIDE
-        count = -(-metadata.shape[i] // cells[i])
-        pixels = most if count > _MOST else min(max(most * (extent / longest) ** 0.6, _LEAST), most)
+        longest_side = _DEPTH if shown == 3 and i == first else _SIDE
+        pixels = longest_side
+        if -(-metadata.shape[i] // cells[i]) <= _MAX_CELLS:
+            pixels = min(max(longest_side * (extent / longest) ** 0.6, _MIN_SIDE), longest_side)
         axes.append(Axis(names[i] or "", metadata.shape[i], cells[i], chunks[i], pixels))
     if not axes:
-        axes = [Axis("", 1, 1, 1, _LEAST)]
+        axes = [Axis("", 1, 1, 1, _MIN_SIDE)]
     if len(axes) == 1:
-        axes = [Axis("", 1, 1, 1, _LEAST), *axes]
+        axes = [Axis("", 1, 1, 1, _MIN_SIDE), *axes]
     others = [Axis(names[i] or f"dimension {i}", metadata.shape[i], cells[i], chunks[i], 0.0) for i in range(first)]
     key = metadata.chunk_key_encoding.encode((0,) * len(metadata.shape))
     return _cuboid(axes, others, len(metadata.shape), f"{'shard' if shards else 'chunk'} {key}")
@@ -109,9 +112,9 @@ def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -
 def _cuboid(axes: list[Axis], others: list[Axis], ndim: int, first: str) -> Picture:
     *depth, y, x = axes
     z = depth[0] if depth else None
-    lean = z.pixels * 0.6 if z else 0.0  # how far the back is shifted, to the right and up
+    lean = z.pixels * 0.6 if z else 0.0  # pixels by which the back is shifted to the right and up
     bottom = lean + y.pixels
-    beside = ndim > 1 and text_width(y.words) <= bottom  # whether what is said of the lines fits on their left
+    beside = ndim > 1 and text_width(y.words) <= bottom  # whether the words for the lines fit on their left
     left = 22.0 if beside else 0.0
     empty = any(axis.length == 0 for axis in [*axes, *others])
     drawn = _outline(x, y) if empty else _faces(x, y, z, lean) + _front(x, y, first, flat=z is None)
@@ -137,7 +140,7 @@ def _outline(x: Axis, y: Axis) -> str:
 
 
 def _front(x: Axis, y: Axis, first: str, *, flat: bool) -> str:
-    """The plane of the last two dimensions; what reaches beyond the array is shown if nothing is behind it."""
+    """Draw the plane of the last two dimensions; chunks are shown beyond the array only if the drawing is `flat`."""
     face, edge = COLOURS["array"]
     sharded = (x.cell, y.cell) != (x.inner, y.inner)
     shade, strong = COLOURS["shard" if sharded else "elements"]
@@ -157,7 +160,7 @@ def _front(x: Axis, y: Axis, first: str, *, flat: bool) -> str:
 
 
 def _gap(at: float, right: float, low: float, across: bool) -> str:
-    """Where cells are left out."""
+    """Draw the gap for the cells that are left out."""
     half = _GAP / 2 - 1
     place = (at - half, -1.0, 2 * half, low + 2) if across else (-1.0, at - half, right + 2, 2 * half)
     middle = place[0] + place[2] / 2, place[1] + place[3] / 2 + 5
@@ -166,7 +169,7 @@ def _gap(at: float, right: float, low: float, across: bool) -> str:
 
 
 def _faces(x: Axis, y: Axis, z: Axis | None, lean: float) -> str:
-    """The top and the right side of a cuboid."""
+    """Draw the top and the right side of a cuboid."""
     if z is None:
         return ""
     _, edge = COLOURS["array"]

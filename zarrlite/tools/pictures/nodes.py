@@ -1,7 +1,7 @@
-"""What notebooks show of an array and of a group, and their pictures.
+"""Pictures of arrays and groups, and their representation in notebooks.
 
 Rules
-- Nothing is read: all is taken from metadata that is there already. Members of a group are shown if it has copies of
+- Nothing is read: pictures show only metadata that is in memory. Members of a group are shown if it has copies of
   their documents.
 - Everything is bounded: rows, characters, lines.
 """
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from zarrlite.nodes.array import Array
     from zarrlite.nodes.group import Group
 
-_MOST = 40  # members
+_MAX_MEMBERS = 40  # members of a group that are drawn; the others are counted
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:none;background:none"
 
 
 def node_svg(node: Array | Group) -> str:
-    """A picture of a node, as an SVG document."""
+    """Draw a node as an SVG document."""
     if isinstance(node.metadata, ArrayMetadata):
         return document(stack(_pictures(node), gap=20), f"array {node.name}")
     return document(_tree(node), f"group {node.name}")
 
 
 def node_html(node: Array | Group) -> str:
-    """What a notebook shows."""
+    """Return the representation of a node in notebooks."""
     if isinstance(node.metadata, ArrayMetadata):
         grid, layout = (document(picture, "", color=None) for picture in _pictures(node))
         table = _table(_array_rows(node), f"Array {node.name}")
@@ -105,21 +105,21 @@ def _attributes(node: Any) -> str:
 
 
 def _members(group: Any) -> dict[str, Any] | None:
-    """The documents that are known of what is below, by path; None: none are."""
+    """Return the consolidated documents of the nodes below, by path. Returns None without them."""
     consolidated = group.metadata.consolidated
     return None if consolidated is None else dict(consolidated)
 
 
 def _tree(group: Any) -> Picture:
-    """The hierarchy as far as it is known."""
+    """Draw the hierarchy as far as the consolidated metadata lists it."""
     members = _members(group) or {}
     paths = sorted(members, key=lambda path: path.split("/"))
     rows = [(0, group.name, "group", "")]
-    for path in paths[:_MOST]:
+    for path in paths[:_MAX_MEMBERS]:
         names = path.split("/")
         rows.append((len(names), names[-1], *_describe(members[path])))
-    if len(paths) > _MOST:
-        rows.append((1, f"and {len(paths) - _MOST} more", "unknown", ""))
+    if len(paths) > _MAX_MEMBERS:
+        rows.append((1, f"and {len(paths) - _MAX_MEMBERS} more", "unknown", ""))
     parts, width = [], 0.0
     above: dict[int, float] = {}
     for i, (depth, name, role, note) in enumerate(rows):
@@ -140,7 +140,7 @@ def _tree(group: Any) -> Picture:
 
 
 def _describe(content: Any) -> tuple[str, str]:
-    """What a document of a member says; nobody has looked whether it is right."""
+    """Return the role and a summary of a member's document, which has not been validated."""
     if content.get("node_type") != "array":
         return "group", ""
     data_type = content.get("data_type")

@@ -1,10 +1,10 @@
-"""SVG as text: elements, colours, and how wide text is.
+"""SVG as text: elements, colours, and the width of text.
 
 Rules
-- Whatever comes from a document or a key is escaped here, and nowhere else is markup made of it.
-- Boxes are light and their text is dark; what stands outside of boxes has the colour of the text around, or a grey that
+- Text from documents and keys is escaped here, and only here does it become markup.
+- Boxes are light and their text is dark; text outside of boxes has the colour of the surrounding text, or a grey that
   is legible on light and on dark.
-- No style sheets and no ids: a page may hold many pictures.
+- No style sheets and no ids: a page may contain many pictures.
 """
 
 from __future__ import annotations
@@ -39,32 +39,35 @@ _INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 
 class Picture(NamedTuple):
-    """Some markup and its size."""
+    """Markup and its size in pixels."""
 
     width: float
     height: float
     body: str
 
 
-def escape(text: object, most: int = 200) -> str:
-    """Text that is safe in elements and attributes; what is too long is cut, what XML cannot hold is replaced."""
-    plain = str(text)
-    plain = plain if len(plain) <= most else plain[: most - 1] + "…"
-    return html.escape(_INVALID.sub("\ufffd", plain), quote=True)
+def escape(text: object, limit: int = 200) -> str:
+    """Return text that is safe in elements and attributes.
+
+    Text of more than `limit` characters is cut; characters that XML cannot represent are replaced.
+    """
+    content = str(text)
+    content = content if len(content) <= limit else content[: limit - 1] + "…"
+    return html.escape(_INVALID.sub("\ufffd", content), quote=True)
 
 
 def number(value: float) -> str:
-    """A length, in as few digits as will do."""
+    """Format a length in pixels with at most one decimal."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
 
 def plural(count: int, what: str) -> str:
-    """Several of something, or one."""
+    """Return a count and its noun, in the plural unless it is one."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def element(name: str, *children: str, **attributes: object) -> str:
-    """An element; children are markup already, attributes are not. `stroke_width` is written `stroke-width`."""
+    """Return an element. Children are markup, attributes are escaped; `stroke_width` is written `stroke-width`."""
     written = []
     for key, value in attributes.items():
         if value is not None:
@@ -74,30 +77,30 @@ def element(name: str, *children: str, **attributes: object) -> str:
     return f"<{name}{''.join(written)}>{inside}</{name}>" if inside else f"<{name}{''.join(written)}/>"
 
 
-def text(x: float, y: float, content: object, *, size: float = 11, most: int = 80, **attributes: object) -> str:
-    """A line of text."""
-    return element("text", escape(content, most), x=float(x), y=float(y), font_size=float(size), **attributes)
+def text(x: float, y: float, content: object, *, size: float = 11, limit: int = 80, **attributes: object) -> str:
+    """Return a line of text, cut to `limit` characters."""
+    return element("text", escape(content, limit), x=float(x), y=float(y), font_size=float(size), **attributes)
 
 
 def box(x: float, y: float, width: float, height: float, role: str, *children: str, **attributes: object) -> str:
-    """A rectangle in the colours of what it is."""
+    """Return a rectangle in the colours of its role."""
     fill, stroke = COLOURS[role]
-    given = {"fill": fill, "stroke": stroke, "rx": 3, **attributes}
-    return element("rect", *children, x=float(x), y=float(y), width=float(width), height=float(height), **given)
+    style = {"fill": fill, "stroke": stroke, "rx": 3, **attributes}
+    return element("rect", *children, x=float(x), y=float(y), width=float(width), height=float(height), **style)
 
 
 def title(content: object) -> str:
-    """What is shown when the pointer rests on something."""
+    """Return a title, which browsers show as a tooltip."""
     return element("title", escape(content, 500))
 
 
 def text_width(content: str, size: float = 11) -> float:
-    """About how wide a text is."""
+    """Estimate the width of a text in pixels."""
     return len(content) * size * 0.58
 
 
 def stack(pictures: list[Picture], gap: float = 14) -> Picture:
-    """Several pictures, one below the other."""
+    """Return pictures from top to bottom as one picture."""
     y, body = 0.0, []
     for picture in pictures:
         body.append(element("g", picture.body, transform=f"translate(0 {number(y)})"))
@@ -106,7 +109,7 @@ def stack(pictures: list[Picture], gap: float = 14) -> Picture:
 
 
 def document(picture: Picture, label: str, *, color: str | None = GREY) -> str:
-    """A picture as an SVG document; without a colour, text outside of boxes has the colour of the page."""
+    """Return a picture as an SVG document; without a colour, text outside of boxes has the colour of the page."""
     margin = 8
     width, height = picture.width + 2 * margin, picture.height + 2 * margin
     return element(

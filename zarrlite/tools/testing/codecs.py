@@ -366,15 +366,18 @@ class ArrayBytesLaws(CodecLaws):
 
     def test_parts_of_several_chunks_are_those_of_each(self) -> None:
         for serializer, array, encoded in self.bound():
-            chunks = (encoded, None, bytes(join(serializer.encode(_reversed(array)))))
             several = [*selections(array.shape), everything(array.shape)]
-            sources = [InMemory(chunks[i % 3]) for i in range(len(several))]
-            missing = [i for i, source in enumerate(sources) if source.value is None]
-            parts = [(selection, np.empty(selection.shape, serializer.spec.dtype)) for selection in several]
-            assert sorted(read_from_sources(serializer.read(sources, parts, 0))) == missing
-            for source, (selection, target) in zip(sources, parts, strict=True):
-                if source.value is not None:
-                    assert same_elements(target, selection.take(serializer.decode(source.value))), selection
+            kinds = (encoded, None, bytes(join(serializer.encode(_reversed(array)))))
+            chunks = [kinds[i % 3] for i in range(len(several))]
+            store = MemoryStore({str(i): chunk for i, chunk in enumerate(chunks) if chunk is not None})
+            in_memory = [InMemory(chunk) for chunk in chunks]
+            for sources in (in_memory, [StoredValue(store, str(i)) for i in range(len(chunks))]):
+                parts = [(selection, np.empty(selection.shape, serializer.spec.dtype)) for selection in several]
+                missing = read_from_sources(serializer.read(sources, parts, 0))
+                assert sorted(missing) == [i for i, chunk in enumerate(chunks) if chunk is None]
+                for chunk, (selection, target) in zip(chunks, parts, strict=True):
+                    if chunk is not None:
+                        assert same_elements(target, selection.take(serializer.decode(chunk))), selection
 
     def test_an_element_is_that_of_the_decoded_chunk(self) -> None:
         for serializer, array, encoded in self.bound():

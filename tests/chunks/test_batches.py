@@ -1,4 +1,4 @@
-"""What is done for many chunks at once gives what is done for each of them: decoding, writing, replacing, new files."""
+"""Batches: handling many chunks at once has the same result as handling them one by one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import json
 import struct
 import tempfile
-from collections.abc import Sequence
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,24 +17,35 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from zarrlite.buffers.batch import Run, lengths
 
 import zarrlite
 from zarrlite.buffers import scratch
 from zarrlite.buffers.pieces import join
 from zarrlite.buffers.ranges import ALL
 from zarrlite.chunk_grids import ChunkGrid
-from zarrlite.chunks.chunks import Chunks
-from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Packbits, Pad, ShardingIndexed, Zstd
+from zarrlite.codecs import (
+    ArraySpec,
+    Bytes,
+    BytesBytesCodec,
+    Crc32c,
+    Gzip,
+    Packbits,
+    Pad,
+    ShardingIndexed,
+    Transpose,
+    Zstd,
+)
 from zarrlite.codecs.zstd import _is_one_frame
 from zarrlite.errors import ChecksumError, DataError, MissingChunkError, TruncatedError, ZarrliteError
 from zarrlite.extensions import registry
-from zarrlite.pipeline import pipeline as pipelines
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.pipeline.reading import FailedPart, read_from_sources
 from zarrlite.selections.selection import Selection, Span
 from zarrlite.shards.format import boxes
-from zarrlite.shards.reading import ShardSource
 from zarrlite.shards.writing import ShardWriter, Writing
-from zarrlite.stores import LocalStore, MemoryStore, files
+from zarrlite.stores import LocalStore, MemoryStore
+from zarrlite.stores.open_file import OpenFile
+from zarrlite.tuning import MAX_SCRATCH_BYTES
 
 SMALL = [Bytes(), Zstd(1), Crc32c()]
 DATA = np.arange(64 * 64, dtype="u2").reshape(64, 64) % 1000
@@ -55,7 +66,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("data", FRAMES.values(), ids=FRAMES)
-def test_a_frame_is_one_frame_and_nothing_else(data: bytes) -> None:
+def test_a_single_frame_is_told_from_anything_else(data: bytes) -> None:
     assert _is_one_frame(data)
     assert not _is_one_frame(data + b"\0")
     assert not _is_one_frame(data[:-1])
@@ -63,30 +74,59 @@ def test_a_frame_is_one_frame_and_nothing_else(data: bytes) -> None:
     assert not any(_is_one_frame(data[:n]) for n in range(min(len(data), 300)))
 
 
-def outcome(do: Any) -> Any:
+def error_of(do: Any) -> tuple[type, str] | None:
     try:
-        return [bytes(value) for value in do()]
+        do()
     except Exception as error:
         return type(error), str(error)
+    return None
 
 
-@pytest.mark.parametrize("codec", [Zstd(), Crc32c()], ids=["zstd", "crc32c"])
-@given(st.lists(st.sampled_from([b"", b"a" * 8, b"text" * 16, bytes(100)]), min_size=1), st.data())
-def test_decoding_many_is_decoding_each(codec: BytesBytesCodec, values: list[bytes], data: st.DataObject) -> None:
-    encoded = [
-        bytes(codec.encode(value)) + data.draw(st.sampled_from([b"", b"", b"", b"\0", codec.encode(b"a")]))
-        for value in values
-    ]
-    encoded[0] = encoded[0][: data.draw(st.sampled_from([None, None, None, 0, 3, -1]))]
-    views = [memoryview(bytearray(value)) for value in encoded]  # as they come out of a shard
-    each = outcome(lambda: [codec.decode(v, 100) for v in encoded])
-    assert outcome(lambda: codec.decode_many(encoded, 100)) == each
-    assert outcome(lambda: codec.decode_many(views, 100)) == each
+CHAINS: dict[str, list[Any]] = {
+    "zstd": [Bytes(), Zstd()],
+    "crc32c": [Bytes("big"), Crc32c()],
+    "zstd and crc32c": [Bytes("big"), Zstd(1), Crc32c()],
+    "gzip": [Bytes(), Gzip()],
+    "crc32c and pad": [Bytes(), Crc32c(), Pad("start", 3)],
+    "transposed": [Transpose((1, 0)), Bytes(), Zstd()],
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("dtype", ["uint16", "bool"])
+@given(st.data())
+def test_decoding_many_chunks_equals_decoding_each(chain: list[Any], dtype: str, data: st.DataObject) -> None:
+    bound = Pipeline(chain, ArraySpec((2, 4), registry.data_types.coerce(dtype), 0))
+    elements = st.lists(st.sampled_from([0, 1]), min_size=8, max_size=8)
+    arrays = [np.array(e, dtype).reshape(2, 4) for e in data.draw(st.lists(elements, min_size=1, max_size=6))]
+    encoded = [bytes(bound.encode_always(array)) for array in arrays]
+    damage = data.draw(st.sampled_from(["none", "cut", "longer", "empty", "twice", "flipped", "invalid"]))
+    victim = data.draw(st.integers(0, len(encoded) - 1))
+    value = encoded[victim]
+    invalid = Pipeline(chain, ArraySpec((2, 4), registry.data_types.coerce(f"uint{8 * bound.spec.dtype.itemsize}"), 0))
+    encoded[victim] = {
+        "none": value,
+        "cut": value[:-1],
+        "longer": value + b"\0",
+        "empty": b"",
+        "twice": value + value,
+        "flipped": value[:-1] + bytes([value[-1] ^ 255]),
+        "invalid": bytes(invalid.encode_always(np.full((2, 4), 2, invalid.spec.dtype))),
+    }[damage]
+    values = [memoryview(bytearray(value)) for value in encoded]  # as they are in scratch memory
+    errors = [error_of(lambda value=value: bound.decode(value)) for value in encoded]
+    together = bound.decode_many(values, memoryview(bytearray(len(values) * 16)))
+    if any(errors):
+        assert together is None
+    elif together is not None:
+        assert together.tolist() == [bound.decode(value).tolist() for value in encoded]
+    if damage == "none":
+        assert (together is None) == ("gzip" in [codec.name for codec in chain])
 
 
 @st.composite
 def frames_in_a_row(draw: st.DrawFn) -> tuple[int, list[bytes]]:
-    """Frames, most of which decode to one size, some damaged."""
+    """Generate frames, most of which decode to one size, some of them damaged."""
     size = draw(st.sampled_from([1, 8, 255, 256, 300, 5000]))
     plain = np.random.default_rng(size).bytes(size)
     whole = [frame(bytes(size)), frame(plain), frame((b"ab" * size)[:size])]
@@ -111,61 +151,18 @@ def frames_in_a_row(draw: st.DrawFn) -> tuple[int, list[bytes]]:
 
 
 @given(frames_in_a_row())
-def test_decoding_side_by_side_is_decoding_each(frames: tuple[int, list[bytes]]) -> None:
+def test_zstd_decodes_frames_together_only_if_each_is_a_single_sound_frame(frames: tuple[int, list[bytes]]) -> None:
     size, values = frames
-    each = outcome(lambda: [zstandard.ZstdDecompressor().decompress(value) for value in values])
-    whole = isinstance(each, list) and all(len(value) == size for value in each) and all(map(_is_one_frame, values))
-    for some in (values, in_a_run(values)):
-        memory = memoryview(bytearray(size * len(values)))
-        done = Zstd().decode_side_by_side(some, memory)
-        assert done is whole
-        assert not done or bytes(memory) == b"".join(each)
-
-
-def in_a_run(values: list[bytes], gap: int = 3) -> Run:
-    """The same values in one piece of memory, with gaps between them."""
-    memory, starts = bytearray(b"?" * gap), []
-    for value in values:
-        starts.append(len(memory))
-        memory += value + b"?" * gap
-    return Run(memory, np.array(starts), np.array(starts) + [len(value) for value in values])
-
-
-@given(st.lists(st.binary(max_size=9), max_size=5))
-def test_a_run_is_the_values_in_it(values: list[bytes]) -> None:
-    run = in_a_run(values)
-    assert [bytes(value) for value in run] == [bytes(run[i]) for i in range(len(run))] == values
-    assert [bytes(value) for value in run[1:3]] == values[1:3]
-    assert [*lengths(run)] == [*lengths(values)] == [*map(len, values)]
-    assert not values or [bytes(value) for value in Run.even(b"".join(v.ljust(9) for v in values), 9)] == [
-        value.ljust(9) for value in values
-    ]
-
-
-@given(st.lists(st.binary(max_size=40), min_size=1, max_size=5), st.integers(0, 3), st.booleans())
-def test_a_checksum_of_a_run_is_that_of_each(values: list[bytes], damage: int, long: bool) -> None:
-    values = [value * 300 for value in values] if long else values
-    encoded = [Crc32c().encode(value) for value in values]
-    assert [join(value) for value in Crc32c().encode_many(in_a_run(values))] == encoded
-    encoded[0] = (encoded[0], encoded[0][:-1], encoded[0] + b"\0", b"abc")[damage]
-    each = outcome(lambda: [Crc32c().decode(value, 2**20) for value in encoded])
-    assert outcome(lambda: Crc32c().decode_many(in_a_run(encoded), 2**20)) == each
-    assert (each == values) is (damage == 0)
-
-
-@pytest.mark.parametrize("codec", [Bytes("big"), Packbits()], ids=["bytes", "packbits"])
-@given(st.lists(st.sampled_from([bytes(64), b"\0\1" * 32, b"\1" * 64, b"\2" * 64]), min_size=1))
-def test_arrays_of_many_are_the_arrays_of_each(codec: Any, values: list[bytes]) -> None:
-    for dtype, shape in (("uint16", (2, 2)), ("bool", (2, 4)), ("bool", (64,))):
-        bound = codec.bind(pipelines.ArraySpec(shape, registry.data_types.coerce(dtype), 0))
-        some = [value[: bound.encoded_size] for value in values]
-        each = outcome(lambda bound=bound, some=some: [bound.decode(v).astype(bound.spec.dtype) for v in some])
-        joint = memoryview(b"".join(some))
-        assert outcome(lambda bound=bound, joint=joint: bound.decode_many(joint).astype(bound.spec.dtype)) == each
+    decoded: list[bytes] = []
+    sound = error_of(lambda: decoded.extend(zstandard.ZstdDecompressor().decompress(value) for value in values)) is None
+    expected = sound and all(len(value) == size for value in decoded) and all(map(_is_one_frame, values))
+    memory = memoryview(bytearray(size * len(values)))
+    assert Zstd().decode_into(values, memory, size) is expected
+    assert not expected or bytes(memory) == b"".join(decoded)
 
 
 @given(st.lists(st.integers(1, 5), max_size=4), st.integers(1, 200))
-def test_boxes_follow_each_other_through_a_grid(grid: list[int], most: int) -> None:
+def test_boxes_cover_a_grid_in_row_major_order(grid: list[int], most: int) -> None:
     numbers = np.arange(np.prod(grid, dtype=int)).reshape(grid)
     found = list(boxes(tuple(grid), most))
     assert all(numbers[(*box, ...)].ravel().tolist() == list(range(numbers.size))[part] for box, part in found)
@@ -174,14 +171,35 @@ def test_boxes_follow_each_other_through_a_grid(grid: list[int], most: int) -> N
     assert len(found) == 1 or most < numbers.size
 
 
-def test_a_bomb_among_many_is_noticed_before_it_has_gone_off() -> None:
-    bomb = Zstd().encode(bytes(2**30))
-    with pytest.raises(TruncatedError, match="claims 1073741824 bytes, at most 100 fit here"):
-        Zstd().decode_many([Zstd().encode(b"a"), bomb], 100)
-    lying = bytearray(Zstd().encode(b"x" * 100))
-    lying[5] = 50  # of its content size
-    with pytest.raises(zstandard.ZstdError):
-        Zstd().decode_many([bytes(lying)] * 2, 100)
+def test_a_bomb_among_many_is_refused_before_memory_is_allocated() -> None:
+    bound = Pipeline([Bytes(), Zstd()], ArraySpec((100,), registry.data_types.coerce("uint8"), 0))
+    sound, bomb = Zstd().encode(b"x" * 100), Zstd().encode(bytes(2**30))
+    understated = bytearray(sound)
+    understated[5] = 50  # the content size
+    for damaged in (bomb, bytes(understated)):
+        tracemalloc.start()
+        assert bound.decode_many([sound, damaged], memoryview(bytearray(200))) is None
+        error = error_of(lambda damaged=damaged: bound.decode(damaged))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert error is not None
+        assert issubclass(error[0], DataError)
+        assert peak < 2**24
+    assert error_of(lambda: bound.decode(bomb)) == (
+        TruncatedError,
+        "codec zstd: claims 1073741824 bytes, at most 100 fit here",
+    )
+
+
+def set_batch_bytes(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Handle together as many chunks as have `size` bytes, at least one."""
+    for module, names in {
+        "pipeline.pipeline": ["BATCH_BYTES"],
+        "chunks.chunks": ["BATCH_BYTES", "READ_BATCH_BYTES", "WRITE_BATCH_BYTES"],
+        "shards.reading": ["BATCH_BYTES", "COPY_BLOCK_BYTES"],
+    }.items():
+        for name in names:
+            patch.setattr(f"zarrlite.{module}.{name}", size)
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -200,16 +218,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         [ShardingIndexed((4, 8), [Bytes("big")])],
         [ShardingIndexed((4, 8), [Bytes()], index_location="start")],
     ],
-    ids=["raw", "zstd", "zstd behind pad", "shards", "raw shards", "raw shards, index first"],
+    ids=["raw", "zstd", "zstd and pad", "shards", "raw shards", "raw shards, index first"],
 )
-def test_arrays_are_the_same_in_batches_of_any_size(
+def test_arrays_are_equal_for_batches_of_any_size(
     place: Any, codecs: Any, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipelines, "BATCH", batch)
-    monkeypatch.setattr("zarrlite.chunks.many.BATCH", batch)
-    monkeypatch.setattr("zarrlite.chunks.many.READ_BATCH", batch)
-    monkeypatch.setattr("zarrlite.shards.reading.BATCH", batch)
-    monkeypatch.setattr("zarrlite.shards.reading.ROWS", batch)
+    set_batch_bytes(monkeypatch, batch)
     array = zarrlite.create_array(place, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs, fill_value=7)
     array[:50, 3:] = DATA[:50, 3:]
     expected = np.full_like(DATA, 7)
@@ -220,7 +234,7 @@ def test_arrays_are_the_same_in_batches_of_any_size(
 
 
 @pytest.mark.parametrize("codecs", [SMALL, [ShardingIndexed((4, 8), SMALL)]], ids=["chunks", "shards"])
-def test_damage_in_a_batch_names_the_chunk_that_it_is_in(codecs: Any) -> None:
+def test_damage_in_a_batch_names_its_chunk(codecs: Any) -> None:
     store = MemoryStore()
     array = zarrlite.create_array(store, shape=DATA.shape, chunks=(16, 16), dtype="u2", codecs=codecs)
     array[...] = DATA
@@ -234,75 +248,56 @@ def test_damage_in_a_batch_names_the_chunk_that_it_is_in(codecs: Any) -> None:
         array[...]
 
 
-class Apart(LocalStore):
-    """By the plain way only."""
+class OneByOneStore(LocalStore):
+    """A store whose values are read one by one, each into new memory."""
 
-    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> list[None]:
-        return [None] * len(keys)
+    def get_partial_values(self, requests: Any, memory: memoryview | None = None) -> list[Any]:
+        return [LocalStore.get_partial_values(self, [request])[0] for request in requests]
 
 
-class Scattered(LocalStore):
-    """In the memory of the reader, but with gaps, or from the last to the first, or equal ones in one place."""
+class ShuffledStore(LocalStore):
+    """A store whose answers are in the provided memory in another order, with gaps, or elsewhere."""
 
     way = "gaps"
 
-    def fetch(self, keys: Sequence[str], memory: memoryview, room: int) -> list[Any]:
-        found: list[Any] = []
-        for i, key in enumerate(keys):
-            value = self.get(key) or b""
-            start = {"gaps": i * room, "backwards": (len(keys) - 1 - i) * len(value), "equal": 0}[self.way]
+    def get_partial_values(self, requests: Any, memory: memoryview | None = None) -> list[Any]:
+        found = super().get_partial_values(requests)
+        if memory is None or None in found or self.way == "elsewhere":
+            return found
+        gap = (len(memory) - sum(map(len, found))) // len(found) if self.way == "gaps" else 0
+        if gap < 0:
+            return found
+        answers, start = [], 0
+        for value in found if self.way == "gaps" else found[::-1]:
             memory[start : start + len(value)] = value
-            found.append(memory[start : start + len(value)])
-        return found
+            answers.append(memory[start : start + len(value)])
+            start += len(value) + gap
+        return answers if self.way == "gaps" else answers[::-1]
 
 
-@pytest.mark.parametrize("chain", [[Packbits("first_byte"), Crc32c()], [Bytes(), Zstd(), Crc32c()]], ids=["+1", "zstd"])
-@pytest.mark.parametrize("way", ["gaps", "backwards"])
-@pytest.mark.parametrize("length", [4, 40_000])
-def test_what_is_decoded_never_lies_on_what_is_fetched(
+@pytest.mark.parametrize(
+    "chain",
+    [[Packbits("first_byte"), Crc32c()], SMALL, [Bytes()], [Bytes("big")]],
+    ids=["packbits", "zstd", "raw", "big"],
+)
+@pytest.mark.parametrize("way", ["gaps", "backwards", "elsewhere"])
+@pytest.mark.parametrize("length", [4, 4000, 40_000])
+def test_answers_of_a_store_may_be_anywhere(
     chain: Any, way: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = np.random.default_rng(3).integers(0, 200, 100 * length).astype("u1")
     zarrlite.create_array(tmp_path, data=data, chunks=length, codecs=chain)
-    monkeypatch.setattr(Scattered, "way", way)
-    np.testing.assert_array_equal(zarrlite.open_array(Scattered(tmp_path), mode="r")[...], data)
-
-
-def test_whatever_is_raised_in_the_quick_way_the_plain_one_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raised = []
-
-    def decode_into(self: Zstd, data: Any, memory: memoryview) -> bool:
-        raised.append(len(data))
-        raise KeyError("never mind")
-
-    data = np.random.default_rng(3).integers(0, 200, (4, 40_000)).astype("u1")
-    array = zarrlite.create_array(tmp_path, data=data, chunks=(1, 40_000), codecs=SMALL)
-    monkeypatch.setattr(Zstd, "decode_into", decode_into)
-    np.testing.assert_array_equal(array[...], data)
-    assert len(raised) == 4
-    np.testing.assert_array_equal(array[...], data)
-    (tmp_path / "c/2/0").write_bytes(b"damage")
-    with pytest.raises(ChecksumError, match="c/2/0"):
-        array[...]
-
-
-@pytest.mark.parametrize("way", ["gaps", "backwards", "equal"])
-def test_what_is_fetched_may_lie_anywhere(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = np.tile(DATA[:16, :16], (4, 4)) if way == "equal" else DATA
-    zarrlite.create_array(tmp_path, data=data, chunks=(16, 16), codecs=[Bytes()])
-    monkeypatch.setattr(Scattered, "way", way)
-    np.testing.assert_array_equal(zarrlite.open_array(Scattered(tmp_path), mode="r")[...], data)
+    monkeypatch.setattr(ShuffledStore, "way", way)
+    np.testing.assert_array_equal(zarrlite.open_array(ShuffledStore(tmp_path), mode="r")[...], data)
 
 
 @pytest.mark.parametrize("codecs", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])
-def test_small_chunks_that_are_fetched_are_read_as_any_other(codecs: Any, tmp_path: Path) -> None:
+def test_chunks_read_together_equal_chunks_read_one_by_one(codecs: Any, tmp_path: Path) -> None:
     order = np.arange(64)
     order[:16] = order[:16][::-1]  # all of a chunk, in another order
     selections = [np.s_[...], np.s_[3:40, :], np.s_[:, 20], np.s_[::3, 5:60:7], (order, order), ([1, 33], [60, 2])]
     zarrlite.create_array(tmp_path, data=DATA, chunks=(16, 16), codecs=codecs, fill_value=7)
-    quick, plain = (zarrlite.open_array(store, mode="r") for store in (LocalStore(tmp_path), Apart(tmp_path)))
+    arrays = [zarrlite.open_array(store, mode="r") for store in (LocalStore(tmp_path), OneByOneStore(tmp_path))]
     chunk = tmp_path / "c/2/1"
     whole = chunk.read_bytes()
     for change in ("none", "missing", "short", "long", "empty", "a directory", "a link", "a link that leads out"):
@@ -317,7 +312,7 @@ def test_small_chunks_that_are_fetched_are_read_as_any_other(codecs: Any, tmp_pa
             chunk.write_bytes({"none": whole, "short": whole[:-1], "long": whole + b"x", "empty": b""}[change])
         for selection in selections:
             by = "oindex" if isinstance(selection, tuple) and not isinstance(selection[0], slice) else None
-            found = [_outcome(getattr(array, by) if by else array, selection) for array in (quick, plain)]
+            found = [_outcome(getattr(array, by) if by else array, selection) for array in arrays]
             assert found[0] == found[1], (change, selection)
         strict = zarrlite.open_array(tmp_path, mode="r", missing_chunks="error")
         if change in ("missing", "a directory"):
@@ -338,7 +333,7 @@ def _outcome(array: Any, selection: Any) -> Any:
     "index", [("end", [Bytes(), "crc32c"]), ("start", [Bytes("big"), "crc32c"]), ("end", [Bytes()])]
 )
 @pytest.mark.parametrize("chain", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])
-def test_an_inner_chunk_in_one_step_is_read_as_any_other(chain: Any, index: Any, tmp_path: Path) -> None:
+def test_a_single_inner_chunk_is_read_as_one_of_several(chain: Any, index: Any, tmp_path: Path) -> None:
     location, index_codecs = index
     data = DATA.copy()
     data[8:16, :16] = 7  # an inner chunk that is absent
@@ -360,14 +355,16 @@ def test_an_inner_chunk_in_one_step_is_read_as_any_other(chain: Any, index: Any,
         shard.write_bytes(value)
         for i, j in np.ndindex(4, 2):
             rows, columns = slice(8 * i, 8 * i + 8), slice(16 * j, 16 * j + 16)
-            plain = Selection([Span(8 * i, 8), Span(16 * j, 16)])
-            source = ShardSource(array._chunks.pipeline((0, 0)).serializer, array._chunks.store.source("c/0/0"))
+            selection = Selection([Span(8 * i, 8), Span(16 * j, 16)])
+            reader = array._chunks.pipeline((0, 0)).serializer.reader
+            source, target = array._chunks.store.source("c/0/0"), np.empty((8, 16), "u2")
             try:
-                expected: Any = source.read(plain).tolist()  # type: ignore[union-attr]
-            except DataError as error:
-                expected = type(error), error.message
+                read_from_sources(reader._read_several([source], [(selection, target)], 0))
+                expected: Any = target.tolist()
+            except FailedPart as failed:
+                expected = type(failed.error), failed.error.message  # type: ignore[attr-defined]
             finally:
-                source.source.close()
+                source.close()
             try:
                 found: Any = array[rows, columns].tolist()
             except DataError as error:
@@ -380,7 +377,7 @@ def test_an_inner_chunk_in_one_step_is_read_as_any_other(chain: Any, index: Any,
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Crc32c()], [Bytes(), Zstd()]], ids=["all", "crc32c", "zstd"])
-def test_absent_and_damaged_inner_chunks_in_a_batch(chain: Any) -> None:
+def test_absent_inner_chunks_are_filled_and_damaged_ones_named_in_a_batch(chain: Any) -> None:
     store = MemoryStore()
     data = DATA + 1
     data[8:12, 8:16] = data[60:, 56:] = data[:4] = 7
@@ -398,31 +395,26 @@ def test_absent_and_damaged_inner_chunks_in_a_batch(chain: Any) -> None:
     assert raised.value.codec == chain[-1].name
 
 
-@pytest.mark.parametrize(
-    "chain", [SMALL, [Bytes("big"), Crc32c()], [Packbits(), Crc32c()]], ids=["zstd", "crc32c", "packbits"]
-)
+@pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Crc32c()], [Bytes()], [Bytes(), Crc32c(), Pad("end", 2)]])
 @given(st.lists(st.lists(st.sampled_from([0, 7, 300]), min_size=3, max_size=3), min_size=1, max_size=5))
-def test_writing_many_is_writing_each(chain: Any, values: list[list[int]]) -> None:
-    inner = pipelines.Pipeline(chain, pipelines.ArraySpec((3,), registry.data_types.coerce("uint16"), 7))
+def test_encoding_many_chunks_equals_encoding_each(chain: Any, values: list[list[int]]) -> None:
+    inner = Pipeline(chain, ArraySpec((3,), registry.data_types.coerce("uint16"), 7))
     arrays = np.array(values, "u2")
-    each = [inner.write(array) for array in arrays]
-    assert [join(chunk) for chunk in inner.write_many(arrays, [True] * len(values))] == each
+    each = [join(inner.encode(array)) for array in arrays]
+    assert [join(chunk) for chunk in inner.encode_many(arrays, [True] * len(values))] == each
     likely = [value[0] == 7 for value in values]
-    assert [join(chunk) for chunk in inner.write_many(arrays, likely)] == each
+    assert [join(chunk) for chunk in inner.encode_many(arrays, likely)] == each
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Zstd()], [Bytes()], [Bytes("big")]])
 @pytest.mark.parametrize("place", ["memory", "disk"])
 @pytest.mark.parametrize("most", [2**20, 3 * 512])
-def test_chunks_written_together_are_those_written_one_by_one(
+def test_chunks_written_together_equal_chunks_written_one_by_one(
     chain: Any, place: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "zarrlite.chunks.many.BATCH", most
-    )  # several rows, or a part of one, or the end of one and the next
-    monkeypatch.setattr("zarrlite.chunks.many.WRITE_BATCH", most)
+    set_batch_bytes(monkeypatch, most)  # batches of several rows, or of the end of one and the start of the next
     data = DATA + 1
-    data[16:32, :16] = data[48:, 48:] = 7  # nothing but the fill value
+    data[16:32, :16] = data[48:, 48:] = 7  # only the fill value
     stores: Any = [MemoryStore(), MemoryStore()] if place == "memory" else [LocalStore(tmp_path / n) for n in "ab"]
     together, each = (
         zarrlite.create_array(store, shape=(70, 80), dtype="u2", chunks=(16, 16), codecs=chain, fill_value=7)
@@ -444,37 +436,35 @@ SLICES = st.tuples(*[st.slices(40).filter(lambda s: (s.step or 1) > 0)] * 2)
 @pytest.mark.parametrize("chain", [SMALL, [Bytes()], [Bytes("big")]], ids=["zstd", "raw", "big endian"])
 @pytest.mark.parametrize("place", ["memory", "disk"])
 @given(st.lists(SLICES, min_size=1, max_size=4), SLICES, st.sampled_from([2**20, 700]))
-def test_many_at_once_is_one_after_the_other(chain: Any, place: str, writes: Any, read: Any, most: int) -> None:
+def test_writes_and_reads_in_batches_equal_those_chunk_by_chunk(
+    chain: Any, place: str, writes: Any, read: Any, most: int
+) -> None:
     data = np.arange(1, 1601, dtype="u2").reshape(40, 40)
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("zarrlite.chunks.many.BATCH", most)
-        patch.setattr("zarrlite.chunks.many.READ_BATCH", most)
-        patch.setattr("zarrlite.chunks.many.WRITE_BATCH", most)
         found = []
-        for name, kind in (("many", Chunks), ("each", Chunks)):
-            patch.setattr("zarrlite.nodes.array.Chunks", kind)
+        for name, batch in (("batches", most), ("each", 1)):
+            set_batch_bytes(patch, batch)
             store = MemoryStore() if place == "memory" else LocalStore(f"{root}/{name}")
             array = zarrlite.create_array(store, shape=(40, 40), dtype="u2", chunks=(7, 10), codecs=chain)
             for n, selection in enumerate(writes):
-                array[selection] = data[selection] * (n % 3)  # now and then nothing but the fill value
-            assert type(array._chunks) is kind
+                array[selection] = data[selection] * (n % 3)  # every third time only the fill value
             found.append((array[read].tolist(), {key: bytes(store.get(key) or b"") for key in store.list()}))
     assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])
-def test_chunks_of_one_byte_take_little_memory(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[int] = []
-    take = scratch.acquire
-    monkeypatch.setattr(scratch, "take", lambda size: taken.append(size) or take(size))
+def test_batches_of_tiny_chunks_take_little_scratch_memory(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    acquire = scratch.acquire
+    monkeypatch.setattr(scratch, "acquire", lambda size: sizes.append(size) or acquire(size))
     data = np.arange(3000, dtype="u2").astype("u1")
     array = zarrlite.create_array("memory://", data=data, chunks=1, codecs=chain)
     np.testing.assert_array_equal(array[...], data)
-    assert 0 < max(taken) <= scratch.MOST
+    assert 0 < max(sizes) <= MAX_SCRATCH_BYTES
 
 
 @pytest.mark.parametrize("missing", [[(1, 0), (1, 1)], [(1, 0), (1, 1), (2, 1)], [(0, 1)], [(0, 0), (1, 1)]])
-def test_chunks_with_others_missing_between_them_keep_their_places(missing: Any, tmp_path: Path) -> None:
+def test_missing_chunks_do_not_shift_the_others(missing: Any, tmp_path: Path) -> None:
     data = np.arange(1, 25, dtype="u2").reshape(6, 4)
     array = zarrlite.create_array(tmp_path, data=data, chunks=(2, 2), codecs=[Bytes()])
     for i, j in missing:
@@ -485,7 +475,7 @@ def test_chunks_with_others_missing_between_them_keep_their_places(missing: Any,
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes()]], ids=["zstd", "raw"])
-def test_part_of_a_chunk_is_not_taken_for_a_whole_one_of_another_shape(chain: Any) -> None:
+def test_chunks_of_different_shapes_are_read_and_written(chain: Any) -> None:
     starts = [0, 4, 12, 16, 24]
 
     @zarrlite.register
@@ -525,18 +515,18 @@ def test_part_of_a_chunk_is_not_taken_for_a_whole_one_of_another_shape(chain: An
     store.set("zarr.json", json.dumps(document | {"chunk_grid": {"name": "example.uneven"}}).encode())
     array, expected = zarrlite.open_array(store), np.arange(1, 25)
     array[:] = expected
-    array[:8] = expected[:8] = 99 + np.arange(8)  # all of a chunk, and as much of a longer one
+    array[:8] = expected[:8] = 99 + np.arange(8)  # a whole chunk, and as many elements of a longer one
     np.testing.assert_array_equal(array[:], expected)
 
 
 @pytest.mark.parametrize("order", ["row-major", "morton"])
-def test_a_codec_may_hand_on_what_it_gets(order: str) -> None:
-    """Although the memory of a batch is used again for the next one."""
+def test_a_codec_may_return_its_input(order: str) -> None:
+    """The scratch memory of a batch is reused for the next one."""
 
     @zarrlite.register
     @dataclass(frozen=True)
     class Same(BytesBytesCodec):
-        """Does nothing, to many values at once."""
+        """A codec that returns its input."""
 
         name = "example.same"
 
@@ -546,10 +536,7 @@ def test_a_codec_may_hand_on_what_it_gets(order: str) -> None:
         def decode(self, data: Any, limit: int) -> Any:
             return data
 
-        def decode_many(self, values: Any, limit: int) -> Any:
-            return values
-
-    data = np.arange(2**20, dtype="u4").reshape(1024, 1024)  # several batches, no two of them alike
+    data = np.arange(2**20, dtype="u4").reshape(1024, 1024)  # several batches, each with other elements
     codecs = [ShardingIndexed((32, 32), [Bytes(), Same()], order=order)]
     array = zarrlite.create_array(MemoryStore(), data=data, chunks=data.shape, codecs=codecs)
     np.testing.assert_array_equal(array[...], data)
@@ -557,32 +544,39 @@ def test_a_codec_may_hand_on_what_it_gets(order: str) -> None:
 
 @pytest.mark.parametrize("location", ["start", "end"])
 @pytest.mark.parametrize("order", ["row-major", "column-major", "morton"])
-def test_windows_read_little_more_than_the_shard_has(
+def test_the_batches_of_a_whole_shard_are_no_larger_than_the_shard(
     tmp_path: Path, order: str, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipelines, "BATCH", 2**9)  # eight of 128 chunks
-    monkeypatch.setattr("zarrlite.shards.reading.BATCH", 2**9)
+    set_batch_bytes(monkeypatch, 2**9)  # eight of 128 chunks
     codecs = [ShardingIndexed((4, 8), SMALL, order=order, index_location=location)]
     data = DATA + 1
     data[8:16] = data[40, 8:32] = 0
     array = zarrlite.create_array(tmp_path, data=data, chunks=(64, 64), codecs=codecs)
-    asked: list[int] = []
-    fill = files.fill
+    sizes: list[int] = []
+    read = OpenFile.read
 
-    def counted(memory: Any, fd: int, start: int, stop: int) -> Any:
-        asked.append(stop - start)
-        return fill(memory, fd, start, stop)
+    def counted(self: OpenFile, ranges: Any, memory: memoryview | None = None) -> Any:
+        found = read(self, ranges, memory)
+        sizes.extend(map(len, found or []))
+        return found
 
-    monkeypatch.setattr(files, "fill", counted)
+    monkeypatch.setattr(OpenFile, "read", counted)
     np.testing.assert_array_equal(array[...], data)
-    assert len(asked) == (14 if order == "row-major" else 1)
-    assert sum(asked) <= (tmp_path / "c/0/0").stat().st_size
-    monkeypatch.setattr(files, "fill", lambda *given: fill(*given)[: (given[3] - given[2]) // 2])  # cut meanwhile
+    assert len(sizes) == 1 + (14 if order == "row-major" else 1)  # the index, and batches that are not empty
+    assert sum(sizes[1:]) <= (tmp_path / "c/0/0").stat().st_size
+    index_size = sizes[0]
+
+    def truncated(self: OpenFile, ranges: Any, memory: memoryview | None = None) -> Any:
+        """Read the index, but only half of each batch, as if the file had been truncated meanwhile."""
+        found = read(self, ranges, memory) or []
+        return [part if len(part) == index_size else part[: len(part) // 2] for part in found]
+
+    monkeypatch.setattr(OpenFile, "read", truncated)
     with pytest.raises(DataError, match="chunk c/0/0"):
         array[...]
 
 
-def test_a_batch_of_chunks_that_are_all_missing_is_asked_for_once() -> None:
+def test_each_chunk_of_a_batch_of_missing_chunks_is_requested_once() -> None:
     asked: list[str] = []
 
     class Asked(MemoryStore):
@@ -597,7 +591,7 @@ def test_a_batch_of_chunks_that_are_all_missing_is_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
-def test_raw_shards_read_by_rows_are_checked_as_ever(tmp_path: Path, location: str) -> None:
+def test_damaged_uncompressed_shards_are_refused(tmp_path: Path, location: str) -> None:
     codecs = [ShardingIndexed((4, 8), [Bytes()], index_location=location)]
     array = zarrlite.create_array(tmp_path, data=DATA, chunks=(64, 64), codecs=codecs)
     path = tmp_path / "c/0/0"
@@ -614,7 +608,7 @@ def test_raw_shards_read_by_rows_are_checked_as_ever(tmp_path: Path, location: s
     assert not array[...].any()
 
 
-def test_a_chunk_that_is_missing_in_a_batch_is_named() -> None:
+def test_a_missing_chunk_of_a_batch_is_named() -> None:
     store = MemoryStore()
     zarrlite.create_array(store, data=DATA + 1, chunks=(16, 16), codecs=SMALL)
     store.erase("c/1/3")
@@ -623,7 +617,7 @@ def test_a_chunk_that_is_missing_in_a_batch_is_named() -> None:
         zarrlite.open_array(store, missing_chunks="error")[...]
 
 
-def test_a_batch_that_cannot_be_stored_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_batch_that_cannot_be_stored_leaves_old_or_new_chunks(tmp_path: Path) -> None:
     array = zarrlite.create_array(tmp_path, data=DATA + 1, chunks=(16, 16), codecs=SMALL)
     (tmp_path / "c/2/1").unlink()
     (tmp_path / "c/2/1").mkdir()
@@ -642,15 +636,15 @@ def test_a_batch_that_cannot_be_stored_leaves_what_was_there(tmp_path: Path) -> 
     st.sampled_from(["start", "end"]),
     st.sampled_from([0, 5]),
 )
-def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
+def test_replacing_inner_chunks_equals_writing_the_shard_again(
     lengths: list[int], changes: dict[int, bytes | None], location: str, header: int
 ) -> None:
     codec = ShardingIndexed((1,), [Bytes()], index_location=location)
-    spec = pipelines.ArraySpec((6,), registry.data_types.coerce("uint32"), 0)
+    spec = ArraySpec((6,), registry.data_types.coerce("uint32"), 0)
     form = codec.bind(spec).format  # type: ignore[attr-defined]
     writer = ShardWriter(form, Writing(header=header if location == "end" else 0))
     chunks: list[Any] = [None if n == 3 else bytes([65 + i]) * n for i, n in enumerate(lengths)]
-    old = writer.join(chunks)
+    old = join(writer.join(chunks))
     view = memoryview(old)
     pieces = writer.replace(view, writer.form.index_of(view), changes)
     for i, chunk in changes.items():
@@ -658,12 +652,12 @@ def test_a_shard_in_pieces_is_the_shard_that_is_made_anew(
     if pieces is None:
         assert chunks == [None] * 6
     else:
-        assert bytes(join(pieces)) == bytes(writer.join(chunks, old))
+        assert bytes(join(pieces)) == bytes(join(writer.join(chunks, old)))
 
 
-def test_a_shard_with_a_gap_is_not_taken_to_pieces() -> None:
+def test_inner_chunks_of_a_shard_with_a_gap_are_not_replaced() -> None:
     codec = ShardingIndexed((1,), [Bytes()])
-    form = codec.bind(pipelines.ArraySpec((2,), registry.data_types.coerce("uint8"), 0)).format  # type: ignore[attr-defined]
+    form = codec.bind(ArraySpec((2,), registry.data_types.coerce("uint8"), 0)).format  # type: ignore[attr-defined]
     writer = ShardWriter(form, Writing())
     index = struct.pack("<4Q", 0, 1, 2, 1)
     shard = b"a.b" + index + Crc32c().encode(index)[-4:]
@@ -671,7 +665,7 @@ def test_a_shard_with_a_gap_is_not_taken_to_pieces() -> None:
     assert writer.replace(view, writer.form.index_of(view), {0: b"c"}) is None
 
 
-def test_new_files_of_one_directory_are_named_under_one_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_files_of_one_directory_take_one_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
     store = LocalStore(tmp_path)
@@ -684,14 +678,14 @@ def test_new_files_of_one_directory_are_named_under_one_lock(tmp_path: Path, mon
     assert [store.get(f"c/0/{n}") for n in range(10)] == [b"value"] * 4 + [b"new"] * 6
 
 
-def test_what_is_lent_to_a_reader_is_its_own_until_it_has_done(tmp_path: Path) -> None:
-    """A codec may read another array of the same thread while it decodes."""
+def test_a_codec_may_read_another_array_while_it_decodes(tmp_path: Path) -> None:
+    """Scratch memory belongs to a reader until it is released."""
     other = zarrlite.create_array(tmp_path / "other", data=np.full(4096, 255, "u1"), chunks=4096, codecs=[Bytes()])
 
     @zarrlite.register
     @dataclass(frozen=True)
     class Nosy(BytesBytesCodec):
-        """Looks elsewhere first."""
+        """A codec that reads another array first."""
 
         name = "example.nosy"
 

@@ -1,0 +1,49 @@
+"""Descriptions of stored bytes, by which codecs tell `explain`, `fsck` and the pictures what they have written.
+
+Rules
+- A description is optional, and reading and writing never ask for it: a codec without one is shown as a frame or as
+  elements.
+- A description names bytes; it does not judge them. Damage is found by decoding.
+
+Shards are described in shards/anatomy.py, storage transformers in storage_transformers/anatomy.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from zarrlite.buffers.ranges import Buffer
+from zarrlite.extensions.config import Json
+
+FieldRole = Literal["header", "padding", "checksum"]
+
+
+class Field(NamedTuple):
+    """Bytes of fixed size with a meaning of their own."""
+
+    what: str  # as shown to users
+    size: int  # bytes
+    role: FieldRole = "header"
+    form: str = ""  # the format of its number for `struct`, such as ">H"; empty: not a number
+    configured: Buffer | None = None  # the bytes in the metadata; others are shown as different, not as a fault
+    fields: tuple[Field, ...] = ()  # smaller fields, which tile this one
+
+
+class Anatomy:
+    """The inner structure of an encoded chunk; each kind is a subclass."""
+
+
+class Header(Anatomy):
+    """A header, followed by the value of an inner chain or by the codec's own elements.
+
+    `what` is a noun for the encoded chunk, whose header is shown as "<what> header". `inner` is the `Pipeline` of the
+    bytes after the header; without it they are elements of this codec. `detail` has facts that the header states.
+    """
+
+    def __init__(
+        self, what: str, fields: tuple[Field, ...], inner: Any = None, detail: dict[str, Json] | None = None
+    ) -> None:
+        self.field = Field(f"{what} header", sum(field.size for field in fields), fields=fields)
+        self.what = what
+        self.inner = inner
+        self.detail = detail or {}
