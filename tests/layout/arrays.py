@@ -84,14 +84,14 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def make(kind: str, store: Any = None) -> Array:
-    """An array of this kind, in a store of its own, with a chunk that is not there."""
+    """Create an array of this kind in a new store, with one chunk missing."""
     array = zarrlite.create_array({} if store is None else store, data=DATA, chunks=(4, 4), **KINDS[kind])
     array[4:8, 4:8] = 0
     return array
 
 
 def strings() -> Array:
-    """An array whose elements vary in length."""
+    """Create an array whose elements vary in length."""
     texts = np.array([["a", "bc"], ["def", ""]], "T")
     return zarrlite.create_array({}, data=texts, chunks=(2, 2), codecs=[VlenUtf8(), Zstd()])
 
