@@ -198,7 +198,7 @@ def in_place(path: str) -> None:
     shard, values = f"{path}/c/0/0", np.arange(64 * 64, dtype="<u2").reshape(INNER)
     serializer = array._chunks.pipeline((0, 0)).serializer
     source = array._chunks.store.source("c/0/0")
-    index = serializer.format.read_index(source)
+    index = serializer.writer.read_index(source)
     data, changes = values.tobytes(), {NUMBER: values.tobytes()}
     fd = os.open(shard, os.O_RDWR | os.O_CLOEXEC)
 
@@ -216,7 +216,7 @@ def in_place(path: str) -> None:
     steps: list[Step] = [
         ("take the lock: six system calls", lock),
         ("the kernel: open, close", lambda: touch(shard)),
-        ("read the index of the shard: 16 KiB, checksum", lambda: serializer.format.read_index(source)),
+        ("read the index of the shard: 16 KiB, known from last time", lambda: serializer.writer.read_index(source)),
         ("check that no other chunk shares its bytes", lambda: serializer.writer.patch(source, index, changes)),
         ("the kernel: read 8 KiB as a backup, write 8 KiB", overwrite),
         ("check the slices", lambda: indexing.box(BLOCK, SHAPE)),

@@ -49,7 +49,7 @@ def sharding(*chunk_shape: int, codecs: Json = (BYTES,), index_codecs: Json = (B
 def document(
     codecs: Json, data_type: Json = "uint16", shape: tuple[int, ...] = (8,), fill: Json = 0
 ) -> dict[str, Json]:
-    """Return the document of an array of one chunk."""
+    """Create an array of one chunk."""
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -82,7 +82,7 @@ class Chain:
 
     document: dict[str, Json]
     values: list[Any]
-    value: bytes | None = None  # None: what zarrlite writes
+    value: bytes | None = None  # None: as zarrlite writes it
 
     def stored(self) -> bytes:
         if self.value is not None:
@@ -145,7 +145,7 @@ every_chain = pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys(
 
 
 @every_chain
-def test_what_is_whole_is_read(chain: Chain) -> None:
+def test_undamaged_values_are_read(chain: Chain) -> None:
     assert chain.read(chain.stored()) == chain.values
 
 
@@ -164,7 +164,7 @@ def test_a_value_cut_off_anywhere_is_refused(chain: Chain) -> None:
 @every_chain
 @pytest.mark.parametrize("more", [b"\0", b"\xff", bytes(1000), b"zarr" * 250], ids=["0", "255", "zeros", "text"])
 def test_a_value_that_is_too_long_is_refused(chain: Chain, more: bytes) -> None:
-    """Unless it is a shard with its index at the start: "unused space ... is allowed"."""
+    """Except for shards with their index at the start, where unused space is allowed."""
     value = chain.stored() + more
     codec = chain.document["codecs"][-1]
     if isinstance(codec, dict) and codec.get("configuration", {}).get("index_location") == "start":
@@ -218,7 +218,7 @@ def test_a_flipped_bit_under_a_checksum_never_changes_data(name: str) -> None:
 
 
 @every_chain
-def test_a_flipped_bit_raises_nothing_else(chain: Chain) -> None:
+def test_a_flipped_bit_raises_only_errors_of_zarrlite(chain: Chain) -> None:
     for value in flips(chain.stored()):
         with contextlib.suppress(ZarrliteError):
             assert len(chain.read(value)) == 8
@@ -310,7 +310,7 @@ def test_a_write_into_a_damaged_shard_is_refused_and_changes_nothing(name: str) 
 
 
 def rle_frame(size: int, content_size: int | None = None, window_log: int = 17) -> bytes:
-    """Return a zstd frame of zeros: 4 bytes for each 128 KiB."""
+    """Return a zstd frame of zeros, 4 bytes for each 128 KiB."""
     descriptor = b"\0" if content_size is None else b"\xc0"
     claim = b"" if content_size is None else struct.pack("<Q", content_size)
     count = size // 2**17
@@ -328,7 +328,7 @@ def zeros_gzip(mebibytes: int) -> bytes:
 
 
 def gzip_of_gzip() -> bytes:
-    """Return 1 GiB of zeros in a gigabyte's worth of members, compressed once more."""
+    """Return 1 GiB of zeros in gzip members, compressed once more."""
     return gzip.compress(zeros_gzip(16) * 64, 9, mtime=0)
 
 
@@ -428,7 +428,7 @@ def read():
         found = type(error).__name__ if isinstance(error, zarrlite.ZarrliteError) else f"!{type(error).__name__}"
     return found, time.perf_counter() - started
 
-def measured(work):  # in a fork: what a process has ever used is inherited by those that it executes
+def measured(work):  # in a fork: a process inherits the peak memory of the one that executes it
     out, into = os.pipe()
     child = os.fork()
     if not child:
@@ -446,7 +446,7 @@ EXPLODED = 80  # MiB
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_before_it_goes_off(name: str) -> None:
+def test_decompression_bombs_are_refused_before_memory_is_allocated(name: str) -> None:
     described, value = BOMBS[name]()
     assert len(value) <= 2**16
     content = json.dumps(described).encode()
@@ -470,7 +470,7 @@ PATHS += ["zarr.json", "a/zarr.json", "a/zarr.json/b"]
 
 @pytest.fixture(params=["memory", "local"])
 def hierarchy(request: pytest.FixtureRequest, tmp_path: Path) -> zarrlite.Group:
-    """A group inside of a directory; beside it is a node that must not be reached."""
+    """Create a group in a directory, and next to it a node that must not be reached."""
     outside = tmp_path / "x"
     outside.mkdir()
     (outside / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
@@ -481,7 +481,7 @@ def hierarchy(request: pytest.FixtureRequest, tmp_path: Path) -> zarrlite.Group:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=repr)
-def test_a_path_that_is_no_node_is_refused(hierarchy: zarrlite.Group, path: str, tmp_path: Path) -> None:
+def test_paths_that_are_not_nodes_are_refused(hierarchy: zarrlite.Group, path: str, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     for use in (
         lambda: hierarchy[path],
@@ -572,7 +572,7 @@ DOCUMENTS = [chain.document for chain in CHAINS.values()] + [
 
 
 def places(value: Json, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path to everything inside of a document."""
+    """Yield the path to every value inside of a document."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (*here, key)
@@ -581,7 +581,7 @@ def places(value: Json, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """Draw a valid document with up to three things deleted, replaced, added, or written twice."""
+    """Draw a valid document with up to three members deleted, replaced, added, or duplicated."""
     content = json.loads(json.dumps(draw(st.sampled_from(DOCUMENTS))))
     for _ in range(draw(st.integers(1, 3))):
         found = list(places(content))
@@ -610,7 +610,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 def use(content: bytes, value: bytes) -> None:
-    """Do everything that can be done with a document and a chunk."""
+    """Open a document and use all that can be done with its chunk."""
     for fault in zarrlite.validate(content):
         assert isinstance(fault, zarrlite.MetadataError)
         assert fault.pointer == "" or fault.pointer.startswith("/")
@@ -631,7 +631,7 @@ def use(content: bytes, value: bytes) -> None:
 
 @settings(max_examples=600)
 @given(mutated(), st.sampled_from([b"", bytes(16), PACKED, b"\xff" * 8]))
-def test_a_mutated_document_raises_nothing_but_errors_of_zarrlite(content: bytes, value: bytes) -> None:
+def test_mutated_documents_raise_only_errors_of_zarrlite(content: bytes, value: bytes) -> None:
     use(content, value)
 
 
@@ -641,7 +641,7 @@ def test_a_mutated_document_raises_nothing_but_errors_of_zarrlite(content: bytes
 )
 @example(b'{"node_type": "group", "zarr_format": 3, "\\ud800": 1}')
 @example(b'{"node_type": "array", "shape": [1], "data_type": "r8"}')
-def test_any_bytes_as_a_document_raise_nothing_but_errors_of_zarrlite(content: bytes) -> None:
+def test_random_documents_raise_only_errors_of_zarrlite(content: bytes) -> None:
     use(content, b"")
 
 
@@ -666,7 +666,7 @@ INDICES: dict[str, Callable[[zarrlite.Array], Any]] = {
 @pytest.mark.parametrize("codecs", HUGE_CHUNKS.values(), ids=HUGE_CHUNKS.keys())
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES.keys())
 @pytest.mark.parametrize("place", ["memory", "local"])
-def test_chunks_of_huge_shape_raise_nothing_but_errors_of_zarrlite(
+def test_chunks_of_huge_shape_raise_only_errors_of_zarrlite(
     codecs: Json, index: Callable[[zarrlite.Array], Any], place: str, tmp_path: Path
 ) -> None:
     store = zarrlite.MemoryStore() if place == "memory" else zarrlite.LocalStore(str(tmp_path))
@@ -687,7 +687,7 @@ def spoiled(draw: st.DrawFn, value: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_any_bytes_as_a_chunk_raise_nothing_but_errors_of_zarrlite(name: str) -> None:
+def test_random_chunks_raise_only_errors_of_zarrlite(name: str) -> None:
     chain = CHAINS[name]
     whole = chain.stored()
 
@@ -710,7 +710,7 @@ def test_any_bytes_as_a_chunk_raise_nothing_but_errors_of_zarrlite(name: str) ->
 @zarrlite.register
 @dataclass(frozen=True)
 class RefusesSeven(BytesBytesCodec):
-    """Passes bytes on, save those that hold a 7."""
+    """Returns its input, and fails for input that contains a 7."""
 
     name = "zarrlite.test.refuses_seven"
 
@@ -739,7 +739,7 @@ def eight(codecs: Json, store: zarrlite.Store | None = None) -> zarrlite.Array:
     return array
 
 
-def test_a_write_that_fails_in_the_middle_leaves_whole_chunks() -> None:
+def test_a_write_that_fails_in_the_middle_leaves_undamaged_chunks() -> None:
     array = eight(["bytes", REFUSES])
     with pytest.raises(ZarrliteError, match="seven"):
         array[...] = [2, 3, 4, 5, 6, 7, 8, 9]
@@ -748,7 +748,7 @@ def test_a_write_that_fails_in_the_middle_leaves_whole_chunks() -> None:
         assert array[i : i + 2].tolist() in ([1, 1], [2 + i, 3 + i])
 
 
-def test_a_chunk_that_is_written_in_part_stays_as_it_was_when_that_fails() -> None:
+def test_a_failed_partial_write_leaves_the_old_chunk() -> None:
     array = eight(["bytes", REFUSES])
     before = contents(array.store)
     with pytest.raises(ZarrliteError, match="seven"):
@@ -759,7 +759,7 @@ def test_a_chunk_that_is_written_in_part_stays_as_it_was_when_that_fails() -> No
 
 
 @pytest.mark.parametrize("index", [..., slice(0, 5), 4], ids=["whole", "part", "one"])
-def test_a_shard_stays_as_it_was_when_one_inner_chunk_fails(index: Any) -> None:
+def test_a_failed_inner_chunk_leaves_the_old_shard(index: Any) -> None:
     array = zarrlite.create_array(
         zarrlite.MemoryStore(), shape=8, dtype="u1", chunks=8, codecs=[sharding(2, codecs=["bytes", REFUSES])]
     )
@@ -784,7 +784,7 @@ class Full(zarrlite.MemoryStore):
 
 @pytest.mark.parametrize("error", [zarrlite.StoreError, OSError])
 @pytest.mark.parametrize("index", [..., slice(4, 6), 4], ids=["all", "a chunk", "an element"])
-def test_a_store_that_fails_leaves_the_chunk_as_it_was(index: Any, error: type[Exception]) -> None:
+def test_a_failing_store_leaves_the_old_chunk(index: Any, error: type[Exception]) -> None:
     store = Full()
     array = eight(["bytes"], store)
     store.refused, store.error = "c/2", error
@@ -795,7 +795,7 @@ def test_a_store_that_fails_leaves_the_chunk_as_it_was(index: Any, error: type[E
         assert array[i : i + 2].tolist() in ([1, 1], [9, 9])
 
 
-def test_attributes_stay_as_they_were_when_the_document_cannot_be_written() -> None:
+def test_attributes_do_not_change_if_the_document_cannot_be_written() -> None:
     store = Full()
     array = eight(["bytes"], store)
     store.refused = "zarr.json"
@@ -846,7 +846,7 @@ def test_values_of_the_wrong_kind_change_nothing() -> None:
     assert contents(array.store) == before
 
 
-def test_every_codec_of_the_library_is_in_a_chain_here() -> None:
+def test_every_codec_of_the_library_is_tested_here() -> None:
     used = json.dumps([chain.document["codecs"] for chain in CHAINS.values()])
     own = {cls.name for cls in registry.codecs.classes() if cls.__module__.startswith("zarrlite.codecs.")}
     assert {name for name in own if f'"{name}"' not in used} == set()

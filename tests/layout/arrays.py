@@ -84,7 +84,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def make(kind: str, store: Any = None) -> Array:
-    """Create an array of this kind, in a store of its own, with a missing chunk."""
+    """Create an array of this kind in a new store, with one chunk missing."""
     array = zarrlite.create_array({} if store is None else store, data=DATA, chunks=(4, 4), **KINDS[kind])
     array[4:8, 4:8] = 0
     return array

@@ -1,4 +1,4 @@
-"""Damage of many sorts: the kind of array, what is done to its store, and the problems that fsck tells."""
+"""Damage of many sorts: the kind of array, the change to its store, and the problems that fsck reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fsck: every planted damage is found, and nothing is found in what is healthy."""
+"""fsck finds every planted damage, and nothing in healthy hierarchies."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_planted_damage_is_found(kind: str, damage: Any, wanted: list[tuple[str,
         assert problem.to_json()["key"] == key
 
 
-def test_what_a_lenient_reader_repairs_is_told_and_the_chunks_are_checked_all_the_same() -> None:
+def test_faults_that_lenient_readers_repair_are_reported_and_the_chunks_are_checked() -> None:
     array = make("gzip and crc32c")
     document = json.loads(bytes(array.store.get("zarr.json")))
     del document["fill_value"]
@@ -158,7 +158,7 @@ def test_a_part_of_a_hierarchy_is_checked_alone() -> None:
         list(check(store, "nowhere"))
 
 
-def test_of_one_object_only_so_many_problems_are_told() -> None:
+def test_the_number_of_problems_reported_for_one_object_is_limited() -> None:
     array = zarrlite.create_array(
         {}, data=np.arange(1, 101, dtype="u1"), chunks=(100,), codecs=[ShardingIndexed((1,), [Bytes(), Crc32c()])]
     )
@@ -170,7 +170,7 @@ def test_of_one_object_only_so_many_problems_are_told() -> None:
 
 
 class Watched(MemoryStore):
-    """A store that notes the most bytes that were read at once."""
+    """A store that records the largest number of bytes read at once."""
 
     most = 0
 
@@ -198,7 +198,7 @@ class Failing(MemoryStore):
         return super().get(key, byte_range)
 
 
-def test_what_cannot_be_read_is_a_problem_and_the_rest_is_checked() -> None:
+def test_unreadable_objects_are_problems_and_the_others_are_checked() -> None:
     store = Failing()
     zarrlite.create_array(store, data=DATA, chunks=(4, 4), codecs=[Bytes(), Crc32c()])
     flip(store, "c/0/2", 0)
@@ -206,7 +206,7 @@ def test_what_cannot_be_read_is_a_problem_and_the_rest_is_checked() -> None:
 
 
 class Shrinking(MemoryStore):
-    """A store whose values are cut while somebody looks: sizes are those of before."""
+    """A store whose values are cut off while they are read: it reports their old sizes."""
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
         value = bytes(super().get(key) or b"")
@@ -214,7 +214,7 @@ class Shrinking(MemoryStore):
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
-def test_what_is_cut_while_it_is_looked_at_is_a_problem(kind: str) -> None:
+def test_values_cut_off_during_the_check_are_problems(kind: str) -> None:
     healthy = ARRAYS[kind]()
     store = Shrinking({key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()})
     array = Array(store, "", healthy.metadata)
@@ -225,7 +225,7 @@ def test_what_is_cut_while_it_is_looked_at_is_a_problem(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_random_damage_is_found_wherever_reading_fails_and_never_crashes(kind: str) -> None:
-    """Data that cannot be read is a problem; data without a problem can be read."""
+    """Compare with reading: chunks that cannot be read have problems, the others have none."""
     rng = random.Random(kind)
     healthy = ARRAYS[kind]()
     values = {key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()}
@@ -284,7 +284,7 @@ class Sealed(StorageTransformer):
         return zarrlite.stores.PrefixStore(store, "sealed/")
 
 
-def test_a_transformer_of_another_package_is_unknown_and_no_problem() -> None:
+def test_an_unknown_storage_transformer_is_not_a_problem() -> None:
     register(Sealed)
     array = zarrlite.create_array({}, data=DATA, chunks=(12, 10), storage_transformers=[Sealed()])
     assert list(check(array.store)) == []

@@ -1,4 +1,4 @@
-"""The meaning of each byte of a stored object: every byte is something, once, and what is damaged says so."""
+"""Explaining each byte of a stored object: ranges cover it without overlaps, and damaged ones have a fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zarrlite.tools.layout.tree import tiles
 
 
 def lines(stored: Stored) -> list[str]:
-    """Return the ranges of an object, one line each; nested ones are indented."""
+    """Return the ranges of an object, one line each; inner ranges are indented."""
 
     def below(r: Range, indent: str) -> list[str]:
         fault = f" !{r.fault.kind}: {r.fault.message}" if r.fault else ""
@@ -42,7 +42,7 @@ def change(array: Any, key: str, at: int, new: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
-def test_the_ranges_of_every_object_tile_it_and_a_healthy_one_has_no_fault(kind: str) -> None:
+def test_ranges_tile_every_object_and_healthy_objects_have_no_fault(kind: str) -> None:
     array = ARRAYS[kind]()
     stack = Stack(array)
     for key in array.store.list():
@@ -85,7 +85,7 @@ def test_the_objects_of_random_stacks_are_tiled(stack: Any, encoding: Any, codec
         assert [r for _, r in layout.walk() if r.fault] == []
 
 
-def test_a_shard_behind_a_header_is_explained_to_its_last_byte() -> None:
+def test_a_shard_after_a_header_is_explained_to_its_last_byte() -> None:
     codecs = [ShardingIndexed((1, 2), [Bytes(), Crc32c()]), Pad("start", 4, b"HEAD")]
     array = zarrlite.create_array({}, data=np.array([[1, 2], [0, 0]], "u1"), chunks=(2, 2), codecs=codecs)
     (stored,) = explain(array, "c/0/0")
@@ -110,7 +110,7 @@ def test_a_shard_behind_a_header_is_explained_to_its_last_byte() -> None:
     assert by_what["padding in front"].detail == {"as configured": True}
 
 
-def test_a_chunk_in_parts_is_all_of_its_parts_and_a_part_is_itself() -> None:
+def test_explaining_a_chunk_in_parts_shows_all_parts_and_explaining_a_part_only_that() -> None:
     array = zarrlite.create_array(
         {},
         data=np.zeros((2, 2), "u1") + 1,
@@ -135,18 +135,18 @@ def test_a_chunk_in_parts_is_all_of_its_parts_and_a_part_is_itself() -> None:
     ]
 
 
-def test_a_chunk_of_a_draft_shard_is_the_part_of_the_shard_that_it_is() -> None:
+def test_explaining_a_chunk_of_a_draft_shard_shows_its_place_in_the_shard() -> None:
     array = zarrlite.create_array(
         {}, data=np.array([1, 2, 3, 4], "u1"), chunks=(1,), codecs=[Bytes()], storage_transformers=[Sharding((4,))]
     )
     (stored,) = explain(array, "c/2")
     assert (stored.key, stored.size) == ("c/0", 4 + 64)
     assert lines(stored) == ["2-3 shard (0) (sharding)", "  2-3 chunk (2)", "    2-3 elements (bytes)"]
-    (stored,) = explain(array, "c/0")  # a stored object
+    (stored,) = explain(array, "c/0")  # which is a stored object
     assert lines(stored)[0] == "0-68 shard (0) (sharding)"
 
 
-def test_a_frame_shows_what_it_decodes_to() -> None:
+def test_a_compressed_range_shows_its_decoded_form() -> None:
     array = zarrlite.create_array({}, data=DATA, chunks=(12, 10), codecs=[Bytes(), Crc32c(), Zstd()])
     (stored,) = explain(array, "c/0/0")
     assert lines(stored)[2:] == [
@@ -156,7 +156,7 @@ def test_a_frame_shows_what_it_decodes_to() -> None:
     ]
 
 
-def test_of_a_large_shard_only_so_much_is_shown() -> None:
+def test_the_number_of_ranges_shown_for_a_large_shard_is_limited() -> None:
     array = zarrlite.create_array(
         {}, data=np.arange(1, 1001, dtype="u2"), chunks=(1000,), codecs=[ShardingIndexed((1,), [Bytes()])]
     )
@@ -182,7 +182,7 @@ ABSENT = b"\xff" * 8
 
 
 def damaged_shard() -> Any:
-    """Create two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
+    """Two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
     array = zarrlite.create_array(
         {},
         data=np.array([1, 2, 3, 4], "u1"),
@@ -206,7 +206,7 @@ def damaged_shard() -> Any:
         (INDEX, ABSENT * 2, "0-6 unused (sharding_indexed)"),
     ],
 )
-def test_damage_is_named_where_it_is(at: int, new: bytes, wanted: str) -> None:
+def test_damage_is_reported_at_the_damaged_range(at: int, new: bytes, wanted: str) -> None:
     array = damaged_shard()
     assert "12-18 unused (sharding_indexed)" in " ".join(lines(explain(array, "c/0")[0]))
     change(array, "c/0", at, new)
@@ -222,8 +222,8 @@ wild = st.sampled_from([0, 1, 2**63, 2**64 - 2, 2**64 - 1])
 
 @settings(max_examples=150)
 @given(st.lists(entry | st.tuples(wild, wild), min_size=6, max_size=6), st.booleans(), st.integers(0, 40))
-def test_whatever_an_index_says_its_shard_is_tiled(entries: Any, start: bool, size: int) -> None:
-    """And a fault is found wherever reading finds one."""
+def test_ranges_tile_a_shard_with_any_index(entries: Any, start: bool, size: int) -> None:
+    """Check also that a fault is reported wherever reading fails."""
     codec = ShardingIndexed((1, 2), [Bytes()], [Bytes()], "start" if start else "end")
     array = zarrlite.create_array({}, shape=(2, 6), dtype="u1", chunks=(2, 6), codecs=[codec])
     index = np.array(entries, "<u8").tobytes()
@@ -241,7 +241,7 @@ def test_whatever_an_index_says_its_shard_is_tiled(entries: Any, start: bool, si
     assert fails == any(r.fault for _, r in layout.walk())
 
 
-def test_chunks_that_share_bytes_are_both_looked_at() -> None:
+def test_chunks_that_share_bytes_are_both_checked() -> None:
     array = damaged_shard()
     change(array, "c/0", INDEX + 16, bytes(8))
     (stored,) = explain(array, "c/0")
@@ -270,7 +270,7 @@ def test_a_missing_part_is_named(erased: str, other: str) -> None:
     assert (found[erased].size, found[other].size) == (None, array.store.size(other))
 
 
-def test_what_is_no_chunk_says_what_it_is() -> None:
+def test_objects_that_are_not_chunks_are_named() -> None:
     array = make("raw")
     array.store.set("readme", b"hello")
     array.store.set("c/9/9", bytes(32))
@@ -284,7 +284,7 @@ def test_what_is_no_chunk_says_what_it_is() -> None:
     ]
 
 
-def test_what_is_asked_for_must_be_there_and_be_one_thing() -> None:
+def test_explaining_a_missing_or_ambiguous_key_is_an_error() -> None:
     array = make("raw")
     with pytest.raises(NodeNotFoundError, match=r"^/ has nothing stored for 'c/1/1': all of it is the fill value$"):
         explain(array, "c/1/1")
@@ -298,7 +298,7 @@ def test_what_is_asked_for_must_be_there_and_be_one_thing() -> None:
         explain(array, chunk=[1])
 
 
-def test_a_codec_of_another_package_is_a_frame_with_a_decoded_form() -> None:
+def test_the_value_of_an_unknown_compressor_is_a_range_with_a_decoded_form() -> None:
     @register
     class Reverse(BytesBytesCodec):
         name = "test.reverse"
@@ -330,7 +330,7 @@ def test_a_codec_of_another_package_is_a_frame_with_a_decoded_form() -> None:
     )
 
 
-def test_json_has_all_of_it() -> None:
+def test_json_has_every_range_and_fault() -> None:
     array = zarrlite.create_array({}, data=np.array([1], "u1"), chunks=(1,), codecs=[Bytes(), Crc32c()])
     change(array, "c/0", 0, b"\2")
     (stored,) = explain(array, "c/0")

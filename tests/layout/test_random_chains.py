@@ -1,4 +1,4 @@
-"""Random chains of codecs above random stacks of transformers: tiled, and damage is found wherever reading fails."""
+"""Random chains of codecs on random stacks of transformers: ranges tile them, and damage is found."""
 
 from __future__ import annotations
 

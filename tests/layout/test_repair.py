@@ -1,4 +1,4 @@
-"""Leftovers of killed writers, and repair: what is safe is put right, and nothing else is touched."""
+"""Leftovers of killed writers, and repair: faults that are safe to repair are repaired, nothing else changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def leave(root: Path, name: str, *, pid: int, age: float) -> Path:
 
 @pytest.fixture
 def gone() -> int:
-    """The number of a process that has ended."""
+    """Return the id of a process that has ended."""
     pid = os.fork()
     if not pid:
         os._exit(0)
@@ -44,7 +44,7 @@ def gone() -> int:
     return pid
 
 
-def test_leftovers_of_writers_that_are_gone_are_found_and_removed(tmp_path: Path, gone: int) -> None:
+def test_leftovers_of_ended_writers_are_found_and_removed(tmp_path: Path, gone: int) -> None:
     zarrlite.create_array(tmp_path, data=DATA)
     store = LocalStore(tmp_path)
     old = leave(tmp_path, "c/0", pid=gone, age=4000)
@@ -67,7 +67,7 @@ def test_leftovers_of_writers_that_are_gone_are_found_and_removed(tmp_path: Path
     assert np.array_equal(zarrlite.open_array(tmp_path, mode="r"), DATA)
 
 
-def test_leftovers_are_found_wherever_the_files_lie(tmp_path: Path, gone: int) -> None:
+def test_leftovers_are_found_in_every_directory(tmp_path: Path, gone: int) -> None:
     zarrlite.create_array(tmp_path, name="a/b", data=DATA)
     disk("sharded", tmp_path / "draft")
     for folder in ("a/b/c", "draft/data/root"):
@@ -78,14 +78,14 @@ def test_leftovers_are_found_wherever_the_files_lie(tmp_path: Path, gone: int) -
         assert (problem.kind, problem.key.partition(TEMPORARY)[0]) == ("leftover", key)
 
 
-def test_what_writers_write_is_no_leftover(tmp_path: Path) -> None:
+def test_files_of_running_writers_are_not_leftovers(tmp_path: Path) -> None:
     zarrlite.create_array(tmp_path, data=DATA)
     leave(tmp_path, "c", pid=os.getpid(), age=0)
     assert list(check(LocalStore(tmp_path))) == []
 
 
 @pytest.mark.parametrize("transformers", [(), (ConcatParts([Part(""), Part(".crc", 4)]),), (Sharding((2, 2)),)])
-def test_chunks_outside_of_the_grid_are_removed_and_nothing_else(transformers: Any) -> None:
+def test_only_chunks_outside_of_the_grid_are_removed(transformers: Any) -> None:
     codecs = [Bytes(), Zstd(), Crc32c()]
     array = zarrlite.create_array({}, data=DATA, chunks=(4, 4), codecs=codecs, storage_transformers=transformers)
     document = json.loads(bytes(array.store.get("zarr.json")))
@@ -98,7 +98,7 @@ def test_chunks_outside_of_the_grid_are_removed_and_nothing_else(transformers: A
     assert np.array_equal(zarrlite.open_array(array.store, mode="r"), DATA[:8, :5])
 
 
-def test_a_chunk_that_is_wanted_again_is_not_removed() -> None:
+def test_a_chunk_that_the_array_has_grown_to_include_is_not_removed() -> None:
     array = make("raw")
     array.store.set("c/3/0", bytes(32))
     (problem,) = check(array.store)
@@ -107,7 +107,7 @@ def test_a_chunk_that_is_wanted_again_is_not_removed() -> None:
     assert array.store.size("c/3/0") == 32
 
 
-def test_copies_of_documents_are_made_anew() -> None:
+def test_outdated_consolidated_metadata_is_written_again() -> None:
     store = MemoryStore()
     zarrlite.create_group(store).create_array("a/b", data=DATA)
     zarrlite.consolidate_metadata(store)
@@ -117,7 +117,7 @@ def test_copies_of_documents_are_made_anew() -> None:
     assert list(check(store)) == []
 
 
-def test_copies_of_groups_above_are_made_anew_as_well() -> None:
+def test_outdated_consolidated_metadata_of_parent_groups_is_written_again() -> None:
     store = MemoryStore()
     zarrlite.create_group(store).create_array("a/b/c", data=DATA)
     for path in ("a/b", "a", ""):
@@ -131,7 +131,7 @@ def test_copies_of_groups_above_are_made_anew_as_well() -> None:
     assert all(b"consolidated_metadata" in bytes(store.get(problem.key) or b"") for problem in problems)
 
 
-def test_what_cannot_be_repaired_stays_a_problem() -> None:
+def test_problems_that_cannot_be_repaired_are_still_reported() -> None:
     codecs, shards = [Bytes(), Crc32c()], [Sharding((2, 2))]
     array = zarrlite.create_array({}, data=DATA, chunks=(4, 4), codecs=codecs, storage_transformers=shards)
     document = json.loads(bytes(array.store.get("zarr.json")))

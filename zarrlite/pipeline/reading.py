@@ -119,30 +119,29 @@ def unframed(reading: Reading[T]) -> Reading[T]:
             result: T = done.value
             return result
         framed: list[Request] = []
-        for handle, byte_range, size in requests:
+        known = [handle.known_size() for handle, _, _ in requests]  # a read may make more sizes known
+        for (handle, byte_range, size), known_size in zip(requests, known, strict=True):
             framed_size = None if size is None else size + handle.head + handle.tail
-            framed.append((handle.handle, _with_frame(handle, byte_range), framed_size))
-            if handle.known_size() is None:
-                memory = None  # it has no room for the frame
-        found = yield framed, memory
+            framed.append((handle.handle, _with_frame(handle, byte_range, known_size), framed_size))
+        found = yield framed, None if None in known else memory  # it has no room for a frame
         answers = []
-        for (handle, byte_range, _), answer in zip(requests, found, strict=True):
-            if answer is not None:
+        for (handle, byte_range, _), known_size, answer in zip(requests, known, found, strict=True):
+            if answer is not None and known_size is None:
                 answer = _without_frame(handle, byte_range, answer)
-                if not answer and byte_range.start == 0 and handle.known_size() is None:
+                if not answer and byte_range.start == 0:
                     # the value is empty, or shorter than its frame
                     (framed_value,) = yield [(handle.handle, ByteRange(), None)], None
                     handle.inner_size(len(framed_value or b""))
             answers.append(answer)
 
 
-def _with_frame(handle: Framed, byte_range: ByteRange) -> ByteRange:
-    """Return the range of the framed value that holds a range of the value.
+def _with_frame(handle: Framed, byte_range: ByteRange, size: int | None) -> ByteRange:
+    """Return the range of the framed value that holds a range of the value, which has `size` bytes.
 
     If the size is not known, a range that may reach beyond the value is extended by the whole frame at that end, so
     that `_without_frame` can tell the two apart.
     """
-    head, tail, size = handle.head, handle.tail, handle.known_size()
+    head, tail = handle.head, handle.tail
     if size is not None:
         start, stop = byte_range.resolve(size)
         return ByteRange(head + start, head + stop)
@@ -155,10 +154,8 @@ def _with_frame(handle: Framed, byte_range: ByteRange) -> ByteRange:
 
 
 def _without_frame(handle: Framed, byte_range: ByteRange, answer: Buffer) -> Buffer:
-    """Return the part of an answer that is not of the frame."""
+    """Return the part of an answer that is not of the frame, if the size was not known."""
     start, end = byte_range
-    if handle.known_size() is not None:
-        return answer
     if start < 0:
         return memoryview(answer)[handle.head :]
     if end is not None and end >= 0:

@@ -19,7 +19,7 @@ import numpy as np
 from zarrlite.buffers import scratch
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory
-from zarrlite.errors import DataError, MissingChunkError, TruncatedError
+from zarrlite.errors import DataError, MissingChunkError, ShardError, TruncatedError
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Budget, Limit
 from zarrlite.pipeline.elements import NDArray
@@ -112,8 +112,6 @@ class ShardReader:
             only = parts[0][0].only_chunk(self.chunk_shape)
             if only is not None and not (parts[0][0].covers(self.spec.shape) and _is_read_by_key(handles[0])):
                 return self._read_one(handles[0], *only, parts[0][1], gap)
-            if self._reads_all(parts[0][0]) and handles[0].known_size() is None:
-                return self._read_at_once(handles[0], parts[0][1])
         return self._read_several(handles, parts, gap)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
@@ -172,6 +170,8 @@ class ShardReader:
             budget = Budget(self.limit.of(length)) if self.limit.per_byte else None
             if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):
                 raise vanished()
+            if handle.by_key:
+                self._check_end(handle, offset, length)
         except FailedPart as failed:
             raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
         except DataError as error:
@@ -182,17 +182,14 @@ class ShardReader:
         """Whether a selection is read block by block, not inner chunk by inner chunk."""
         return selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing)
 
-    def _read_at_once(self, handle: Any, target: NDArray) -> Reading[list[int]]:
-        """Read a whole shard of unknown size by one request: a store that does not know it charges for each."""
-        (value,) = yield [(handle, ALL, None)], None
-        if value is None:
-            return [0]
-        try:
-            index = self.form.index_of(memoryview(value))
-            read_from_memory(self._read_all(InMemory(value), index, target))
-        except DataError as error:
-            raise FailedPart(0, error) from error.__cause__
-        return []
+    def _check_end(self, handle: Any, offset: int, length: int) -> None:
+        """Raise ShardError if an inner chunk that was read by key reaches into an index at the end.
+
+        The size of a shard in parts may be known only after the read: a part that is too short shows then.
+        """
+        size = None if self.form.at_start else handle.known_size()
+        if size is not None and offset + length > size - self.form.index_size:
+            raise ShardError(f"ends at {offset + length}, the chunks of the shard end at {size - self.form.index_size}")
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
         """Parse an index. Returns None if there is no shard."""
@@ -231,6 +228,11 @@ class ShardReader:
             missing = yield from within_shards(self.inner.read(jobs.handles, jobs.parts, gap, budget), gap)
             if missing:
                 raise FailedPart(missing[0], vanished())
+            for i, chunk in enumerate(jobs.handles if jobs.handles[0].by_key else ()):
+                try:
+                    self._check_end(chunk.shard, chunk.offset, chunk.length)
+                except ShardError as error:
+                    raise FailedPart(i, error) from None
         except FailedPart as failed:
             number, coords = jobs.origins[failed.number]
             raise FailedPart(number, named(coords, failed.error)) from failed.error.__cause__
@@ -255,11 +257,16 @@ class ShardReader:
             start = entry[0] + layout.position(inside)
             (data,) = yield [(handle, ByteRange(start, start + layout.dtype.itemsize), None)], None
             if data is not None and len(data) == layout.dtype.itemsize:
+                if handle.by_key:
+                    with _named(chunk):
+                        self._check_end(handle, *entry)
                 return np.frombuffer(data, layout.dtype)[0]
         with _named(chunk):
             found = yield from within_shards(self.inner.read_element(InnerChunk(handle, *entry), inside), 0)
             if found is None:
                 raise vanished()
+            if handle.by_key:
+                self._check_end(handle, *entry)
         return found
 
     # Whole shards

@@ -227,6 +227,7 @@ class ChunkInParts(Source):
                 raise DataError(f"the part {self._key + part.key_suffix!r} is missing, others are there")
             if part.size not in (None, size):
                 raise TruncatedError(f"the part {self._key + part.key_suffix!r} has {size} bytes, not {part.size}")
+        self._known_size = sum(size or 0 for size in sizes)
         return [size or 0 for size in sizes]
 
 

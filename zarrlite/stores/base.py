@@ -61,6 +61,10 @@ class WrongSizeError(TruncatedError):
     def __init__(self, size: int, expected: int) -> None:
         super().__init__(f"has {size} bytes, must have {expected}")
         self.size = size
+        self.expected = expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrongSizeError, (self.size, self.expected)
 
     def at(self, *, key: str | None = None, codec: str | None = None) -> TruncatedError:  # type: ignore[override]
         return TruncatedError(self.message, key=key, codec=codec)
