@@ -142,7 +142,7 @@ def test_explaining_a_chunk_of_a_draft_shard_shows_its_place_in_the_shard() -> N
     (stored,) = explain(array, "c/2")
     assert (stored.key, stored.size) == ("c/0", 4 + 64)
     assert lines(stored) == ["2-3 shard (0) (sharding)", "  2-3 chunk (2)", "    2-3 elements (bytes)"]
-    (stored,) = explain(array, "c/0")  # which is a stored object
+    (stored,) = explain(array, "c/0")  # a stored object
     assert lines(stored)[0] == "0-68 shard (0) (sharding)"
 
 
@@ -182,7 +182,7 @@ ABSENT = b"\xff" * 8
 
 
 def damaged_shard() -> Any:
-    """Two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
+    """Create two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
     array = zarrlite.create_array(
         {},
         data=np.array([1, 2, 3, 4], "u1"),

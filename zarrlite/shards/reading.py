@@ -170,7 +170,7 @@ class ShardReader:
             budget = Budget(self.limit.of(length)) if self.limit.per_byte else None
             if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):
                 raise vanished()
-            if handle.by_key:
+            if _is_read_by_key(handle):
                 self._check_end(handle, offset, length)
         except FailedPart as failed:
             raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
@@ -257,7 +257,7 @@ class ShardReader:
             start = entry[0] + layout.position(inside)
             (data,) = yield [(handle, ByteRange(start, start + layout.dtype.itemsize), None)], None
             if data is not None and len(data) == layout.dtype.itemsize:
-                if handle.by_key:
+                if _is_read_by_key(handle):
                     with _named(chunk):
                         self._check_end(handle, *entry)
                 return np.frombuffer(data, layout.dtype)[0]
@@ -265,7 +265,7 @@ class ShardReader:
             found = yield from within_shards(self.inner.read_element(InnerChunk(handle, *entry), inside), 0)
             if found is None:
                 raise vanished()
-            if handle.by_key:
+            if _is_read_by_key(handle):
                 self._check_end(handle, *entry)
         return found
 
