@@ -61,7 +61,7 @@ class ChunkInParts(Source):
         if len(ranges) > 1:
             values: Any = read_plans([(self, byte_range, self._guess(byte_range), None) for byte_range in ranges])
             return None if None in values else values
-        found = [value for value in map(self._read_range, ranges) if value is not None]
+        found = [value for byte_range in ranges if (value := self._read_range(byte_range, memory)) is not None]
         return found if len(found) == len(ranges) else None
 
     @property
@@ -110,20 +110,20 @@ class ChunkInParts(Source):
             if not part.is_current():
                 raise DataError("was replaced while it was read; read it again")
 
-    def _read_pieces(self, pieces: Sequence[Piece]) -> list[Buffer | None]:
+    def _read_pieces(self, pieces: Sequence[Piece], memory: memoryview | None = None) -> list[Buffer | None]:
         """Read pieces of parts, those without a size last."""
         if len(pieces) == 1:
             number, byte_range, _ = pieces[0]
             new = number not in self._opened
-            (value,) = self._part(number).read((byte_range,)) or (None,)
+            (value,) = self._part(number).read((byte_range,), memory) or (None,)
             if new and len(self._opened) > 1:
                 self._verify()
             return [value]
         return _read_pieces([(self, piece) for piece in pieces])
 
-    def _read_range(self, byte_range: ByteRange) -> Buffer | None:
+    def _read_range(self, byte_range: ByteRange, memory: memoryview | None) -> Buffer | None:
         pieces = self._guess(byte_range)
-        return self._complete(byte_range, pieces, self._read_pieces(pieces))
+        return self._complete(byte_range, pieces, self._read_pieces(pieces, memory))
 
     def _complete(
         self,
