@@ -44,15 +44,11 @@ class InnerChunk:
 
     @property
     def by_key(self) -> bool:
-        return _is_read_by_key(self.shard)
+        by_key: bool = getattr(self.shard, "by_key", False)
+        return by_key
 
     def known_size(self) -> int:
         return self.length
-
-
-def _is_read_by_key(handle: Any) -> bool:
-    """Whether each read of a handle is a request of its own to a store."""
-    return getattr(handle, "by_key", False)
 
 
 class _Jobs:
@@ -110,13 +106,15 @@ class ShardReader:
         """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
         if len(parts) == 1:
             only = parts[0][0].only_chunk(self.chunk_shape)
-            if only is not None and not (parts[0][0].covers(self.spec.shape) and _is_read_by_key(handles[0])):
+            if only is not None and not (parts[0][0].covers(self.spec.shape) and getattr(handles[0], "by_key", False)):
                 return self._read_one(handles[0], *only, parts[0][1], gap)
         return self._read_several(handles, parts, gap)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of several inner chunks; a whole shard that is read by key takes one request, not two."""
-        whole = [i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and _is_read_by_key(handles[i])]
+        whole = [
+            i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and getattr(handles[i], "by_key", False)
+        ]
         index_range = self.form.index_range
         requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
         answers = yield requests, None
@@ -170,7 +168,7 @@ class ShardReader:
             budget = Budget(self.limit.of(length)) if self.limit.per_byte else None
             if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):
                 raise vanished()
-            if _is_read_by_key(handle):
+            if getattr(handle, "by_key", False):
                 self._check_end(handle, offset, length)
         except FailedPart as failed:
             raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
@@ -257,7 +255,7 @@ class ShardReader:
             start = entry[0] + layout.position(inside)
             (data,) = yield [(handle, ByteRange(start, start + layout.dtype.itemsize), None)], None
             if data is not None and len(data) == layout.dtype.itemsize:
-                if _is_read_by_key(handle):
+                if getattr(handle, "by_key", False):
                     with _named(chunk):
                         self._check_end(handle, *entry)
                 return np.frombuffer(data, layout.dtype)[0]
@@ -265,7 +263,7 @@ class ShardReader:
             found = yield from within_shards(self.inner.read_element(InnerChunk(handle, *entry), inside), 0)
             if found is None:
                 raise vanished()
-            if _is_read_by_key(handle):
+            if getattr(handle, "by_key", False):
                 self._check_end(handle, *entry)
         return found
 
