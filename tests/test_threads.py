@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from zarrlite import threads
+from zarrlite.tuning import MIN_SHARED_BYTES
 
-LARGE = threads.MIN_SHARED_BYTES
+LARGE = MIN_SHARED_BYTES
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 
 

@@ -19,6 +19,8 @@ from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from zarrlite.tuning import MIN_SHARED_BYTES
+
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -27,7 +29,6 @@ J = TypeVar("J")
 _pool: ThreadPoolExecutor | None = None
 _deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future, and the call itself
 _state = local()  # `is_worker`: whether this thread is pulling jobs from a queue
-MIN_SHARED_BYTES = 2**19  # bytes; smaller work runs on one thread, as waking others costs more than it gains
 
 
 def workers() -> int:

@@ -26,9 +26,9 @@ SPARSE_ELEMENTS: Final = 16  # elements of a chunk on average; selections with m
 MAX_SPARSE_ELEMENTS: Final = 2**17  # elements in all; larger selections are projected chunk by chunk
 
 # Threads
-THREADED_BYTES: Final = 2**19  # bytes of work; less is done by the calling thread alone
+MIN_SHARED_BYTES: Final = 2**19  # bytes; smaller work runs on one thread, as waking others costs more than it gains
 THREADED_COPY_BYTES: Final = 2**18  # bytes of a chunk; smaller ones that are only copied are read by one thread
-DEFERRED_CLOSE_BYTES: Final = 2**20  # bytes of a replaced file; larger ones are closed by another thread (shard/update)
+DEFERRED_SIZE: Final = 2**20  # bytes; larger replaced files are closed by another thread (shard/update)
 
 # Memory
 SCRATCH_BYTES: Final = 2**17  # bytes; more is read into scratch memory: malloc would map new pages for it each time
@@ -39,9 +39,8 @@ SCRATCH_BUFFERS: Final = 2  # scratch buffers that a thread keeps
 # Codecs
 ZSTD_DECODE_TOGETHER_BYTES: Final = 2**15  # decoded bytes of a value; smaller ones are decoded many by one call
 ZSTD_ENCODE_TOGETHER_BYTES: Final = 2**17  # bytes of a value; smaller ones are encoded many by one call
-JOINED_CHECKSUM_BYTES: Final = 2**13  # bytes of a value; smaller ones are copied together with their checksum
 MAX_CACHED_INDEX_BYTES: Final = 2**16  # bytes of a shard index that a writer remembers (shard/update, in place)
 
 # Stores
-TMPFILE_MIN_VALUES: Final = 3  # values; fewer are stored by renaming (write/disk/64K)
-TMPFILE_MAX_VALUES: Final = 64  # values, and descriptors open at once
+MIN_TMPFILES: Final = 3  # values; fewer are renamed, which costs no more (write/disk/64K)
+MAX_TMPFILES: Final = 64  # values; more are renamed, as each needs an open descriptor

@@ -17,6 +17,7 @@ from zarrlite.errors import StoreError
 from zarrlite.stores import LocalStore, filelock, inode_locks
 from zarrlite.stores.locks import LockTable, _reset_tables
 from zarrlite.testing import in_threads
+from zarrlite.tuning import DEFERRED_SIZE
 
 
 @pytest.fixture
@@ -150,14 +151,14 @@ def test_a_large_replaced_file_is_closed_by_another_thread(
     original = os.close
 
     def recording(fd: int) -> None:
-        if os.fstat(fd).st_size == inode_locks.DEFERRED_SIZE:
+        if os.fstat(fd).st_size == DEFERRED_SIZE:
             is_main = threading.current_thread() is threading.main_thread()
             closed.append((os.fstat(fd).st_nlink, is_main))
             assert not is_locked(tmp_path / "a/b")
         original(fd)
 
     monkeypatch.setattr(threads, "_deferred", [])
-    store.set("a/b", bytes(inode_locks.DEFERRED_SIZE))
+    store.set("a/b", bytes(DEFERRED_SIZE))
     monkeypatch.setattr(os, "close", recording)
     store.set("a/b", b"small")
     ((deferred, _),) = threads._deferred

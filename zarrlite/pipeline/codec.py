@@ -25,7 +25,7 @@ from zarrlite.extensions.extension import Extension
 from zarrlite.pipeline.anatomy import Anatomy, Field
 from zarrlite.pipeline.decoding import Limit, decode_array
 from zarrlite.pipeline.elements import ElementLayout, NDArray
-from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
+from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_part_from_memory
 from zarrlite.selections.casting import scalar_array
 from zarrlite.selections.selection import Selection
 
@@ -311,10 +311,7 @@ class Serializer:
     def take(self, data: Buffer, selection: Selection) -> NDArray:
         """Return selected elements of an encoded chunk."""
         target = np.empty(selection.shape, self.spec.dtype)
-        try:
-            read_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
-        except FailedPart as failed:
-            raise failed.error from failed.error.__cause__
+        read_part_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
         return target
 
     def element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:

@@ -34,7 +34,7 @@ from zarrlite.pipeline.codec import (
 )
 from zarrlite.pipeline.decoding import Budget, Limit, decode_array, decode_bytes, decoding_failed
 from zarrlite.pipeline.elements import ElementLayout, NDArray
-from zarrlite.pipeline.reading import FailedPart, Framed, Part, Reading, Request, read_from_memory, unframed
+from zarrlite.pipeline.reading import FailedPart, Framed, Part, Reading, Request, read_part_from_memory, unframed
 from zarrlite.selections.selection import Selection, everything
 from zarrlite.tuning import BATCH_BYTES, MAX_SCRATCH_BYTES, PREFIX_BYTES, SCRATCH_BYTES, SMALL_CHUNK_BYTES
 
@@ -197,7 +197,7 @@ class Pipeline:
         elif self.layout is not None:
             target[...] = selection.take(self.layout.array(value))
         else:
-            _run(self._read_serialized([InMemory(value)], [(selection, target)], 0))
+            read_part_from_memory(self._read_serialized([InMemory(value)], [(selection, target)], 0))
 
     def _place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
         """Decode a chunk and copy a part of it to its target."""
@@ -228,7 +228,7 @@ class Pipeline:
         if self.decoded_layout is not None:
             target[...] = selection.take(self.decoded_layout.array(data))
         else:
-            _run(self._read_filtered([InMemory(data)], [(selection, target)], 0))
+            read_part_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read what the array -> bytes codec needs of stored chunks that have nothing but frames around it."""
@@ -488,14 +488,6 @@ class Pipeline:
         for codec, _ in self.filters:
             encoded = None if encoded is None else codec.encode_selection(encoded)
         return encoded
-
-
-def _run(reading: Reading[list[int]]) -> None:
-    """Run a reading of a single value in memory; raises its error."""
-    try:
-        read_from_memory(reading)
-    except FailedPart as failed:
-        raise failed.error from failed.error.__cause__
 
 
 def _keeps_old(codec: BytesBytesCodec) -> bool:

@@ -84,6 +84,14 @@ def read_from_memory(reading: Reading[T]) -> T:
         return result
 
 
+def read_part_from_memory(reading: Reading[list[int]]) -> None:
+    """Run a reading of a single part in memory; raises the error of the part itself."""
+    try:
+        read_from_memory(reading)
+    except FailedPart as failed:
+        raise failed.error from failed.error.__cause__
+
+
 class Framed:
     """A handle of a value without its frame; the handle of the framed value is inside."""
 

@@ -23,6 +23,7 @@ from typing import cast
 
 from zarrlite import threads
 from zarrlite.stores.locks import LockEntry, LockTable
+from zarrlite.tuning import DEFERRED_SIZE
 
 try:
     import fcntl
@@ -30,7 +31,6 @@ except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
 HAS_FLOCK = fcntl is not None
-DEFERRED_SIZE = 2**20  # bytes; replaced files of at least this size are closed by another thread
 _UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EINVAL}
 
 

@@ -17,9 +17,8 @@ from zarrlite.buffers.pieces import Value
 from zarrlite.stores import files
 from zarrlite.stores.filelock import is_free, is_locked, lock_directory, prune
 from zarrlite.stores.paths import Root
+from zarrlite.tuning import MAX_TMPFILES, MIN_TMPFILES
 
-MIN_COUNT = 3  # values; fewer are renamed, which costs no more
-MAX_COUNT = 64  # values; more are renamed, as each needs an open descriptor
 _TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not mean that the file system lacks O_TMPFILE
 
 
@@ -28,7 +27,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
 
     Returns how many were stored, counted from the first; 0 if the values or the file system do not suit this module.
     """
-    if not MIN_COUNT <= len(values) <= MAX_COUNT or not root.has_tmpfile:
+    if not MIN_TMPFILES <= len(values) <= MAX_TMPFILES or not root.has_tmpfile:
         return 0
     opened: list[tuple[str, str, int]] = []  # directory, path, descriptor
     done = 0
