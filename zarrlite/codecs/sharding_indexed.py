@@ -134,6 +134,8 @@ class ShardSerializer(Serializer):
         self.reader = ShardReader(self.format, self.inner, spec, self.limit, absent_is_missing=required)
         self.writer = ShardWriter(self.format, codec.writing)
         self.patches = self.writer.patches
+        layout = self.inner.decoded_layout
+        self._has_numbers = layout is not None and layout.is_number
         self.needs_old = self.inner.needs_old or self.writer.needs_old
 
     def _grid(self, shape: Shape) -> Shape:
@@ -171,7 +173,9 @@ class ShardSerializer(Serializer):
         return self.reader.read(handles, parts, gap)
 
     def element(self, handle: Any, coords: Shape) -> Reading[Any]:
-        return self.reader.element(handle, coords)
+        if self._has_numbers:
+            return self.reader.element(handle, coords)
+        return super().element(handle, coords)
 
     def decode(self, data: Buffer) -> NDArray:
         return self.take(data, everything(self.spec.shape))

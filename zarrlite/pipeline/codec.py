@@ -105,8 +105,9 @@ class BytesBytesCodec(Codec):
         """Decode values that have `size` bytes each once decoded into consecutive slots of equal length.
 
         The slots fill `memory`. A slot that is shorter than `size` receives the first bytes of its value; callers ask
-        for that only if a checksum has verified the value. Returns False if that is not possible; `decode` then raises
-        the reason. Override if a library can decode into given memory, or many values by one call.
+        for that only if a checksum has verified the value. Returns False if that is not possible, also for damaged
+        values: `decode` then raises the reason. Override if a library can decode into given memory, or many values by
+        one call.
         """
         return False
 
@@ -166,21 +167,18 @@ class Framing(BytesBytesCodec):
         return [*((head,) if self.head else ()), *pieces, *((tail,) if self.tail else ())]
 
     @final
-    def unwrap(self, data: Buffer) -> memoryview:
-        """Verify a framed value and return it without its frame."""
-        if len(data) < self.head + self.tail:
-            raise TruncatedError(f"has {len(data)} bytes, {self.name} alone adds {self.head + self.tail}")
-        if self.verifies:
-            self.verify(data)
-        return memoryview(data)[self.head : len(data) - self.tail]
-
-    @final
     def encode(self, data: Buffer) -> Buffer:
         return join(self.wrap(data))
 
     @final
-    def decode(self, data: Buffer, limit: int) -> Buffer:
-        return self.unwrap(data)
+    def decode(self, data: Buffer, limit: int) -> memoryview:
+        """Verify a framed value and return it without its frame."""
+        end = len(data) - self.tail
+        if end < self.head:
+            raise TruncatedError(f"has {len(data)} bytes, {self.name} alone adds {self.head + self.tail}")
+        if self.verifies:
+            self.verify(data)
+        return memoryview(data)[self.head : end]
 
     @final
     def encoded_size(self, size: int) -> int:

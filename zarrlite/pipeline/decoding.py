@@ -70,8 +70,8 @@ def decoding_failed(error: Exception, codec: str) -> NoReturn:
 def decode_bytes(data: Buffer, steps: Sequence[tuple[Decoder, Limit]]) -> Buffer:
     """Undo bytes -> bytes codecs, given in the order in which they decode."""
     stored = len(data)  # the outermost value counts: limits must not multiply from codec to codec
-    for codec, limit in steps:
-        most = limit.of(stored) if limit.per_byte else limit.fixed
+    for codec, (fixed, per_byte) in steps:
+        most = max(fixed, per_byte * stored)
         try:
             data = codec.decode(data, most)
         except Exception as error:

@@ -111,27 +111,27 @@ class ElementLayout:
         array: NDArray = np.ndarray(self.shape, self.dtype, data, self.offset, self.strides)
         return array if self._check is None else self.check(array)
 
-    def extent(self, selection: Selection) -> Extent:
-        """Return the byte ranges that hold the selected elements."""
+    def extent(self, selection: Selection, at: int = 0) -> Extent:
+        """Return the byte ranges that hold the selected elements of a value that begins `at` this offset."""
         if selection.plain and selection.shape == self.shape:
-            return Extent([ByteRange(self.offset, self.end)], self.shape, self.strides)
+            return Extent([ByteRange(at + self.offset, at + self.end)], self.shape, self.strides)
         if self.size > MAX_LENGTH:
             raise TruncatedError(f"no stored value has {self.size} bytes", codec=self.codec)
         if selection.plain:
-            first = self.offset + sum(map(mul, selection.starts, self.strides))
+            first = sum(map(mul, selection.starts, self.strides), at + self.offset)
             if selection.steps is None:
                 return self._strided(first, selection.shape, self.strides)
             return self._strided(first, selection.shape, [*map(mul, selection.steps, self.strides)])
         if isinstance(selection, FlatSelection):
-            return self._flat(selection)
+            return self._flat(selection, at)
         if all(type(part) is Span for part in selection.parts):
             spans: Any = zip(selection.parts, selection.dims, strict=True)
             places = [(start, step, self.strides[dim]) for (start, _, step), (dim,) in spans]
-            first = self.offset + sum([start * stride for start, _, stride in places])
+            first = at + self.offset + sum([start * stride for start, _, stride in places])
             return self._strided(first, selection.shape, [step * stride for _, step, stride in places])
         if len(selection.dims) == len(self.strides):
-            return self._mesh(selection)
-        return self._points(selection)
+            return self._mesh(selection, at)
+        return self._points(selection, at)
 
     def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
         """Return the selected elements, given the bytes of each range."""
@@ -161,9 +161,9 @@ class ElementLayout:
                 return Extent(ranges, (*shape[:axis], 1, *shape[axis + 1 :]), strides, axis)
         return Extent([ByteRange(first, first + reach)], shape, strides)
 
-    def _mesh(self, selection: Selection) -> Extent:
+    def _mesh(self, selection: Selection, at: int) -> Extent:
         """Return the bounding box of a selection that picks along each dimension by itself."""
-        first, reach, shape = self.offset, self.dtype.itemsize, list(self.strides)
+        first, reach, shape = at + self.offset, self.dtype.itemsize, list(self.strides)
         coordinates: list[tuple[NDArray]] = []
         for part, (dim,) in zip(selection.parts, selection.dims, strict=True):
             low, high, along = part.along_one
@@ -173,7 +173,7 @@ class ElementLayout:
             coordinates.append((along,))
         return Extent([ByteRange(first, first + reach)], tuple(shape), self.strides, 0, selection.mesh(coordinates))
 
-    def _points(self, selection: Selection) -> Extent:
+    def _points(self, selection: Selection, at: int) -> Extent:
         """Return the range from the first selected element to the last."""
         itemsize = self.dtype.itemsize
         flat: Any = 0
@@ -181,20 +181,21 @@ class ElementLayout:
             along: Any = sum(c * self.strides[dim] for dim, c in zip(dims, part.coordinates(), strict=True))
             flat = flat + along.reshape([-1] + [1] * (len(selection.parts) - axis - 1))
         positions = flat // itemsize
-        return self._picked(positions, int(positions.min()), int(positions.max()))
+        return self._picked(positions, int(positions.min()), int(positions.max()), at)
 
-    def _flat(self, selection: FlatSelection) -> Extent:
+    def _flat(self, selection: FlatSelection, at: int) -> Extent:
         """Return the range of elements that are given by their numbers in row-major order."""
         if self.row_major:
-            return self._picked(selection.numbers, *selection.bounds)
+            return self._picked(selection.numbers, *selection.bounds, at)
         coords = np.unravel_index(selection.numbers, self.shape)
         positions: Any = sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize
-        return self._picked(positions, int(positions.min()), int(positions.max()))
+        return self._picked(positions, int(positions.min()), int(positions.max()), at)
 
-    def _picked(self, positions: Any, low: int, high: int) -> Extent:
+    def _picked(self, positions: Any, low: int, high: int, at: int) -> Extent:
         """Return the range that holds elements at positions between two bounds; all count in elements."""
         itemsize = self.dtype.itemsize
-        wanted = ByteRange(self.offset + low * itemsize, self.offset + (high + 1) * itemsize)
+        first = at + self.offset
+        wanted = ByteRange(first + low * itemsize, first + (high + 1) * itemsize)
         return Extent([wanted], (high - low + 1,), (itemsize,), 0, positions - low)
 
 

@@ -10,7 +10,6 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,7 +92,8 @@ class Pipeline:
             self.layout = self.decoded_layout.framed(self.head, self.tail)
         # whether one range of each chunk is all that is requested
         self.one_request = self.layout is not None or not self.reads_parts
-        self._whole = ALL if self.max_size is None else ByteRange(0, self.max_size + 1)
+        # the range of a whole chunk: one more byte shows that it is too long
+        self.whole = ALL if self.max_size is None else ByteRange(0, self.max_size + 1)
         size = self.decoded_layout.size if self.decoded_layout is not None and not self.reads_parts else 0
         # how many chunks are best decoded and encoded together
         self.batch_size = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
@@ -137,11 +137,12 @@ class Pipeline:
         """Read uncompressed elements by their ranges."""
         extents = [layout.extent(selection) for selection, _ in parts]
         size = layout.size
-        requests: list[Request] = []
-        for handle, extent in zip(handles, extents, strict=True):
-            for byte_range in extent.ranges:
-                requests.append((handle, byte_range, size))
-        target = memory_of(parts[0][1], layout) if len(parts) == 1 and parts[0][0].covers(layout.shape) else None
+        requests: list[Request] = [
+            (handle, byte_range, size)
+            for handle, extent in zip(handles, extents, strict=True)
+            for byte_range in extent.ranges
+        ]
+        target = memory_of(*parts[0], layout) if len(parts) == 1 else None
         memory = target or _scratch_for(requests)
         answers: Any = yield requests, memory
         missing: list[int] = []
@@ -163,8 +164,7 @@ class Pipeline:
 
     def _read_whole(self, handles: Sequence[Any], parts: Sequence[Part], budget: Budget | None) -> Reading[list[int]]:
         """Read whole chunks, and decode those that are small together."""
-        whole = self._whole
-        requests: list[Request] = [(handle, whole, None) for handle in handles]
+        requests: list[Request] = [(handle, self.whole, None) for handle in handles]
         memory = None if self.max_size is None else _scratch_for(requests)
         answers: Any = yield requests, memory
         numbers = [i for i, answer in enumerate(answers) if answer is not None]
@@ -173,7 +173,7 @@ class Pipeline:
             if len(batch) == 1 or not self._place_together([answers[i] for i in batch], [parts[i] for i in batch]):
                 for i in batch:
                     try:
-                        self._place(answers[i], *parts[i], budget)
+                        self.place(answers[i], *parts[i], budget)
                     except DataError as error:
                         raise FailedPart(i, error) from error
         if memory is not None:
@@ -190,45 +190,39 @@ class Pipeline:
         scratch.release(memory)
         return arrays is not None
 
-    def place(self, value: Buffer, selection: Selection, target: NDArray) -> None:
+    def place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None = None) -> None:
         """Decode a stored chunk and copy a part of it to its target."""
         if not self.reads_parts:
-            self._place(value, selection, target, None)
-        elif self.layout is not None:
-            target[...] = selection.take(self.layout.array(value))
-        else:
-            read_part_from_memory(self._read_serialized([InMemory(value)], [(selection, target)], 0))
-
-    def _place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
-        """Decode a chunk and copy a part of it to its target."""
-        self._check_size(value)
+            self._check_size(value)
         layout = self.decoded_layout
-        if layout is None or layout.size <= SMALL_CHUNK_BYTES:
-            self._place_decoded(decode_bytes(value, self._steps), selection, target, budget)
-            return
-        memory = memory_of(target, layout) if selection.covers(self.spec.shape) else None
-        if memory is not None:
-            found = self._decode_into(value, memory)
-            if found is not memory:
-                target[...] = layout.array(found)
-            return
+        if layout is None:
+            data = decode_bytes(value, self._steps)
+            if budget is not None:
+                budget.spend(len(data))
+            read_part_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
+        elif self.reads_parts or layout.size <= SMALL_CHUNK_BYTES:
+            target[...] = selection.take(layout.array(decode_bytes(value, self._steps)))
+        elif memory := memory_of(selection, target, layout):
+            data = self._decode_into(value, memory)
+            if data is not memory:
+                target[...] = layout.array(data)
+        else:
+            self._place_part(value, layout, selection, target)
+
+    def _place_part(self, value: Buffer, layout: ElementLayout, selection: Selection, target: NDArray) -> None:
+        """Decode a large chunk, as far as a part of it needs that, and copy the part to its target."""
         extent = layout.extent(selection)
         stop = max(byte_range.stop or 0 for byte_range in extent.ranges) if self._decodes_prefix else layout.size
         memory = scratch.acquire(stop)
-        found = self._decode_into(value, memory[:stop])
-        if len(found) != stop:
-            layout.check_size(len(found))
-        target[...] = layout.read(extent, [byte_range.of(found) for byte_range in extent.ranges])
+        data = self._decode_into(value, memory[:stop])
+        if len(data) != stop:
+            layout.check_size(len(data))
+        target[...] = layout.read(extent, [byte_range.of(data) for byte_range in extent.ranges])
         scratch.release(memory)
 
-    def _place_decoded(self, data: Buffer, selection: Selection, target: NDArray, budget: Budget | None) -> None:
-        """Copy a part of a serialized chunk to its target."""
-        if budget is not None:
-            budget.spend(len(data))
-        if self.decoded_layout is not None:
-            target[...] = selection.take(self.decoded_layout.array(data))
-        else:
-            read_part_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
+    def _check_size(self, value: Buffer) -> None:
+        if self.max_size is not None and len(value) > self.max_size:
+            raise TruncatedError(f"has more than {self.max_size} bytes, the most that fit here")
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read what the array -> bytes codec needs of stored chunks that have nothing but frames around it."""
@@ -265,16 +259,16 @@ class Pipeline:
         """Read a single element as numpy represents it. Returns None if the chunk is missing."""
         layout = self.decoded_layout
         if not self.reads_parts and layout is not None and layout.is_number:
-            return self._read_compressed_element(handle, layout, coords)
+            return self._read_compressed_element(handle, coords)
         if self.layout is None and self.reads_parts and not (self.filters or self.head or self.tail):
             return self.serializer.element(handle, coords)
         return self._read_any_element(handle, coords)
 
-    def _read_compressed_element(self, handle: Any, layout: ElementLayout, coords: tuple[int, ...]) -> Reading[Any]:
-        requests: list[Request] = [(handle, self._whole, None)]
+    def _read_compressed_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
+        requests: list[Request] = [(handle, self.whole, None)]
         memory = None if self.max_size is None else _scratch_for(requests)
         (value,) = yield requests, memory
-        element = None if value is None else self._element(value, layout, coords)
+        element = None if value is None else self.element(value, coords)
         if memory is not None:
             scratch.release(memory)
         return element
@@ -284,10 +278,10 @@ class Pipeline:
         missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], 0)
         return None if missing else target.reshape(())[()]
 
-    def _element(self, value: Buffer, layout: ElementLayout, coords: tuple[int, ...]) -> Any:
-        """Decode a chunk as far as one element needs it."""
-        if self.max_size is not None and len(value) > self.max_size:
-            self._check_size(value)
+    def element(self, value: Buffer, coords: tuple[int, ...]) -> Any:
+        """Decode a stored chunk as far as one element needs that; only for chains with a layout of numbers."""
+        self._check_size(value)
+        layout: Any = self.decoded_layout
         position = layout.position(coords)
         if not self._decodes_prefix:
             data = decode_bytes(value, self._steps)
@@ -321,64 +315,38 @@ class Pipeline:
     def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> NDArray | None:
         """Decode several chunks into `memory`, as one array with a new first axis.
 
-        Only for chains with a `decoded_layout`. Returns None if one of the chunks is damaged or needs another way.
+        Only for chains with a `decoded_layout`. Returns None if one of the chunks is damaged or needs another way:
+        decoded one by one, each of them raises its own error.
         """
         layout: Any = self.decoded_layout
-        memory = memory[: len(values) * layout.size]
+        size, memory = layout.size, memory[: len(values) * layout.size]
+        codec, _ = self._steps[-1]
         try:
-            if not self._decode_into_slots(values, memory, layout.size):
+            for step in self._steps if isinstance(codec, Framing) else self._steps[:-1]:
+                values = [decode_bytes(value, (step,)) for value in values]
+            if not isinstance(codec, Framing):
+                if not _decode_into(codec, values, memory, size):
+                    return None
+            elif not _copy_into(values, memory, size):
                 return None
-            shape, strides = (len(values), *layout.shape), (layout.size, *layout.strides)
+            shape, strides = (len(values), *layout.shape), (size, *layout.strides)
             array: NDArray = np.ndarray(shape, layout.dtype, memory, layout.offset, strides)
-            layout.check(array)
-            return array
-        except DataError:  # decoded one by one, one of them raises it again and says which
+            return layout.check(array)  # type: ignore[no-any-return]
+        except DataError:
             return None
 
-    def _decode_into_slots(self, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
-        """Undo the bytes -> bytes codecs of several values, into slots of `size` bytes."""
-        for codec, limit in self._steps[:-1]:
-            values = self._decode_each(codec, limit, values)
-            if max(map(len, values)) > limit.fixed:
-                return False
-        codec, limit = self._steps[-1]
-        if not isinstance(codec, Framing):
-            try:
-                return codec.decode_into(values, memory, size)
-            except Exception:  # `decode` raises the reason
-                return False
-        values = self._decode_each(codec, limit, values)
-        for i, value in enumerate(values):
-            if len(value) != size:
-                return False
-            memory[i * size : (i + 1) * size] = value
-        return True
-
-    @staticmethod
-    def _decode_each(codec: BytesBytesCodec, limit: Limit, values: Sequence[Buffer]) -> Sequence[Buffer]:
-        try:
-            return [codec.decode(value, limit.fixed) for value in values]
-        except Exception as error:
-            decoding_failed(error, codec.name)
-
     def _decode_into(self, data: Buffer, memory: memoryview) -> Buffer:
-        """Undo the bytes -> bytes codecs, into `memory` if the last one can; else the result is elsewhere."""
+        """Undo the bytes -> bytes codecs, into `memory` if the innermost one can; else the result is elsewhere."""
         data = decode_bytes(data, self._steps[:-1])
         codec, _ = self._steps[-1]
-        size = self.decoded_layout.size  # type: ignore[union-attr]
-        with contextlib.suppress(Exception):  # `decode` raises the reason
-            if codec.decode_into((data,), memory, size):
-                return memory
+        if _decode_into(codec, (data,), memory, self.decoded_layout.size):  # type: ignore[union-attr]
+            return memory
         return decode_bytes(data, self._steps[-1:])
 
     def _undo_filters(self, array: NDArray) -> NDArray:
         for codec, spec in reversed(self.filters):
             array = decode_array(codec, array, spec)
         return array
-
-    def _check_size(self, value: Buffer) -> None:
-        if self.max_size is not None and len(value) > self.max_size:
-            raise TruncatedError(f"has more than {self.max_size} bytes, the most that fit here")
 
     # Encoding
 
@@ -490,13 +458,35 @@ class Pipeline:
         return encoded
 
 
+def _copy_into(values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
+    """Copy values into slots of `size` bytes. Returns False if one of them has another size."""
+    for i, value in enumerate(values):
+        if len(value) != size:
+            return False
+        memory[i * size : (i + 1) * size] = value
+    return True
+
+
+def _decode_into(codec: BytesBytesCodec, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
+    try:
+        return codec.decode_into(values, memory, size)
+    except Exception as error:
+        decoding_failed(error, codec.name)
+
+
 def _keeps_old(codec: BytesBytesCodec) -> bool:
     return isinstance(codec, Framing) and codec.keeps_old
 
 
-def memory_of(target: NDArray, layout: ElementLayout) -> memoryview | None:
-    """Return the memory of an array if elements of this layout can be read straight into it."""
-    if layout.row_major and layout.is_number and target.dtype == layout.dtype and target.flags.c_contiguous:
+def memory_of(selection: Selection, target: NDArray, layout: ElementLayout) -> memoryview | None:
+    """Return the memory of an array if a selection of elements of this layout can be read straight into it."""
+    if (
+        layout.row_major
+        and layout.is_number
+        and target.dtype == layout.dtype
+        and target.flags.c_contiguous
+        and selection.covers(layout.shape)
+    ):
         return target.reshape(-1).view("u1").data
     return None
 

@@ -22,12 +22,12 @@ from zarrlite.buffers.source import InMemory
 from zarrlite.errors import DataError, MissingChunkError, ShardError, TruncatedError
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Budget, Limit
-from zarrlite.pipeline.elements import NDArray
-from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.pipeline.elements import ElementLayout, NDArray
+from zarrlite.pipeline.pipeline import Pipeline, is_in, memory_of
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
-from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES, MAX_SCRATCH_BYTES
+from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES, MAX_SCRATCH_BYTES, SMALL_CHUNK_BYTES
 
 T = TypeVar("T")
 
@@ -148,33 +148,55 @@ class ShardReader:
     def _read_one(self, handle: Any, coords: Shape, inside: Selection, target: NDArray, gap: int) -> Reading[list[int]]:
         """Read a part of one inner chunk of one shard."""
         (answer,) = yield [(handle, self.form.index_range, None)], None
-        index = self._index(0, answer, handle)
-        if index is None:
+        if answer is None:
             return [0]
         try:
-            entry = index.entry(self.number(coords))
+            entry = self.form.parse_index(answer, handle.known_size()).entry(self.number(coords))
+            if entry is None and self.absent_is_missing:
+                raise MissingInnerChunk(coords)
         except DataError as error:
-            raise FailedPart(0, error) from error
-        if entry is None and self.absent_is_missing:
-            raise FailedPart(0, MissingInnerChunk(coords))
+            raise FailedPart(0, error) from error.__cause__
         if entry is None:
             target[...] = self.spec.fill
             return []
-        offset, length = entry
         try:
             if self.inner.layout is not None:
-                self.inner.layout.check_size(length)
-            chunk = InnerChunk(handle, offset, length)
-            budget = Budget(self.limit.of(length)) if self.limit.per_byte else None
-            if (yield from within_shards(self.inner.read([chunk], [(inside, target)], gap, budget), gap)):
-                raise vanished()
+                yield from self._read_elements(self.inner.layout, handle, entry, inside, target)
+            elif self.inner.one_request:
+                (value,) = yield [(handle, ByteRange(entry[0], sum(entry)), None)], None
+                self.inner.place(complete(value, *entry), inside, target, self._budget(entry[1]))
+            else:
+                reading = self.inner.read([InnerChunk(handle, *entry)], [(inside, target)], gap)
+                if (yield from within_shards(reading, gap)):
+                    raise vanished()
             if getattr(handle, "by_key", False):
-                self._check_end(handle, offset, length)
+                self._check_end(handle, *entry)
         except FailedPart as failed:
             raise FailedPart(0, named(coords, failed.error)) from failed.error.__cause__
         except DataError as error:
             raise FailedPart(0, named(coords, error)) from error.__cause__
         return []
+
+    @staticmethod
+    def _read_elements(
+        layout: ElementLayout, handle: Any, entry: Entry, inside: Selection, target: NDArray
+    ) -> Reading[None]:
+        """Read elements of an uncompressed inner chunk."""
+        offset, length = entry
+        if length != layout.size:
+            layout.check_size(length)
+        extent = layout.extent(inside, offset)
+        requests: list[Request] = [(handle, byte_range, None) for byte_range in extent.ranges]
+        memory = memory_of(inside, target, layout) if length > SMALL_CHUNK_BYTES else None
+        found = yield requests, memory
+        if None in found:
+            raise vanished()
+        if memory is None or not is_in(found[0], memory):  # type: ignore[arg-type]
+            target[...] = layout.read(extent, found)  # type: ignore[arg-type]
+
+    def _budget(self, stored: int) -> Budget | None:
+        """Return how much inner chunks of so many bytes may decode to, if their elements vary in length."""
+        return Budget(self.limit.of(stored)) if self.limit.per_byte else None
 
     def _reads_all(self, selection: Selection) -> bool:
         """Whether a selection is read block by block, not inner chunk by inner chunk."""
@@ -194,8 +216,7 @@ class ShardReader:
         if answer is None:
             return None
         try:
-            # copied out of scratch memory, since it is used in the next round
-            return self.form.parse_index(bytes(answer), handle.known_size())
+            return self.form.parse_index(answer, handle.known_size())
         except DataError as error:
             raise FailedPart(i, error) from error
 
@@ -218,10 +239,8 @@ class ShardReader:
 
     def _read_inner(self, jobs: _Jobs, gap: int) -> Reading[None]:
         """Read parts of inner chunks."""
-        budget = None
-        if self.limit.per_byte:
-            # many entries that point at the same bytes could be a bomb where elements vary in length
-            budget = Budget(self.limit.of(sum(length for _, length in jobs.entries)))
+        # many entries that point at the same bytes could be a bomb where elements vary in length
+        budget = self._budget(sum(length for _, length in jobs.entries))
         try:
             missing = yield from within_shards(self.inner.read(jobs.handles, jobs.parts, gap, budget), gap)
             if missing:
@@ -238,33 +257,32 @@ class ShardReader:
             place.put(out, elements)
 
     def element(self, handle: Any, coords: Shape) -> Reading[Any]:
-        """Read a single element. Returns None if there is no shard."""
+        """Read a single element; only for inner chunks of numbers. Returns None if there is no shard."""
         (answer,) = yield [(handle, self.form.index_range, None)], None
         if answer is None:
             return None
-        index = self.form.parse_index(answer, handle.known_size())
         chunk = tuple(map(floordiv, coords, self.chunk_shape))
-        entry = index.entry(self.number(chunk))
+        entry = self.form.parse_index(answer, handle.known_size()).entry(self.number(chunk))
         if entry is None:
             if self.absent_is_missing:
                 raise MissingInnerChunk(chunk)
             return self.spec.fill[()]
         inside = tuple(map(mod, coords, self.chunk_shape))
         layout = self.inner.layout
-        if layout is not None and layout.is_number and entry[1] == layout.size:
-            start = entry[0] + layout.position(inside)
-            (data,) = yield [(handle, ByteRange(start, start + layout.dtype.itemsize), None)], None
-            if data is not None and len(data) == layout.dtype.itemsize:
-                if getattr(handle, "by_key", False):
-                    with _named(chunk):
-                        self._check_end(handle, *entry)
-                return np.frombuffer(data, layout.dtype)[0]
-        with _named(chunk):
-            found = yield from within_shards(self.inner.read_element(InnerChunk(handle, *entry), inside), 0)
-            if found is None:
-                raise vanished()
+        try:
+            if layout is None:
+                (value,) = yield [(handle, ByteRange(entry[0], sum(entry)), None)], None
+                found = self.inner.element(complete(value, *entry), inside)
+            else:
+                if entry[1] != layout.size:
+                    layout.check_size(entry[1])
+                start, itemsize = entry[0] + layout.position(inside), layout.dtype.itemsize
+                (value,) = yield [(handle, ByteRange(start, start + itemsize), None)], None
+                found = np.frombuffer(complete(value, start, itemsize), layout.dtype)[0]
             if getattr(handle, "by_key", False):
                 self._check_end(handle, *entry)
+        except DataError as error:
+            raise named(chunk, error) from error.__cause__
         return found
 
     # Whole shards
@@ -394,11 +412,9 @@ def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
         if len(requests) == 1:
             ((chunk, byte_range, _),) = requests
             low, high = byte_range.resolve(chunk.length)
-            found = yield [(chunk.shard, ByteRange(chunk.offset + low, chunk.offset + high), None)], memory
-            if found[0] is not None and len(found[0]) != high - low:
-                message = f"{high - low} bytes are missing at offset {chunk.offset + low}"
-                raise FailedPart(0, TruncatedError(message))
-            answers = found
+            answers = yield [(chunk.shard, ByteRange(chunk.offset + low, chunk.offset + high), None)], memory
+            if answers[0] is not None:
+                complete(answers[0], chunk.offset + low, high - low)
         else:
             answers = yield from _read_ranges(requests, gap)
 
@@ -461,6 +477,15 @@ def named(coords: Shape, error: Any) -> Any:
     if not isinstance(error, DataError):
         return error
     return type(error)(f"inner chunk {coords}: {error.message}", codec=error.codec)
+
+
+def complete(value: Buffer | None, offset: int, length: int) -> Buffer:
+    """Return bytes of an inner chunk; raises DataError if some of them are missing."""
+    if value is None:
+        raise vanished()
+    if len(value) != length:
+        raise TruncatedError(f"{length} bytes are missing at offset {offset}")
+    return value
 
 
 def vanished() -> DataError:
