@@ -308,7 +308,7 @@ class Chunks:
             pipeline is not None
             and len(jobs) > 1
             and pipeline.decoded_layout is not None
-            and (pipeline.batch_size > 1 or pipeline.layout is not None)
+            and pipeline.batch_size > 1
             and not (pipeline.needs_old or pipeline.filters or fields is not None or not values.ndim)
             and all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs)
         )

@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -133,12 +133,21 @@ class ElementLayout:
             return self._mesh(selection, at)
         return self._points(selection, at)
 
+    def extents(self, selections: Iterable[Selection]) -> list[Extent]:
+        """Return the extent of each selection; along a row of chunks, one selection is often that of them all."""
+        found: list[Extent] = []
+        previous: Selection | None = None
+        for selection in selections:
+            found.append(found[-1] if selection is previous else self.extent(selection))
+            previous = selection
+        return found
+
     def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
         """Return the selected elements, given the bytes of each range."""
         ranges, shape, strides, axis, index = extent
-        for byte_range, data in zip(ranges, buffers, strict=True):
-            if byte_range.start + len(data) != byte_range.stop:
-                raise TruncatedError(f"ends before byte {byte_range.stop}", codec=self.codec)
+        for (start, stop), data in zip(ranges, buffers, strict=True):
+            if start + len(data) != stop:
+                raise TruncatedError(f"ends before byte {stop}", codec=self.codec)
         array: NDArray = np.ndarray(shape, self.dtype, buffers[0], 0, strides)
         if len(ranges) > 1:
             others = (np.ndarray(shape, self.dtype, data, 0, strides) for data in buffers[1:])

@@ -117,25 +117,19 @@ class Pipeline:
         A handle names the value of a chunk. Ranges of one value that are at most `gap` bytes apart are read as one.
         Raises FailedPart if a chunk is damaged.
         """
-        if self.layout is not None and not self._are_small_chunks(parts):
+        if self.layout is not None:
             return self._read_elements(self.layout, handles, parts)
-        if not self.reads_parts or self.layout is not None:
+        if not self.reads_parts:
             return self._read_whole(handles, parts, budget)
         if self.filters or self.head or self.tail:
             return self._read_serialized(handles, parts, gap)
         return self.serializer.read(handles, parts, gap)
 
-    def _are_small_chunks(self, parts: Sequence[Part]) -> bool:
-        """Whether these are several small chunks as a whole, whose size shows when they are read."""
-        if len(parts) == 1 or self.nbytes > SMALL_CHUNK_BYTES:
-            return False
-        return all(selection.covers(self.spec.shape) for selection, _ in parts)
-
     def _read_elements(
         self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part]
     ) -> Reading[list[int]]:
         """Read uncompressed elements by their ranges."""
-        extents = [layout.extent(selection) for selection, _ in parts]
+        extents = layout.extents([selection for selection, _ in parts])
         size = layout.size
         requests: list[Request] = [
             (handle, byte_range, size)

@@ -91,6 +91,18 @@ def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buff
     return view
 
 
+def read_exactly(memory: memoryview | None, fd: int, size: int) -> Buffer | None:
+    """Read a file that must have `size` bytes by one system call. Returns None if it has more or fewer.
+
+    The call asks for one more byte, so that no other one has to ask for the size.
+    """
+    if memory is None or len(memory) < size or not _HAS_PREADV:
+        data = pread(fd, size + 1, 0)
+        return data if len(data) == size else None
+    view = memory[:size]
+    return view if os.preadv(fd, (view, bytearray(1)), 0) == size else None
+
+
 def temporary_name(directory: str) -> str:
     """Return a path in a directory that no other thread or process will use."""
     return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{_token}"

@@ -322,10 +322,14 @@ def _read_range(path: str, start: int, stop: int, size: int | None, memory: memo
     except OSError:
         return None
     try:
-        if size is not None and (end := os.lseek(fd, 0, os.SEEK_END)) != size:
-            if 0 < end < files.MAX_FILE_END:
-                raise WrongSizeError(end, size)
-            return None
+        if size is not None:
+            value = files.read_exactly(memory, fd, size) if start == 0 and stop == size else None
+            if value is not None:
+                return value
+            if (end := os.lseek(fd, 0, os.SEEK_END)) != size:
+                if 0 < end < files.MAX_FILE_END:
+                    raise WrongSizeError(end, size)
+                return None
         if memory is None:
             data = files.pread(fd, stop - start, start)
             return data if len(data) == stop - start else files.read(fd, start, stop) or None
