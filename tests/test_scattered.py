@@ -20,5 +20,5 @@ def test_sparse_selections_take_few_calls_for_each_chunk(tmp_path: Path) -> None
     python, c = count_calls(lambda: array.oindex[every, every])
     few_python, few_c = count_calls(lambda: array.oindex[every[:5], every[:5]])
     chunks = len(every) ** 2 - 25
-    assert (python - few_python) / chunks < 16
-    assert (c - few_c) / chunks < 32
+    assert (python - few_python) / chunks < 6
+    assert (c - few_c) / chunks < 12

@@ -6,7 +6,8 @@ from typing import Final
 
 # Reading and decoding
 BATCH_BYTES: Final = 2**20  # decoded bytes; small chunks are decoded and encoded together up to this (shard/*/8K)
-SMALL_CHUNK_BYTES: Final = 2**16  # decoded bytes; chunks up to this size are handled in batches (*/64K)
+SMALL_CHUNK_BYTES: Final = 2**16  # decoded bytes; chunks up to this size are fetched and encoded in batches (*/64K)
+DECODE_TOGETHER_BYTES: Final = 2**15  # decoded bytes; chunks up to this size are decoded many by one call (shard/*/8K)
 READ_BATCH_BYTES: Final = 2**21  # decoded bytes; small chunks fetched by one request at most (read/*/64K)
 WRITE_BATCH_BYTES: Final = 2**22  # bytes; small uncompressed chunks stored by one request at most (write/*/64K/raw)
 MAX_BATCH_CHUNKS: Final = 2**10  # chunks in a batch at most, however small they are
@@ -37,7 +38,6 @@ SCRATCH_ALIGNMENT: Final = 64  # bytes; alignment of scratch buffers
 SCRATCH_BUFFERS: Final = 2  # scratch buffers that a thread keeps
 
 # Codecs
-ZSTD_DECODE_TOGETHER_BYTES: Final = 2**15  # decoded bytes of a value; smaller ones are decoded many by one call
 ZSTD_ENCODE_TOGETHER_BYTES: Final = 2**17  # bytes of a value; smaller ones are encoded many by one call
 MAX_CACHED_INDEX_BYTES: Final = 2**16  # bytes of a shard index that a writer remembers (shard/update, in place)
 

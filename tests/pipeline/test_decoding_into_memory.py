@@ -13,9 +13,9 @@ import zstandard
 
 import zarrlite
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Transpose, Zstd
-from zarrlite.errors import ChecksumError, DataError
+from zarrlite.errors import DataError
 from zarrlite.stores import files
-from zarrlite.tuning import SMALL_CHUNK_BYTES, ZSTD_DECODE_TOGETHER_BYTES
+from zarrlite.tuning import DECODE_TOGETHER_BYTES, SMALL_CHUNK_BYTES
 
 CHAINS: dict[str, list[Any]] = {
     "uncompressed": [Bytes()],
@@ -47,7 +47,7 @@ def create(place: Any, dtype: str, chunk: Any, chain: Any, sharded: bool) -> Any
 
 def test_chunk_sizes_are_on_both_sides_of_each_threshold() -> None:
     sizes = {name: h * w * 2 for name, (h, w) in SHAPES.items()}
-    assert sizes["tiny"] <= ZSTD_DECODE_TOGETHER_BYTES < sizes["small"] <= SMALL_CHUNK_BYTES < sizes["large"]
+    assert sizes["tiny"] <= DECODE_TOGETHER_BYTES < sizes["small"] <= SMALL_CHUNK_BYTES < sizes["large"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

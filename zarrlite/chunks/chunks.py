@@ -30,8 +30,8 @@ from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Part, read_from_sources
-from zarrlite.selections.selection import Selection, Shape, Span
-from zarrlite.selections.sparse import project_sparse
+from zarrlite.selections.selection import FlatSelection, Selection, Shape, Span
+from zarrlite.selections.sparse import SparseBatch, project_sparse
 from zarrlite.shards.reading import MissingInnerChunk
 from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError
 from zarrlite.tuning import (
@@ -109,15 +109,14 @@ class Chunks:
             self._read([coords], [(inside, out)])
             return
         count, nbytes = self._batching(selection, out)
-        batches = threads.batches(self._project(selection), count)
-        threads.run(lambda jobs: self._read_jobs(jobs, out), batches, nbytes)
-
-    def _project(self, selection: Selection) -> Iterator[Job]:
-        if self._pipeline is not None and self._pipeline.one_request and self._pipeline.nbytes <= SMALL_CHUNK_BYTES:
-            sparse = project_sparse(selection, self._pipeline.spec.shape)
+        pipeline = self._pipeline
+        if pipeline is not None and pipeline.one_request and pipeline.nbytes <= SMALL_CHUNK_BYTES:
+            sparse = project_sparse(selection, pipeline.spec.shape, count)
             if sparse is not None:
-                return sparse
-        return self.grid.project(selection)
+                threads.run(lambda batch: self._read_sparse(pipeline, batch, out), sparse, nbytes)
+                return
+        batches = threads.batches(self.grid.project(selection), count)
+        threads.run(lambda jobs: self._read_jobs(jobs, out), batches, nbytes)
 
     def _batching(self, selection: Selection, out: NDArray) -> tuple[int, int]:
         """Return how many chunks are best read together, and the bytes of work, which decide about threads."""
@@ -155,6 +154,44 @@ class Chunks:
                 self._read([coords], [part])
         for place, elements in copies:
             place.put(out, elements)
+
+    def _read_sparse(self, pipeline: Pipeline, batch: SparseBatch, out: NDArray) -> None:
+        """Read a few elements of each of several chunks, and put all of them into the result at once."""
+        elements = np.empty(len(batch.numbers), out.dtype)
+        if not self._gather(pipeline, batch, elements):
+            parts = [(selection, elements[part]) for part, selection in batch.parts(pipeline.spec.shape)]
+            self._read(batch.coords, parts)
+        FlatSelection(batch.places, out.shape).put(out, elements)
+
+    def _gather(self, pipeline: Pipeline, batch: SparseBatch, elements: NDArray) -> bool:
+        """Read elements of several chunks and pick all of them by one operation.
+
+        Returns False if the chunks are compressed, or if one of them cannot be read: by itself it raises its own error.
+        """
+        layout = pipeline.layout
+        if layout is None:
+            return False
+        firsts = np.cumsum(batch.counts) - batch.counts
+        positions = layout.positions(batch.numbers)
+        starts = np.minimum.reduceat(positions, firsts)
+        stops = np.maximum.reduceat(positions, firsts) + layout.dtype.itemsize
+        lengths = stops - starts
+        keys = map(self._encode_key, batch.coords)
+        ranges = map(ByteRange, starts.tolist(), stops.tolist())
+        try:
+            answers = self.store.get_partial_values([(k, r, layout.size) for k, r in zip(keys, ranges, strict=True)])
+        except (DataError, StoreError):
+            return False
+        missing = [i for i, answer in enumerate(answers) if answer is None]
+        data = b"".join(bytes(n) if a is None else a for a, n in zip(answers, lengths.tolist(), strict=True))
+        if len(data) != lengths.sum() or (missing and self.options.missing_chunks == "error"):
+            return False
+        shifts = np.cumsum(lengths) - lengths - starts  # from offsets in a chunk to those in the data
+        numbers = (positions + np.repeat(shifts, batch.counts)) // layout.dtype.itemsize
+        elements[...] = layout.check(np.frombuffer(data, layout.dtype)[numbers])
+        for i in missing:
+            elements[firsts[i] : firsts[i] + batch.counts[i]] = pipeline.spec.fill
+        return True
 
     def _read(self, coords: Sequence[Shape], parts: Sequence[Part]) -> None:
         """Read parts of chunks, which have one pipeline, into their targets."""
@@ -308,7 +345,7 @@ class Chunks:
             pipeline is not None
             and len(jobs) > 1
             and pipeline.decoded_layout is not None
-            and pipeline.batch_size > 1
+            and pipeline.encode_batch > 1
             and not (pipeline.needs_old or pipeline.filters or fields is not None or not values.ndim)
             and all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs)
         )

@@ -189,7 +189,7 @@ class ShardSerializer(Serializer):
         uncompressed = layout is not None and layout.contiguous and layout.is_number
         if uncompressed and self.codec.order == "row-major":
             return self._encode_uncompressed(blocks, layout.dtype, old)  # type: ignore[union-attr]
-        if self.inner.batch_size > 1 and not self.inner.needs_old and not self.inner.filters:
+        if self.inner.encode_batch > 1 and not self.inner.needs_old and not self.inner.filters:
             return self.writer.join([chunk for batch in self._encode_together(blocks) for chunk in batch], old)
         for n, coords in enumerate(np.ndindex(*self.grid)):
             chunks[n] = join(self.inner.encode(blocks[(*coords, ...)], chunks[n]))
@@ -202,10 +202,10 @@ class ShardSerializer(Serializer):
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe_fill = (first == self.spec.fill) | (first != first)
-        shape = (min(self.inner.batch_size, self.format.count), *self.codec.chunk_shape)
+        shape = (min(self.inner.encode_batch, self.format.count), *self.codec.chunk_shape)
         memory = scratch.acquire(math.prod(shape) * self.spec.dtype.itemsize)
         packed: NDArray = np.ndarray(shape, self.spec.dtype, memory)
-        for box, numbers in boxes(self.grid, self.inner.batch_size):
+        for box, numbers in boxes(self.grid, self.inner.encode_batch):
             part = blocks[(*box, ...)]
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part

@@ -22,7 +22,7 @@ from zarrlite.errors import TruncatedError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
-from zarrlite.tuning import ZSTD_DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
+from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
 _local = local()
 # A block of 4 bytes decodes to at most 128 KiB, hence a step of 256 bytes to at most 8 MiB.
@@ -85,7 +85,7 @@ class Zstd(BytesBytesCodec):
         try:
             if slot == size and not all(map(_is_frame_of(size), values)):
                 return False
-            if 0 < slot <= ZSTD_DECODE_TOGETHER_BYTES and len(values) > 1 and slot == size:
+            if 0 < slot <= DECODE_TOGETHER_BYTES and len(values) > 1 and slot == size:
                 return _decode_together(values, memory, size)
             return all(_decode_prefix(v, memory[i * slot : (i + 1) * slot], size) for i, v in enumerate(values))
         except zstandard.ZstdError:

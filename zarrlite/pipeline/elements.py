@@ -93,6 +93,13 @@ class ElementLayout:
         offset: int = sum(map(mul, coords, self.strides), self.offset)
         return offset
 
+    def positions(self, numbers: NDArray) -> NDArray:
+        """Return the offsets of elements that are given by their row-major numbers."""
+        if self.row_major:
+            return numbers * self.dtype.itemsize + self.offset
+        coords = np.array(np.unravel_index(numbers, self.shape))
+        return np.array(self.strides) @ coords + self.offset
+
     def check_size(self, size: int) -> None:
         """Raise TruncatedError if a value of this size cannot hold the elements."""
         if size != self.size:
@@ -123,7 +130,7 @@ class ElementLayout:
                 return self._strided(first, selection.shape, self.strides)
             return self._strided(first, selection.shape, [*map(mul, selection.steps, self.strides)])
         if isinstance(selection, FlatSelection):
-            return self._flat(selection, at)
+            return self._picked(self.positions(selection.numbers), at)
         if all(type(part) is Span for part in selection.parts):
             spans: Any = zip(selection.parts, selection.dims, strict=True)
             places = [(start, step, self.strides[dim]) for (start, _, step), (dim,) in spans]
@@ -184,28 +191,18 @@ class ElementLayout:
 
     def _points(self, selection: Selection, at: int) -> Extent:
         """Return the range from the first selected element to the last."""
-        itemsize = self.dtype.itemsize
         flat: Any = 0
         for axis, (part, dims) in enumerate(zip(selection.parts, selection.dims, strict=True)):
             along: Any = sum(c * self.strides[dim] for dim, c in zip(dims, part.coordinates(), strict=True))
             flat = flat + along.reshape([-1] + [1] * (len(selection.parts) - axis - 1))
-        positions = flat // itemsize
-        return self._picked(positions, int(positions.min()), int(positions.max()), at)
+        return self._picked(flat + self.offset, at)
 
-    def _flat(self, selection: FlatSelection, at: int) -> Extent:
-        """Return the range of elements that are given by their numbers in row-major order."""
-        if self.row_major:
-            return self._picked(selection.numbers, *selection.bounds, at)
-        coords = np.unravel_index(selection.numbers, self.shape)
-        positions: Any = sum(c * s for c, s in zip(coords, self.strides, strict=True)) // self.dtype.itemsize
-        return self._picked(positions, int(positions.min()), int(positions.max()), at)
-
-    def _picked(self, positions: Any, low: int, high: int, at: int) -> Extent:
-        """Return the range that holds elements at positions between two bounds; all count in elements."""
+    def _picked(self, positions: Any, at: int) -> Extent:
+        """Return the range that holds elements at these offsets."""
         itemsize = self.dtype.itemsize
-        first = at + self.offset
-        wanted = ByteRange(first + low * itemsize, first + (high + 1) * itemsize)
-        return Extent([wanted], (high - low + 1,), (itemsize,), 0, positions - low)
+        low, high = int(positions.min()), int(positions.max())
+        wanted = ByteRange(at + low, at + high + itemsize)
+        return Extent([wanted], ((high - low) // itemsize + 1,), (itemsize,), 0, (positions - low) // itemsize)
 
 
 def row_major_strides(shape: Shape, itemsize: int) -> Shape:

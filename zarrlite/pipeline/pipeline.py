@@ -35,7 +35,14 @@ from zarrlite.pipeline.decoding import Budget, Limit, decode_array, decode_bytes
 from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.pipeline.reading import FailedPart, Framed, Part, Reading, Request, read_part_from_memory, unframed
 from zarrlite.selections.selection import Selection, everything
-from zarrlite.tuning import BATCH_BYTES, MAX_SCRATCH_BYTES, PREFIX_BYTES, SCRATCH_BYTES, SMALL_CHUNK_BYTES
+from zarrlite.tuning import (
+    BATCH_BYTES,
+    DECODE_TOGETHER_BYTES,
+    MAX_SCRATCH_BYTES,
+    PREFIX_BYTES,
+    SCRATCH_BYTES,
+    SMALL_CHUNK_BYTES,
+)
 
 
 class Pipeline:
@@ -95,8 +102,9 @@ class Pipeline:
         # the range of a whole chunk: one more byte shows that it is too long
         self.whole = ALL if self.max_size is None else ByteRange(0, self.max_size + 1)
         size = self.decoded_layout.size if self.decoded_layout is not None and not self.reads_parts else 0
-        # how many chunks are best decoded and encoded together
-        self.batch_size = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
+        # how many chunks are best decoded, and encoded, together
+        self.decode_batch = max(1, BATCH_BYTES // size) if 0 < size <= DECODE_TOGETHER_BYTES else 1
+        self.encode_batch = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
         # whether the first bytes of a chunk can be used without decoding the rest: it is large, and was verified
         verified = any(isinstance(codec, Framing) and codec.verifies for codec, _ in self.compressors[1:])
         self._decodes_prefix = size >= PREFIX_BYTES and verified
@@ -162,8 +170,8 @@ class Pipeline:
         memory = None if self.max_size is None else _scratch_for(requests)
         answers: Any = yield requests, memory
         numbers = [i for i, answer in enumerate(answers) if answer is not None]
-        for first in range(0, len(numbers), self.batch_size):
-            batch = numbers[first : first + self.batch_size]
+        for first in range(0, len(numbers), self.decode_batch):
+            batch = numbers[first : first + self.decode_batch]
             if len(batch) == 1 or not self._place_together([answers[i] for i in batch], [parts[i] for i in batch]):
                 for i in batch:
                     try:

@@ -306,16 +306,10 @@ class FlatSelection(Selection):
 
     plain = False
 
-    def __init__(self, numbers: Array, of: Shape, bounds: tuple[int, int] | None = None) -> None:
+    def __init__(self, numbers: Array, of: Shape) -> None:
         self.numbers = numbers
         self.shape = (len(numbers),)
         self._of = of  # the shape of the array that is selected from
-        self._bounds = bounds  # the lowest and the highest number, if they are known
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """The lowest and the highest number."""
-        return self._bounds or (int(self.numbers.min()), int(self.numbers.max()))
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -8,19 +8,37 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zarrlite.selections.selection import FlatSelection, Points, Selection, Shape
 from zarrlite.tuning import MAX_SPARSE_ELEMENTS, SPARSE_ELEMENTS
 
-Job = tuple[Shape, FlatSelection, FlatSelection]  # a chunk, the selection inside of it, its place in the result
+
+class SparseBatch(NamedTuple):
+    """A few elements of each of several chunks."""
+
+    coords: Sequence[Shape]  # the chunks
+    counts: Any  # how many elements there are of each
+    numbers: Any  # their row-major numbers in their chunk, chunk after chunk
+    places: Any  # their row-major numbers in the result
+
+    def parts(self, chunk_shape: Shape) -> Iterator[tuple[slice, FlatSelection]]:
+        """Yield for each chunk which of the elements are its own, and the same as a selection."""
+        first = 0
+        for count in self.counts.tolist():
+            part = slice(first, first + count)
+            yield part, FlatSelection(self.numbers[part], chunk_shape)
+            first += count
 
 
-def project_sparse(selection: Selection, chunk_shape: Shape) -> Iterator[Job] | None:
-    """Project a selection of a few elements of each of some chunks. Returns None if it has more."""
+def project_sparse(selection: Selection, chunk_shape: Shape, most: int) -> Iterator[SparseBatch] | None:
+    """Project a selection of a few elements of each chunk, at most `most` chunks at a time.
+
+    Returns None if it has more elements.
+    """
     size = math.prod(selection.shape)
     if not 0 < size <= MAX_SPARSE_ELEMENTS or Points not in map(type, selection.parts):
         return None
@@ -30,24 +48,19 @@ def project_sparse(selection: Selection, chunk_shape: Shape) -> Iterator[Job] | 
     if size > SPARSE_ELEMENTS * math.prod([len(np.unique(along)) for along in chunks]):
         return None
     try:
-        numbers: Any = np.ravel_multi_index(chunks, grid).ravel()
-        elements: Any = np.ravel_multi_index(inside, chunk_shape).ravel()
+        owners: Any = np.ravel_multi_index(chunks, grid).ravel()
+        numbers: Any = np.ravel_multi_index(inside, chunk_shape).ravel()
     except ValueError:  # the numbers overflow, or numpy does not take that many dimensions here
         return None
-    order = np.argsort(numbers, kind="stable")
-    numbers = numbers[order]
-    firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    coords = zip(*[along.tolist() for along in np.unravel_index(numbers[firsts], grid)], strict=True)
-    return _jobs([*coords], firsts, elements[order], order, chunk_shape, selection.shape)
+    order = np.argsort(owners, kind="stable")
+    owners = owners[order]
+    firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+    coords = [*zip(*[along.tolist() for along in np.unravel_index(owners[firsts], grid)], strict=True)]
+    return _batches(coords, [*firsts.tolist(), size], numbers[order], order, most)
 
 
-def _jobs(
-    chunks: list[Shape], firsts: Any, elements: Any, places: Any, chunk_shape: Shape, shape: Shape
-) -> Iterator[Job]:
-    """Yield the jobs of all chunks; `firsts` has the position of the first element of each chunk."""
-    lows, highs = np.minimum.reduceat(elements, firsts).tolist(), np.maximum.reduceat(elements, firsts).tolist()
-    ends = [*firsts.tolist(), len(elements)]
-    for i, chunk in enumerate(chunks):
-        part = slice(ends[i], ends[i + 1])
-        inside = FlatSelection(elements[part], chunk_shape, (lows[i], highs[i]))
-        yield chunk, inside, FlatSelection(places[part], shape)
+def _batches(coords: list[Shape], ends: list[int], numbers: Any, places: Any, most: int) -> Iterator[SparseBatch]:
+    for i in range(0, len(coords), most):
+        bounds = ends[i : i + most + 1]
+        part = slice(bounds[0], bounds[-1])
+        yield SparseBatch(coords[i : i + most], np.diff(bounds), numbers[part], places[part])

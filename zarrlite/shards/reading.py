@@ -303,8 +303,8 @@ class ShardReader:
                 yield from self._copy_rows(handle, first, blocks)
                 return
         inner = self.inner
-        parts = list(boxes(self.form.grid, max(inner.batch_size, BATCH_BYTES // max(1, inner.nbytes))))
-        memory = scratch.acquire(parts[0][1].stop * inner.decoded_layout.size if inner.batch_size > 1 else 0)  # type: ignore[union-attr]
+        parts = list(boxes(self.form.grid, max(inner.decode_batch, BATCH_BYTES // max(1, inner.nbytes))))
+        memory = scratch.acquire(parts[0][1].stop * inner.decoded_layout.size if inner.decode_batch > 1 else 0)  # type: ignore[union-attr]
         windows = yield from self._windows(handle, index, [numbers for _, numbers in parts])
         longest = max([(w.stop or 0) - w.start for w in windows if isinstance(w, ByteRange)], default=0)
         stored = scratch.acquire(longest) if longest <= MAX_SCRATCH_BYTES else None
@@ -379,7 +379,7 @@ class ShardReader:
                 raise vanished()
             values.append(value)
             present.append(coords)
-        if self.inner.batch_size > 1 and values and self._decode_together(values, present, places, blocks, memory):
+        if self.inner.decode_batch > 1 and values and self._decode_together(values, present, places, blocks, memory):
             return
         for coords, value in zip(present, values, strict=True):
             with _named(tuple(along.start + c for along, c in zip(box, coords, strict=True))):

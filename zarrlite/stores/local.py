@@ -94,22 +94,17 @@ class LocalStore(Store):
             return [value for key, run in runs for value in self._read_run(key, [*run])]
         found: Buffers = []
         for request in requests:  # a short loop: other threads take the GIL at system calls
-            value = self._read_part(*request, memory=memory)
-            if memory is not None and type(value) is memoryview:
+            key, (start, stop) = request[:2]
+            value = None
+            if stop is not None and 0 <= start < stop <= files.MAX_READ and files.TEMPORARY not in key:
+                size = request[2] if len(request) > 2 else None
+                value = _read_range(self._root.path(key), start, stop, size, memory)
+            if value is None:  # missing, or not an ordinary file or range
+                (value,) = self._read_run(key, [request])
+            elif memory is not None and type(value) is memoryview:
                 memory = memory[len(value) :]
             found.append(value)
         return found
-
-    def _read_part(
-        self, key: str, byte_range: ByteRange, size: int | None = None, *, memory: memoryview | None
-    ) -> Buffer | None:
-        """Read a part of a value, by as few system calls as possible if it is an ordinary one."""
-        path = self._root.path(key)
-        start, stop = byte_range
-        value = None
-        if stop is not None and 0 <= start < stop <= files.MAX_READ and files.TEMPORARY not in key:
-            value = _read_range(path, start, stop, size, memory)
-        return self._read_run(key, [(key, byte_range, size)])[0] if value is None else value
 
     def _read_run(self, key: str, requests: Sequence[Request]) -> Buffers:
         """Read several parts of one and the same value."""
