@@ -6,6 +6,8 @@ import gc
 import json
 import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +62,16 @@ def test_all_contestants_have_the_same_result(name: str, space: Workspace, conte
         else:
             expected = "-" if entrant in UNSUPPORTED and UNSUPPORTED[entrant].match(name) else "ok"
         assert (entry.status, entry.note if entry.status != "-" else "") == (expected, ""), entrant
+
+
+def test_another_checkout_takes_part_as_the_baseline(tmp_path: Path) -> None:
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "benchmarks", "--tiny", "--only", "elements/64K/raw", "--out", str(tmp_path)]
+    environment = os.environ | {"ZARRLITE_BASELINE": str(root)}
+    subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True)
+    (workload, *_) = json.loads((tmp_path / "RESULTS.json").read_text())["workloads"]
+    assert workload["entries"]["baseline"]["status"] == "ok"
+    assert workload["best_peer"] != "baseline"
 
 
 def test_wrong_result_is_detected(space: Workspace, contestants: dict[str, Contestant]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 from benchmarks.contestants.base import Contestant, Unsupported
 
@@ -15,8 +16,10 @@ _CLASSES = {
     "zarrs": "benchmarks.contestants.zarr_python:Zarrs",
     "tensorstore": "benchmarks.contestants.tensorstore:TensorStore",
 }
+PEERS = tuple(_CLASSES)[2:]
+if os.environ.get("ZARRLITE_BASELINE"):
+    _CLASSES["baseline"] = "benchmarks.contestants.baseline:Baseline"
 NAMES = tuple(_CLASSES)
-PEERS = NAMES[2:]
 
 
 def load(name: str) -> Contestant:

@@ -8,7 +8,6 @@ from typing import Any
 import zarrlite
 from benchmarks.contestants.base import Contestant
 from benchmarks.data import Array
-from zarrlite.stores import MemoryStore
 
 
 class Zarrlite(Contestant):
@@ -19,16 +18,17 @@ class Zarrlite(Contestant):
     packages = ("zarrlite", "numpy", "zstandard", "google-crc32c")
     cold_import = "import zarrlite; zarrlite.open"  # a name too, since the library is loaded when one is first used
     cold_read = "import zarrlite; print(zarrlite.open_array({path!r}, mode='r')[{i}, {j}])"
+    library: Any = zarrlite
 
     def memory(self, files: Mapping[str, bytes]) -> Any:
-        return MemoryStore(files)
+        return self.library.stores.MemoryStore(files)
 
     def files(self, place: Any) -> dict[str, bytes]:
         return {key: bytes(place.get(key)) for key in place.list()}
 
     def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
         options = {"/codecs/0": {"strategy": strategy}} if strategy != "rewrite" else None
-        return zarrlite.open_array(place, mode="r+" if write else "r", options=options)
+        return self.library.open_array(place, mode="r+" if write else "r", options=options)
 
     def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
         return [array[selection] for selection in selections]
@@ -41,10 +41,10 @@ class Zarrlite(Contestant):
             array[selection] = value
 
     def open_all(self, paths: Sequence[str]) -> list[Any]:
-        return [zarrlite.open_array(path, mode="r") for path in paths]
+        return [self.library.open_array(path, mode="r") for path in paths]
 
     def members(self, path: str) -> dict[str, Any]:
-        return dict(zarrlite.open_group(path, mode="r").members())
+        return dict(self.library.open_group(path, mode="r").members())
 
     def describe(self, array: Any) -> tuple[Any, ...]:
         return array.shape, str(array.dtype), array.chunks
