@@ -15,7 +15,7 @@ class Zarrlite(Contestant):
 
     name = "zarrlite"
     atomic = True
-    packages = ("zarrlite", "numpy", "zstandard", "google-crc32c")
+    packages: tuple[str, ...] = ("zarrlite", "numpy", "zstandard", "google-crc32c")
     cold_import = "import zarrlite; zarrlite.open"  # a name too, since the library is loaded when one is first used
     cold_read = "import zarrlite; print(zarrlite.open_array({path!r}, mode='r')[{i}, {j}])"
     library: Any = zarrlite

@@ -94,8 +94,8 @@ class LocalStore(Store):
             return [value for key, run in runs for value in self._read_run(key, [*run])]
         found: Buffers = []
         for request in requests:  # a short loop: other threads take the GIL at system calls
-            key, (start, stop) = request[:2]
-            value = None
+            key, value = request[0], None
+            start, stop = request[1]
             if stop is not None and 0 <= start < stop <= files.MAX_READ and files.TEMPORARY not in key:
                 size = request[2] if len(request) > 2 else None
                 value = _read_range(self._root.path(key), start, stop, size, memory)
