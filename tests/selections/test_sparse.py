@@ -48,7 +48,7 @@ def test_sparse_projection_equals_the_projection_chunk_by_chunk(selection: Selec
     expected: dict[Any, Any] = {}
     numbered = np.arange(selection.take(DATA).size).reshape(selection.shape)
     for coords, inside, outside in selection.project(CHUNK):
-        pairs = np.broadcast_arrays(np.ravel_multi_index(inside._index()[0], CHUNK), outside.take(numbered))
+        pairs = np.broadcast_arrays(np.ravel_multi_index(inside.numpy_index()[0], CHUNK), outside.take(numbered))
         expected[coords] = sorted(zip(*(pair.ravel().tolist() for pair in pairs), strict=True))
     projected = {}
     for batch in batches:

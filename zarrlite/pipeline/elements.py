@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from operator import mul
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.errors import DataError, TruncatedError
 from zarrlite.extensions.config import MAX_LENGTH
 from zarrlite.selections.selection import FlatSelection, Selection, Shape, Span
-from zarrlite.tuning import MAX_RANGES, NEAR_BYTES
+from zarrlite.tuning import MAX_RANGES, NEAR_BYTES, SMALL_CHUNK_BYTES, SPARSE_ELEMENTS
 
 NDArray = np.ndarray[Any, Any]
 Check = Callable[[NDArray], str | None]
@@ -136,6 +137,10 @@ class ElementLayout:
             places = [(start, step, self.strides[dim]) for (start, _, step), (dim,) in spans]
             first = at + self.offset + sum([start * stride for start, _, stride in places])
             return self._strided(first, selection.shape, [step * stride for _, step, stride in places])
+        if self.size <= SMALL_CHUNK_BYTES and math.prod(selection.shape) > SPARSE_ELEMENTS:
+            # reading all of it costs less than finding the part that holds them
+            wanted = ByteRange(at + self.offset, at + self.end)
+            return Extent([wanted], self.shape, self.strides, 0, selection.numpy_index()[0])
         if len(selection.dims) == len(self.strides):
             return self._mesh(selection, at)
         return self._points(selection, at)

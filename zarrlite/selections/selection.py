@@ -167,7 +167,7 @@ class Selection:
         if self.plain:
             view: Array = array[self._slices or self._sliced()]
             return view
-        index, order = self._index()
+        index, order = self.numpy_index()
         elements: Array = array[(*index, ...)] if order is None else array.transpose(order)[index]
         return elements
 
@@ -176,7 +176,7 @@ class Selection:
         if self.plain:
             array[self._slices or self._sliced()] = values
             return
-        index, order = self._index()
+        index, order = self.numpy_index()
         if order is None:
             array[(*index, ...)] = values
         else:
@@ -192,7 +192,7 @@ class Selection:
         self._slices = (*slices, ...)
         return self._slices
 
-    def _index(self) -> tuple[tuple[Any, ...], list[int] | None]:
+    def numpy_index(self) -> tuple[tuple[Any, ...], list[int] | None]:
         """Return the numpy index, and the order of dimensions that it needs. None if it is that of the array."""
         if self._mesh is not None:
             return self._mesh, None
