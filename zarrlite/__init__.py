@@ -50,7 +50,7 @@ _MODULES = {
     "runtime": "extensions.extension",
     "validate": "metadata.validation",
 }
-# modules that can be used as attributes, `zarrlite.codecs.Zstd`, without an import of their own
+# modules that can be used as attributes without importing them: `zarrlite.codecs.Zstd`
 _ROOMS = (
     "chunk_grids",
     "chunk_key_encodings",
@@ -60,7 +60,7 @@ _ROOMS = (
     "storage_transformers",
     "stores",
 )
-# the same at run time; type checkers want an import, since these modules are built on top of this one
+# the same at run time; type checkers need an explicit import, since these modules import this one
 _TOOLS = ("layout", "n5", "testing", "tiff")
 __all__ = list(_MODULES)
 

@@ -179,7 +179,7 @@ class DataError(ZarrliteError, ValueError):
         return f"{where}: {self.message}" if where else self.message
 
     def at(self, *, key: str | None = None, codec: str | None = None) -> Self:
-        """Return the same fault with the key or codec added where it was not known yet."""
+        """Return the same fault, with the key or codec filled in if it is not known yet."""
         return type(self)(self.message, key=self.key or key, codec=self.codec or codec)
 
 
@@ -208,7 +208,7 @@ class ReadOnlyError(StoreError, PermissionError):
 
 
 class KeyRefusedError(StoreError):
-    """The key could point outside of the store, or the store cannot hold it."""
+    """The key could escape the store, or the store cannot represent it."""
 
 
 class SelectionError(ZarrliteError, IndexError):

@@ -1,7 +1,7 @@
 """N5 containers: read in place, and written so that other programs read them as N5.
 
 `open` reads a container without writing to it. `create_array` writes a new dataset. `write_documents` adds `zarr.json`
-documents to a container, so that `zarrlite.open` reads and writes it. How N5 maps to Zarr v3 is in formats/n5.py.
+documents to a container, so that `zarrlite.open` reads and writes it. formats/n5.py maps N5 to Zarr v3.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def open(  # noqa: A001
     view = N5Store(open_store(store))
     root = view.attributes("")
     if root is not None:
-        parse_user_attributes(root)  # refuses an unknown version, also if another path is opened
+        parse_user_attributes(root)  # refuses an unknown version, even if another path is opened
     return opening.open(view, mode="r", path=path, options=options, missing_chunks=missing_chunks)
 
 
@@ -98,7 +98,7 @@ def write_documents(
     codec
         The codec that handles the headers of blocks, as for `array_document`.
     overwrite
-        Whether to replace `zarr.json` documents that have other content.
+        Whether to replace `zarr.json` documents with different content.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def write_documents(
     NodeNotFoundError
         If there is no dataset or group at `path`.
     NodeExistsError
-        If a `zarr.json` with other content exists and `overwrite` is false.
+        If a `zarr.json` with different content exists and `overwrite` is false.
     MetadataError
         If an `attributes.json` cannot be converted.
 
@@ -135,7 +135,7 @@ def write_documents(
     for key, document in documents.items():
         existing = container.get(key)
         if existing is not None and bytes(existing) != document and not overwrite:
-            message = f"there is another {key} in {container!r} already; overwrite=True replaces it"
+            message = f"{container!r} already has a different {key}; overwrite=True replaces it"
             raise NodeExistsError(message, path=key)
     # from the leaves up, so that a hierarchy that can be opened is complete
     container.set_many(sorted(documents.items(), key=lambda item: -item[0].count("/")))

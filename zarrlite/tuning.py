@@ -1,4 +1,4 @@
-"""Every size that was found by measuring: its unit, its effect, and the benchmark rows that show it."""
+"""Every size that was chosen by measurement: its unit, its effect, and the benchmark rows that show it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_an_n5_container_can_be_opened_after_its_documents_are_written(container
     assert run("dump", "v.n5/g/d", "4", "--json").json["values"] == list(range(28, 35))
     again = run("n5", "v.n5", "--codec", "pad")
     assert again.code == 2
-    assert again.err.endswith("already; --overwrite replaces it\n")
+    assert again.err.endswith("already has a different g/d/zarr.json; --overwrite replaces it\n")
     assert run("n5", "v.n5", "--codec", "pad", "--overwrite", "--json").json == {
         "written": ["g/d/zarr.json", "g/zarr.json", "zarr.json"]
     }

@@ -67,15 +67,15 @@ def damaged_header(**fields: int) -> bytes:
 
 
 BLOSC_DAMAGE = [
-    (lambda: b"", TruncatedError, "codec blosc: has 0 bytes, a blosc header alone has 16"),
-    (lambda: bytes(15), TruncatedError, "codec blosc: has 15 bytes, a blosc header alone has 16"),
-    (lambda: damaged_header()[:-1], TruncatedError, "codec blosc: has {short} bytes, its header says {size}"),
-    (lambda: damaged_header() + b"\0", TruncatedError, "codec blosc: has {long} bytes, its header says {size}"),
-    (lambda: damaged_header(nbytes=801), TruncatedError, "codec blosc: claims 801 bytes, at most 800 fit here"),
+    (lambda: b"", TruncatedError, "codec blosc: has 0 bytes, but a blosc header alone has 16"),
+    (lambda: bytes(15), TruncatedError, "codec blosc: has 15 bytes, but a blosc header alone has 16"),
+    (lambda: damaged_header()[:-1], TruncatedError, "codec blosc: has {short} bytes, but its header says {size}"),
+    (lambda: damaged_header() + b"\0", TruncatedError, "codec blosc: has {long} bytes, but its header says {size}"),
+    (lambda: damaged_header(nbytes=801), TruncatedError, "codec blosc: claims 801 bytes, but at most 800 fit here"),
     (
         lambda: damaged_header(nbytes=2**32 - 1),
         TruncatedError,
-        f"codec blosc: claims {2**32 - 1} bytes, at most 800 fit here",
+        f"codec blosc: claims {2**32 - 1} bytes, but at most 800 fit here",
     ),
     (
         lambda: damaged_header(nbytes=799),
@@ -107,7 +107,7 @@ def test_a_result_of_another_size_than_the_header_states_is_refused(
 ) -> None:
     monkeypatch.setattr(blosc, "decompress", lambda data: b"abc")
     found = refusal(pipeline([LITTLE, BLOSC], (800,), "u1"), damaged_header())
-    assert found == (DataError, "codec blosc: decompresses to 3 bytes, its header says 800")
+    assert found == (DataError, "codec blosc: decompresses to 3 bytes, but its header says 800")
 
 
 def test_without_numcodecs_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

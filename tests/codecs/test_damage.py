@@ -67,7 +67,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         b"\1\3" + CHECKED[2:],
         ChecksumError,
-        f"codec crc32c: the checksum is {checksum(bytes([1, 2])):08x}, the data has {checksum(bytes([1, 3])):08x}",
+        f"codec crc32c: the checksum is {checksum(bytes([1, 2])):08x}, but the data has {checksum(bytes([1, 3])):08x}",
     ),
     (
         "crc32c, big endian",
@@ -75,7 +75,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         b"\1\2" + CHECKED[:1:-1],
         ChecksumError,
-        f"codec crc32c: the checksum is {int.from_bytes(CHECKED[2:]):08x}, the data has {checksum(bytes([1, 2])):08x}",
+        f"codec crc32c: the checksum is {int.from_bytes(CHECKED[2:]):08x}, but the data has {checksum(b'\1\2'):08x}",
     ),
     (
         "crc32c, more than fits",
@@ -195,7 +195,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((71,), "u1"),
         FRAME,
         TruncatedError,
-        "codec zstd: claims 72 bytes, at most 71 fit here",
+        "codec zstd: claims 72 bytes, but at most 71 fit here",
     ),
     (
         "vlen, shorter than the count",
@@ -203,7 +203,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((1,), "string"),
         b"\1\0\0",
         TruncatedError,
-        "codec vlen-utf8: has 3 bytes, the number of elements alone has 4",
+        "codec vlen-utf8: has 3 bytes, but the number of elements alone has 4",
     ),
     (
         "vlen, another count",
@@ -211,7 +211,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((1,), "string"),
         bytes.fromhex("02000000 00000000 00000000"),
         DataError,
-        "codec vlen-utf8: has 2 elements, the chunk has 1",
+        "codec vlen-utf8: has 2 elements, but the chunk has 1",
     ),
     (
         "vlen, no room for the lengths",
@@ -219,7 +219,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "string"),
         bytes.fromhex("02000000 00000000"),
         TruncatedError,
-        "codec vlen-utf8: has 8 bytes, the lengths of 2 elements alone have 8",
+        "codec vlen-utf8: has 8 bytes, but the number of elements and 2 lengths alone have 12",
     ),
     (
         "vlen, an element that is too long",
@@ -323,7 +323,7 @@ def test_errors_of_an_array_name_the_chunk() -> None:
     with pytest.raises(ChecksumError) as caught:
         array[...]
     computed, stored = checksum(b"\1\2"), int.from_bytes(b"\3\4\5\6", "little")
-    expected = f"chunk a/b/c/0/1, codec crc32c: the checksum is {stored:08x}, the data has {computed:08x}"
+    expected = f"chunk a/b/c/0/1, codec crc32c: the checksum is {stored:08x}, but the data has {computed:08x}"
     assert str(caught.value) == expected
     assert (caught.value.key, caught.value.codec) == ("a/b/c/0/1", "crc32c")
     with pytest.raises(ChecksumError, match=r"^chunk a/b/c/0/1, codec crc32c: "):

@@ -43,7 +43,7 @@ def test_zarrlite_passes_every_case(itself, suite):
             "accepted a document that requires pad (codecs), which is not claimed",
         ),
         ("accept", READ, "wrong-data", "has shape [1], not [3]"),
-        ("wrong", VALID, "wrong-data", "writes back another document"),
+        ("wrong", VALID, "wrong-data", "writes back a different document"),
         ("refuse", VALID, "refused-valid", "no"),
         ("refuse", INVALID, "pass", ""),
         ("refuse", DAMAGE, "pass", ""),

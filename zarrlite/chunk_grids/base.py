@@ -53,16 +53,16 @@ class ChunkGrid(Extension):
         return chunk, sum(map(mul, inside, strides))
 
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
-        """Return the one chunk that contains a selection, and the selection inside the chunk.
+        """Return the chunk that contains a whole selection, and the selection inside the chunk.
 
-        Returns None if the selection extends over several chunks. A fast path that may decline: None is always right.
+        Returns None if the selection extends over several chunks. This is a fast path that may always return None.
         """
         return None
 
     @abstractmethod
     def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
-        """Yield, for each chunk that a selection touches, three values.
+        """Project a selection onto the chunks that it touches.
 
-        They are the coordinates of the chunk, the selection inside the chunk, and the selection of its place in the
+        Yields the coordinates of each chunk, the selection inside the chunk, and the selection of its place in the
         result.
         """

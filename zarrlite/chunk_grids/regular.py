@@ -1,4 +1,4 @@
-"""The `regular` chunk grid: all chunks have the same shape, also those at the edges.
+"""The `regular` chunk grid: all chunks have the same shape, even at the edges.
 
 Rules
 - `chunk_shape` has a positive length for each dimension of the array.
@@ -22,7 +22,7 @@ from zarrlite.selections.selection import Selection, Shape
 @register
 @dataclass(frozen=True)
 class Regular(ChunkGrid):
-    """Chunks of one shape."""
+    """Chunks that all have the same shape."""
 
     # core spec, Array metadata: 'The value of name must be the string "regular"'
     name = "regular"

@@ -1,8 +1,8 @@
-"""The base class of chunk key encodings: chunk coordinates to keys, and exactly back.
+"""The base class of chunk key encodings, which map chunk coordinates to keys and back.
 
 Rules
 - Keys are relative to the array.
-- Decoding is the exact inverse of encoding: a text that no coordinates encode to is not the key of a chunk.
+- Decoding is the exact inverse of encoding: any other text is not the key of a chunk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ChunkKeyEncoding(Extension):
         """Return the key of a chunk."""
 
     def bound(self, ndim: int) -> Callable[[Shape], str]:
-        """Return `encode` for arrays of `ndim` dimensions. Override to do work once that all keys share."""
+        """Return `encode` for arrays of `ndim` dimensions. Override to share work between keys."""
         return self.encode
 
     @abstractmethod

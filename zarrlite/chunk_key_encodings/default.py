@@ -18,7 +18,7 @@ from zarrlite.selections.selection import Shape
 @register
 @dataclass(frozen=True)
 class DefaultKeys(ChunkKeyEncoding):
-    """Keys of the prefix `c` and the coordinates."""
+    """Keys that consist of the prefix `c` and the coordinates."""
 
     name = "default"
     separator: str = "/"

@@ -2,7 +2,7 @@
 
 Rules
 - The proposal spells the base encoding `base_encoding` in Configuration and `base-encoding` in Example 2 and in
-  Encoding. Both are read if they agree; `base_encoding` is written, always, as an object.
+  Encoding. Both are read if they agree; `base_encoding` is always written, as an object.
 - The suffix comes from a document and is not trusted: `names.key_text_fault` refuses text that could move a key.
 - A base may be a `suffix` encoding.
 

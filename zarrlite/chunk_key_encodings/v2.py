@@ -17,7 +17,7 @@ from zarrlite.selections.selection import Shape
 @register
 @dataclass(frozen=True)
 class V2Keys(ChunkKeyEncoding):
-    """Keys of the coordinates alone."""
+    """Keys that consist of the coordinates alone."""
 
     name = "v2"
     separator: str = "."

@@ -1,4 +1,4 @@
-"""The codecs, each in a module of its own, which is imported when its codec is first used."""
+"""The codecs, one module for each; a module is imported when its codec is first used."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
 
 _HEADER = 16  # bytes
-_FORMATS = {1: "lz4", 2: "snappy", 3: "zlib", 4: "zstd"}  # by the upper three bits of byte 2; 0 is blosclz
+_FORMATS = {1: "lz4", 2: "snappy", 3: "zlib", 4: "zstd"}  # upper three bits of byte 2 -> compressor; 0 is blosclz
 
 
 @register
@@ -66,18 +66,18 @@ class Blosc(BytesBytesCodec):
     def decode(self, data: Buffer, limit: int) -> Buffer:
         data = bytes(data)
         if len(data) < _HEADER:
-            raise TruncatedError(f"has {len(data)} bytes, a blosc header alone has {_HEADER}")
+            raise TruncatedError(f"has {len(data)} bytes, but a blosc header alone has {_HEADER}")
         blosc = _library(_FORMATS.get(data[2] >> 5, "blosclz"))
         size, encoded_size = int.from_bytes(data[4:8], "little"), int.from_bytes(data[12:16], "little")
         if encoded_size != len(data):
-            raise TruncatedError(f"has {len(data)} bytes, its header says {encoded_size}")
+            raise TruncatedError(f"has {len(data)} bytes, but its header says {encoded_size}")
         if size > limit:
-            raise TruncatedError(f"claims {size} bytes, at most {limit} fit here")
+            raise TruncatedError(f"claims {size} bytes, but at most {limit} fit here")
         if size == 0:
             return b""
         decoded: Buffer = blosc.decompress(data)
         if len(decoded) != size:
-            raise DataError(f"decompresses to {len(decoded)} bytes, its header says {size}")
+            raise DataError(f"decompresses to {len(decoded)} bytes, but its header says {size}")
         return decoded
 
     def max_encoded_size(self, size: int) -> int:

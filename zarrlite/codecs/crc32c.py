@@ -2,7 +2,7 @@
 
 Rules (codecs/crc32c, Format and algorithm)
 - The checksum is "a 32-bit unsigned integer represented in little endian".
-- It covers the whole value, so reading a part reads all of it: a part alone could not be verified.
+- It covers the whole value, so every partial read reads the whole value to verify it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Crc32c(Framing):
     def verify(self, data: Buffer) -> None:
         if checksum(data) != _RESIDUE:
             stored, computed = int.from_bytes(data[-4:], "little"), checksum(memoryview(data)[:-4])
-            raise ChecksumError(f"the checksum is {stored:08x}, the data has {computed:08x}")
+            raise ChecksumError(f"the checksum is {stored:08x}, but the data has {computed:08x}")
 
 
 def checksum(data: Buffer) -> int:

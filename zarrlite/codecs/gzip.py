@@ -18,7 +18,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
 
 _GZIP = 16 + zlib.MAX_WBITS
-_STEP = 2**14  # bytes; members after the first are read in such steps, since zlib copies unused input
+_STEP = 2**14  # bytes; members after the first are read in steps of this size, since zlib copies unused input
 
 
 @register
@@ -40,7 +40,7 @@ class Gzip(BytesBytesCodec):
     def decode(self, data: Buffer, limit: int) -> bytes:
         view = memoryview(data)
         pieces: list[bytes] = []
-        # one byte more than the limit: zlib takes 0 for "no limit", and the byte more shows that it is exceeded
+        # one byte more than the limit shows that it is exceeded; besides, zlib takes 0 for "no limit"
         room, position, step = limit + 1, 0, len(view)
         while position < len(view) or not pieces:
             member = zlib.decompressobj(_GZIP)

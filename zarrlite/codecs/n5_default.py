@@ -2,10 +2,10 @@
 
 Rules (registered codec n5_default, Configuration parameters and Procedure)
 - The inner chain is a full `transpose`, `bytes` in big endian, and at most one bytes -> bytes codec.
-- A block of another mode, or of another number of dimensions, is refused.
+- Blocks of other modes, or with the wrong number of dimensions, are refused.
 - A block smaller than its chunk is padded with the fill value. A larger one is refused: "truncate" is for grids with
   smaller chunks at the edge; on a regular grid it would hide a wrong chunk shape.
-- Blocks are written full-size, at the edge as well; N5 readers accept both kinds.
+- Blocks are written at full size, even at the edge; N5 readers accept both kinds.
 """
 
 from __future__ import annotations
@@ -162,14 +162,14 @@ class BlockSerializer(Serializer):
         return [i for i, value in enumerate(values) if value is None]
 
     def _take(self, data: Buffer, selection: Selection) -> NDArray:
-        """Return selected elements of a stored block; elements outside of it are the fill value."""
+        """Return selected elements of a stored block; elements outside it are the fill value."""
         if len(data) > self.limit.fixed:
             raise TruncatedError(f"has more than {self.limit.fixed} bytes, the most that fit here")
         shape, block = self.open(data)
         if shape == self.spec.shape:
             return self.inner.take(block, selection)
         pipeline = self.pipeline(shape)
-        # no larger than the selection needs: the chunk shape is untrusted metadata
+        # only as large as the selection needs: the chunk shape is untrusted metadata
         needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
         if needed == shape:
             return pipeline.take(block, selection)

@@ -2,9 +2,9 @@
 
 Rules (codecs/packbits)
 - The bits `first_bit` to `last_bit` of each component are kept; signed integers are sign-extended on reading.
-- The prose and the published schema disagree on the names of the members. The prose is followed, by other writers too;
-  the schema's `start_bit`, `end_bit`, `start_byte`, `end_byte` are not members.
-- The bit sequence is "padded with 0 bits"; other padding, or a wrong padding count, is damage.
+- The prose and the published schema disagree on the names of the members. zarrlite, like other writers, follows the
+  prose; the schema's `start_bit`, `end_bit`, `start_byte`, `end_byte` are not members.
+- The bit sequence is "padded with 0 bits"; any other padding, or a wrong padding count, is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Serializer
 
 Array = np.ndarray[Any, Any]
-_BLOCK = 2**16  # components that are unpacked at once; a multiple of 8, so that blocks end on byte boundaries
+_BLOCK = 2**16  # components per block; a multiple of 8, so that blocks end on byte boundaries
 
 
 @register
@@ -59,7 +59,7 @@ class Packbits(ArrayBytesCodec):
         return super().bind(spec)
 
     def _range(self, spec: ArraySpec) -> tuple[int, int]:
-        """Return the first bit that is kept, and the one after the last."""
+        """Return the first bit that is kept, and the bit after the last."""
         return self.first_bit or 0, _bits(spec) if self.last_bit is None else self.last_bit + 1
 
     def _sizes(self, spec: ArraySpec) -> tuple[int, int]:

@@ -2,11 +2,11 @@
 
 Rules (proposals `pad` and `offset`, Configuration Parameters)
 - Encoding adds the padding: literal bytes, the result of a function of the value, or zeros.
-- The literal padding has as many bytes as the configuration states. Only the text of `offset` requires that; `pad` is
-  held to the same rule.
+- The literal padding has as many bytes as the configuration states. Only the proposal of `offset` requires this; `pad`
+  follows the same rule.
 - Decoding skips the padding without comparing it, since the headers of other programs differ. A value shorter than its
   padding is an error.
-- Byte ranges are shifted, so that a shard after a header is still read in parts.
+- Byte ranges are shifted, so that partial reads of a shard with a header still work.
 - `offset {offset, prefix}` is `pad {start, offset, prefix}`; each is written back under its own name.
 """
 
@@ -27,7 +27,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.anatomy import Field
 from zarrlite.pipeline.codec import Framing
 
-PaddingFunc = Callable[[Buffer], Buffer]  # from the value to its padding
+PaddingFunc = Callable[[Buffer], Buffer]  # takes the value, returns its padding
 
 
 class Padding(Framing):
@@ -78,7 +78,7 @@ class Pad(Padding):
     nbytes: int
     padding: bytes | None = None  # None: zeros
     padding_func: PaddingFunc | None = runtime(None)
-    keep_padding: bool = runtime(False)  # whether overwriting a chunk keeps the padding that it has
+    keep_padding: bool = runtime(False)  # whether overwriting a chunk keeps its padding
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -118,7 +118,7 @@ class Offset(Padding):
     offset: int
     prefix: bytes | None = None  # None: zeros
     prefix_func: PaddingFunc | None = runtime(None)
-    keep_prefix: bool = runtime(False)  # whether overwriting a chunk keeps the prefix that it has
+    keep_prefix: bool = runtime(False)  # whether overwriting a chunk keeps its prefix
 
     @classmethod
     def from_config(cls, config: Config) -> Self:

@@ -3,8 +3,8 @@
 Rules (codecs/sharding-indexed, Configuration parameters)
 - The inner chunk shape divides the shard shape evenly.
 - The encoded index has a fixed size, so index codecs must not compress.
-- Reading touches the index and the inner chunks of the selection. Writing a part decodes only the inner chunks that it
-  covers in part; the others are copied as bytes, or left alone, as the runtime options say.
+- A read accesses only the index and the selected inner chunks. A partial write decodes only the inner chunks that it
+  covers partially; the others are copied as bytes or not touched, depending on the runtime options.
 
 The format, reading and writing are in shards/.
 """
@@ -58,7 +58,7 @@ class ShardingIndexed(ArrayBytesCodec):
     strategy: str = runtime("rewrite")
     order: str = runtime("row-major")
     header: int = runtime(0)
-    inner_chunks_are_chunks: ClassVar[bool] = False  # whether an absent inner chunk is a missing chunk of the array
+    inner_chunks_are_chunks: ClassVar[bool] = False  # whether an absent one is a missing chunk of the array
 
     def __post_init__(self) -> None:
         self.writing.check(self.index_location)
@@ -161,7 +161,7 @@ class ShardSerializer(Serializer):
             raise error.under(f"/configuration/{name}") from None
 
     def _limit(self) -> Limit:
-        """Return twice the size of a full shard: unused space is allowed, within reason."""
+        """Return the maximum size of a stored shard: twice the size of a full one, to allow some unused space."""
         chunk = self.inner.limit
         if chunk.per_byte:
             return Limit(super()._limit().fixed + self.format.index_size, chunk.per_byte)
@@ -198,7 +198,7 @@ class ShardSerializer(Serializer):
     def _encode_together(self, blocks: NDArray) -> Iterator[list[Buffer | None]]:
         """Encode small inner chunks in batches, in the order of the index."""
         maybe_fill = np.ones(self.format.count, bool)
-        if self.spec.dtype.kind in "biufc":  # decided by the first element for most chunks
+        if self.spec.dtype.kind in "biufc":  # the first element settles it for most chunks
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe_fill = (first == self.spec.fill) | (first != first)
@@ -226,7 +226,7 @@ class ShardSerializer(Serializer):
 
     def _empty(self, blocks: NDArray) -> set[int]:
         """Return the inner chunks that contain only the fill value."""
-        corner: Any = (..., *(0,) * len(self.grid))  # decided by the first element for most chunks
+        corner: Any = (..., *(0,) * len(self.grid))  # the first element settles it for most chunks
         first = np.ascontiguousarray(blocks[corner]).reshape(-1, 1).view(np.uint8)
         fill = np.frombuffer(self.spec.fill.astype(blocks.dtype).tobytes(), np.uint8)
         maybe = np.flatnonzero((first == fill).all(axis=1)).tolist()

@@ -2,7 +2,7 @@
 
 Rules (codecs/transpose, Configuration parameters)
 - `order` is a permutation of the dimensions. The former constants "C" and "F" are refused (Change log).
-- No element is moved when a part is read or written: the selection is passed on with its dimensions relabelled.
+- Partial reads and writes move no elements: they pass on the selection with relabelled dimensions.
 """
 
 from __future__ import annotations

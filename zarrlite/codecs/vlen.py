@@ -48,12 +48,14 @@ class _Vlen(ArrayBytesCodec):
         data = bytes(data)
         end = len(data)
         if end < 4:
-            raise TruncatedError(f"has {end} bytes, the number of elements alone has 4")
+            raise TruncatedError(f"has {end} bytes, but the number of elements alone has 4")
         (stated,) = _U32.unpack_from(data)
         if stated != count:
-            raise DataError(f"has {stated} elements, the chunk has {count}")
+            raise DataError(f"has {stated} elements, but the chunk has {count}")
         if end < 4 + 4 * count:
-            raise TruncatedError(f"has {end} bytes, the lengths of {count} elements alone have {4 * count}")
+            raise TruncatedError(
+                f"has {end} bytes, but the number of elements and {count} lengths alone have {4 + 4 * count}"
+            )
         items = []
         position = 4
         for i in range(count):

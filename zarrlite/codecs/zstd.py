@@ -27,7 +27,7 @@ from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 _local = local()
 # A block of 4 bytes decodes to at most 128 KiB, hence a step of 256 bytes to at most 8 MiB.
 _STEP = 256  # bytes; frames without a content size are decoded in steps of at least this size
-_GROWTH = 2**15  # the most that a byte can decode to; larger limits allow larger steps
+_GROWTH = 2**15  # decoded bytes per encoded byte at most; larger limits allow larger steps
 _RLE = 1  # block type: one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -71,7 +71,7 @@ class Zstd(BytesBytesCodec):
         decompressor = _decompressor()
         size = zstandard.frame_content_size(data)
         if size > limit:
-            raise TruncatedError(f"claims {size} bytes, at most {limit} fit here")
+            raise TruncatedError(f"claims {size} bytes, but at most {limit} fit here")
         if size > 0:
             try:
                 return decompressor.decompress(data, allow_extra_data=False)
@@ -98,7 +98,7 @@ def _is_frame_of(size: int) -> Callable[[Buffer], bool]:
 
 
 def _decode_together(values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
-    """Decode small values by one call, since every call releases the GIL, then copy them into their slots."""
+    """Decode small values with one call, since every call releases the GIL, then copy them into their slots."""
     sizes = struct.pack("=Q", size) * len(values)
     decoded: Any = _decompressor().multi_decompress_to_buffer(list(values), sizes, threads=1)
     for i, value in enumerate(decoded):
@@ -107,7 +107,7 @@ def _decode_together(values: Sequence[Buffer], memory: memoryview, size: int) ->
 
 
 def _decode_prefix(data: Buffer, memory: memoryview, size: int) -> bool:
-    """Decode the first bytes of a value, as many as `memory` has; all of it if that has `size` bytes."""
+    """Decode the first bytes of a value of `size` bytes into `memory`, which may be shorter."""
     if zstandard.frame_content_size(data) != size:
         return False
     reader, position = _decompressor().stream_reader(data), 0
@@ -146,7 +146,7 @@ def _is_one_frame(data: Buffer) -> bool:
     if end < 9:
         return False
     descriptor = data[4]
-    end -= descriptor & 4  # the checksum flag, which is as large as the checksum
+    end -= descriptor & 4  # the checksum flag is 4, which is also the size of the checksum
     position, last = _FIRST_BLOCK[descriptor], 0
     while not last and position + 3 <= end:
         low, high = _block_header(data, position)

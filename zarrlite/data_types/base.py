@@ -1,4 +1,4 @@
-"""The base class of data types: a numpy dtype in memory, and fill values to and from JSON, bit for bit.
+"""The base class of data types: a numpy dtype, and the exact conversion of fill values to and from JSON.
 
 Rules
 - `parse_fill_value` is strict: values that the specification does not permit are refused, with a pointer relative to
@@ -20,7 +20,7 @@ from zarrlite.extensions.config import Config, Json, show
 from zarrlite.extensions.extension import Extension
 
 NDArray = np.ndarray[Any, Any]
-MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused: parsing a document allocates one, the fill value
+MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused, since parsing a document allocates a fill value
 
 
 class DataType(Extension, ABC):
@@ -31,7 +31,7 @@ class DataType(Extension, ABC):
 
     kind = "data_type"
     serializer: ClassVar[str] = "bytes"  # the default array -> bytes codec
-    endian_optional: ClassVar[bool] = False  # whether the bytes codec may omit `endian`, and is little endian then
+    endian_optional: ClassVar[bool] = False  # whether the bytes codec may omit `endian`, which then defaults to little
 
     @property
     @abstractmethod
@@ -72,7 +72,7 @@ class DataType(Extension, ABC):
         return np.array(value, dtype=self.dtype)[()]
 
     def check(self, array: NDArray) -> str | None:
-        """Return the fault of decoded elements that have an invalid bit pattern. Returns None if all are valid."""
+        """Describe an invalid bit pattern in decoded elements. Returns None if all of them are valid."""
         return None
 
     @classmethod
@@ -111,10 +111,10 @@ class NamedType(DataType):
 
 
 def refuse(message: str, pointer: str = "", kind: FaultKind = "value") -> MetadataError:
-    """Return a fault of a fill value; the pointer is relative to the fill value."""
+    """Return an error about a fill value; the pointer is relative to the fill value."""
     return MetadataError(message, pointer=pointer, kind=kind)
 
 
 def wrong_type(expected: str, value: Json) -> MetadataError:
-    """Return the fault of a JSON value of the wrong type."""
+    """Return an error about a JSON value of the wrong type."""
     return refuse(f"must be {expected}, not {show(value)}", kind="type")

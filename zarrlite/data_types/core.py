@@ -1,7 +1,7 @@
 """The core data types of the specification: bool, integers, floats, complex numbers and raw bits.
 
 Rules
-- All core data types are here, the optional ones too: data types, Data Types: "SHOULD be implemented by all
+- All core data types are here, including the optional ones: data types, Data Types: "SHOULD be implemented by all
   implementations".
 - Fill values are read and written exactly. A NaN never passes through a Python float, which could change its bits:
   scalars are created from bits.
@@ -183,9 +183,9 @@ class Float(_NumpyNamed):
 
 
 def _round_to_odd(value: int) -> int:
-    """Round an integer to at most 50 significant bits, setting the last bit if the rounding is not exact.
+    """Round an integer to at most 50 significant bits, setting the last bit if the rounding is inexact.
 
-    A conversion to double and then to a shorter type rounds the result exactly as one conversion would round `value`.
+    Converting the result to double and then to a shorter type rounds exactly as a single conversion of `value` would.
     """
     excess = value.bit_length() - 50
     if excess <= 0:
@@ -285,6 +285,6 @@ class Raw(NamedType):
 
 
 def _refuse_name(config: Config, message: str, kind: FaultKind) -> MetadataError:
-    """Return a fault of the name, which is next to the configuration, not in it."""
+    """Return an error about the name, which is next to the configuration, not in it."""
     pointer = config.pointer.removesuffix("/configuration")
     return MetadataError(message, pointer=pointer, kind=kind, document=config.context.document)

@@ -3,7 +3,7 @@
 Rules
 - `length_bytes` is the size of every element; shorter text is padded with NUL, as in numpy.
 - A fill value that is too long is refused, never truncated.
-- `null_terminated_bytes` and `raw_bytes` have no specification; they follow what zarr-python reads and writes.
+- `null_terminated_bytes` and `raw_bytes` have no specification; they are compatible with zarr-python.
 
 "extension fixed_length_utf32" in comments is zarr-extensions, data-types/fixed_length_utf32/README.md.
 """

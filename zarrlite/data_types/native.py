@@ -1,7 +1,7 @@
 """Data types from numpy dtypes, Python types, names and JSON.
 
 Rules
-- A name is first one of zarr.json ("bytes" is the Zarr type, not numpy's S0), then one of numpy ("<f4", "M8[s]").
+- Names of zarr.json take precedence ("bytes" is the Zarr type, not numpy's S0) over names of numpy ("<f4", "M8[s]").
 - Byte order is not part of a data type: ">f4" is float32.
 - A dtype without a Zarr data type is refused, with a suggestion; no dtype is silently replaced by another.
 """
@@ -17,7 +17,7 @@ from zarrlite.errors import ArgumentError
 from zarrlite.extensions.extension import Extension
 from zarrlite.extensions.registry import data_types
 
-# Python and numpy types of variable length, which numpy converts to a length of zero or to objects.
+# Python and numpy types of variable length, for which numpy has dtypes of length zero or of objects.
 _VARIABLE: Final[dict[Any, str]] = {str: "string", bytes: "bytes", np.dtypes.StringDType: "string"}
 
 # numpy's kind -> name of the data type; the other kinds have the same names in numpy and in Zarr.
@@ -58,7 +58,7 @@ def from_dtype(value: Any) -> DataType:
     if dtype is not None:
         return from_numpy(dtype)
     if isinstance(value, str):
-        return _coerce(value)  # a name of a pattern or of an installed package, or an unknown one
+        return _coerce(value)  # a name that matches a pattern, belongs to an installed package, or is unknown
     raise ArgumentError(f"a data type must be a numpy dtype, a name or the JSON of zarr.json, not {value!r}")
 
 
@@ -68,7 +68,7 @@ def _is_name(value: Any) -> bool:
 
 
 def _coerce(value: Any) -> DataType:
-    """Return the data type of an extension, of JSON or of a name."""
+    """Return the data type that an extension, JSON or a name denotes."""
     data_type: DataType = data_types.coerce(value)
     return data_type
 
@@ -90,9 +90,9 @@ def from_numpy(dtype: np.dtype[Any]) -> DataType:
 
 
 def _name_for(dtype: np.dtype[Any]) -> str:
-    """Return a name under which the class for a dtype is registered, if there is one."""
+    """Return a name of the class for a dtype, if there is one."""
     if dtype.names is not None:
-        return "struct"  # also for np.record
+        return "struct"  # np.record included
     if dtype.type is np.void:  # other types of kind V are defined by other packages, for example bfloat16
         return "r8"
     return _BY_KIND.get(dtype.kind, dtype.name)

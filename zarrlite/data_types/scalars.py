@@ -53,7 +53,7 @@ def write_base64(data: bytes) -> str:
 
 
 def parse_text(value: Json) -> str:
-    """Return a string without lone surrogates, which JSON can spell."""
+    """Return a string. Refuses lone surrogates, which JSON can express."""
     if not isinstance(value, str):
         raise wrong_type("a string", value)
     # extension string, Permitted fill values: "must be unicode string"
@@ -63,7 +63,7 @@ def parse_text(value: Json) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Whether every code point is a character, and none a lone surrogate."""
+    """Whether a string has no lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -77,7 +77,7 @@ def unwrap(value: Any) -> Any:
 
 
 def cast_number(value: Any, name: str, kind: type = numbers.Real) -> Any:
-    """Return a number of Python or numpy. Booleans are accepted; text and durations are refused."""
+    """Return a Python or numpy number. Booleans are accepted; text and durations are refused."""
     value = unwrap(value)
     if not isinstance(value, (kind, np.bool)) or isinstance(value, np.timedelta64):
         raise TypeError(f"{name} needs a number, not {value!r}")

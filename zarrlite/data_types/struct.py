@@ -2,7 +2,7 @@
 
 Rules
 - Fields are packed in the order of declaration; each has a fixed size. A field may be a struct.
-- A fill value has exactly one value for each field: none may be missing, none may be added.
+- A fill value has exactly one value for each field.
 - `structured` is written back in its own form: fields as [name, data type], the fill value as base64. The forms of
   `struct` are read as well.
 
@@ -84,7 +84,7 @@ class Struct(DataType):
         return self._scalar(b"".join(parts))
 
     def _scalar(self, data: bytes) -> np.void:
-        """Return a read-only record: its memory is the immutable `data`, so that a fill value cannot be changed."""
+        """Return a read-only record, backed by the immutable `data`, so that a fill value cannot be changed."""
         scalar: np.void = np.frombuffer(data, self.dtype)[0]
         return scalar
 

@@ -1,7 +1,7 @@
 """Text and bytes of variable length: `string` and `bytes`.
 
 Rules
-- Only the codecs `vlen-utf8` and `vlen-bytes` store them; elements have no fixed size.
+- Only the codecs `vlen-utf8` and `vlen-bytes` can store them; elements have no fixed size.
 - `variable_length_bytes`, zarr-python's name for `bytes`, is written back as read.
 
 "extension string" and "extension bytes" in comments are zarr-extensions, data-types/string and data-types/bytes.

@@ -1,1 +1,1 @@
-"""One form of extension, one registry, and typed getters over JSON."""
+"""The base class of extensions, their registries, and typed JSON getters."""

@@ -1,11 +1,11 @@
-"""Strict JSON, typed getters over one JSON object, and a JSON pointer on every error.
+"""Strict JSON parsing, and typed getters for JSON objects whose errors have JSON pointers.
 
 Rules
-- JSON is strict UTF-8 without BOM, without NaN and Infinity, without duplicate member names, of bounded size and depth.
+- JSON is strict: UTF-8 without BOM, no NaN or Infinity, no duplicate member names, bounded size and depth.
 - `true` is not an integer and `4.0` is not an integer.
 - A `Config` records which members were requested; `finish` refuses all others.
 
-Nothing here knows an extension: the meaning of members belongs to the modules that read them.
+Nothing here knows individual extensions: the modules that read members define their meaning.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _checked_options(options: Any) -> dict[str, Mapping[str, Any]]:
 
 
 class Config:
-    """Typed getters over the JSON object at `pointer`."""
+    """Typed getters for the members of the JSON object at `pointer`."""
 
     def __init__(self, data: Mapping[str, Json], pointer: str, context: Context, name: str = "") -> None:
         self.data = data
@@ -108,7 +108,7 @@ class Config:
         return f"{self.pointer}/{escape(str(key))}"
 
     def error(self, message: str, key: str | None = None, kind: FaultKind = "value") -> MetadataError:
-        """Return a fault of one member or, without `key`, of the object."""
+        """Return an error about one member or, without `key`, about the object."""
         pointer = self.pointer if key is None else self.at(key)
         return MetadataError(message, pointer=pointer, kind=kind, document=self.context.document)
 
@@ -173,7 +173,7 @@ class Config:
         return [items.object(i) for i in items.data]
 
     def _items(self, key: str, values: Sequence[Json]) -> Config:
-        """Return the items of an array as members that are named by their positions."""
+        """Return the items of an array as members named by their positions."""
         return Config({str(i): value for i, value in enumerate(values)}, self.at(key), self.context)
 
     def base64(self, key: str, default: Json = _REQUIRED) -> bytes:
@@ -228,7 +228,7 @@ def decode_base64(text: str) -> bytes:
 
 
 class _Duplicated(dict[str, Json]):
-    """An object with a duplicate member name: a mark that `_check_structure` finds."""
+    """An object with a duplicate member name, a marker that `_check_structure` finds."""
 
     def __init__(self, pairs: list[tuple[str, Json]]) -> None:
         super().__init__(pairs)
@@ -253,7 +253,7 @@ def _plain_number(text: str) -> float:
 
 
 PLAIN_BYTES: Final = 2**14  # bytes; documents up to this size are first tried with the decoder PLAIN
-# A decoder for documents without any fault. It raises ValueError without a reason; `load_json` then finds the reason.
+# A decoder for faultless documents. It raises a bare ValueError for others; `load_json` then finds the reason.
 PLAIN = json.JSONDecoder(object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number)
 
 
@@ -277,7 +277,7 @@ def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json")
 
 
 def _load_plain(data: bytes | bytearray | memoryview) -> dict[str, Json] | None:
-    """Parse a small ASCII document. Returns None if it is not one, or has any fault."""
+    """Parse a small ASCII document. Returns None for other documents, and for faulty ones."""
     if len(data) > PLAIN_BYTES:
         return None
     try:
@@ -347,7 +347,7 @@ def _may_be_too_deep(text: str) -> bool:
 
 
 def _check_structure(root: Json) -> None:
-    """Refuse duplicate member names and excessive depth, neither of which the parser can locate."""
+    """Refuse duplicate member names and excessive depth, which the parser cannot locate."""
     stack = [(root, "", 1)]
     while stack:
         value, pointer, depth = stack.pop()
@@ -365,12 +365,12 @@ def _check_structure(root: Json) -> None:
 
 
 def _too_deep() -> MetadataError:
-    """Return the fault of a document that is nested too deeply."""
+    """Return an error about a document that is nested too deeply."""
     return _fault(f"must be nested at most {MAX_DOCUMENT_DEPTH} levels deep", kind="limit")
 
 
 def _fault(message: str, pointer: str = "", kind: FaultKind = "json") -> MetadataError:
-    """Return a fault of a document whose name `load_json` adds."""
+    """Return an error about a document; `load_json` adds its name."""
     return MetadataError(message, pointer=pointer, kind=kind)
 
 

@@ -73,7 +73,7 @@ class Extension(ABC):
         return None
 
     def to_config(self) -> dict[str, Json]:
-        """Return the configuration as JSON: by default all fields but runtime options and None."""
+        """Return the configuration as JSON: by default all fields except runtime options and those that are None."""
         values = {name: getattr(self, name) for name in self._fields(runtime=False)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
 
@@ -102,7 +102,7 @@ class Extension(ABC):
         return replace(self, **options)  # type: ignore[type-var]
 
     def _fields(self, *, runtime: bool) -> list[str]:
-        """Return the names of the runtime options, or else of the members of the configuration.
+        """Return the names of either the runtime options or the members of the configuration.
 
         Returns an empty list if the class is not a dataclass.
         """

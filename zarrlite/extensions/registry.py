@@ -55,7 +55,7 @@ class Registry(Generic[E]):
         return self._find_entry_point(name)
 
     def _find_entry_point(self, name: str) -> type[E] | None:
-        """Return the class of an installed package. Returns None if no package has an entry point of this name."""
+        """Return the class from an installed package. Returns None if no package has an entry point of this name."""
         from importlib.metadata import entry_points  # late: keeps the import light
 
         if name in self._unknown:
@@ -107,7 +107,7 @@ class Registry(Generic[E]):
         return extension
 
     def _split(self, value: Json, pointer: str, context: Context) -> tuple[Config, bool]:
-        """Return the configuration, which has the name of the extension, and `must_understand`."""
+        """Return the configuration, which knows the name of the extension, and `must_understand`."""
         # core spec, Short-hand names: "short-hand names MAY be used if no configuration metadata is required"
         # core spec, Short-hand names: "They are equivalent to extension objects with just a name key"
         if isinstance(value, str):
@@ -158,7 +158,7 @@ class Registry(Generic[E]):
         return tuple(extensions)
 
     def coerce(self, value: E | Json) -> E:
-        """Return the extension that a caller passes as an extension, as JSON or as a name."""
+        """Return an extension, which a caller may pass as an object, as JSON or by name."""
         if isinstance(value, Extension):
             if value.kind != self.kind:
                 raise ArgumentError(f"expected a {self._label}, not {value!r}")

@@ -3,7 +3,7 @@
 Rules
 - A feature without a counterpart in Zarr v3 is refused, with a pointer into the draft's own document.
 - A fill value of null, which leaves elements undefined, becomes the default of the data type.
-- Only an array of objects may have filters, and only the one that encodes them as text or bytes.
+- Only arrays of objects may have a filter, the one that encodes them as text or bytes.
 
 The draft is cited by the section names of its core specification ("Zarr core specification (version 3.0)", 2022). The
 keys of documents and chunks are in draft_store.py.
@@ -117,12 +117,12 @@ def _chunk_grid(top: Config, ndim: int) -> tuple[tuple[int, ...], str]:
 
 
 def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
-    """Return the data type and the byte order of its elements, or None if they have none.
+    """Return the data type and the byte order of its elements, which is None for single bytes.
 
     `filters` is the member of that name that zarr-python added to the attributes.
     """
     value = top.raw("data_type")
-    if isinstance(value, dict):  # an extension of the draft: its member `type` is what numpy calls the type
+    if isinstance(value, dict):  # an extension of the draft, whose member `type` is numpy's name of the type
         value = top.object("data_type").raw("type")
     names = filters
     if isinstance(filters, list):
@@ -148,7 +148,7 @@ def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
 
 
 def _object_type(top: Config, filters: Json) -> DataType:
-    """Return the data type of an array of objects, which follows from the name of its one filter."""
+    """Return the data type of an array of objects, which is given by the name of its only filter."""
     for filter_name, name in _OBJECT_TYPES.items():
         if filters == [filter_name]:
             data_type: DataType = registry.data_types.coerce(name)
@@ -205,7 +205,7 @@ def _codecs(top: Config, data_type: DataType, byte_order: str | None, ndim: int)
 
 
 def _compressors(top: Config, data_type: DataType) -> list[BytesBytesCodec]:
-    """Return the codec for `compressor`; draft: "absent, this means that no compressor is used"."""
+    """Return the codec of `compressor`, if any; draft: "absent, this means that no compressor is used"."""
     if top.raw("compressor", None) is None:
         return []
     outer = top.object("compressor")

@@ -3,7 +3,7 @@
 Rules (draft, Storage keys)
 - `zarr.json` at the root identifies the hierarchy. Documents have the keys `meta/root/<path>.array.json` and
   `.group.json`, chunks `data/root/<path>/c0/1`. The store shows chunks as `<path>/c/0/1`, with the array's separator.
-- A group needs no document: a path is a group if there are documents below it, and the root always is a node.
+- A group needs no document: a path is a group if there are documents below it, and the root is always a node.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from zarrlite.metadata.documents import GroupMetadata, Metadata
 from zarrlite.names import DOCUMENT, key_prefix, name_fault
 from zarrlite.stores.base import Listing, Store, check_prefix
 
-_DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, so that a longer one is noticed
+_DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte too many, to detect longer documents
 _match_chunk_key = re.compile(r"((?:.*/)?)c((?:/[0-9]+)+|(?:\.[0-9]+)+|)", re.DOTALL).fullmatch
 _match_chunk_prefix = re.compile(r"(?:(.*)/)?c(?:/[0-9]+)*", re.DOTALL).fullmatch
 
 
 def find_draft(store: Store) -> DraftStore | None:
-    """Return the view of a store that holds a hierarchy of the draft. Returns None if it does not hold one."""
+    """Return a view of a store with a hierarchy of the draft. Returns None for other stores."""
     suffix = parse_entry(store.get(DOCUMENT, _DOCUMENT_RANGE))
     return None if suffix is None else DraftStore(store, suffix)
 
@@ -83,7 +83,7 @@ class DraftStore(ForeignStore):
             yield from (key for key in sorted(self._array_keys(array)) if key.startswith(prefix))
 
     def _array_at(self, path: str) -> str | None:
-        """Return the path of the array that is at this path, or has chunks below it.
+        """Return the path of the array at this path, or of the array that this path is inside of.
 
         Returns None if there is no such array.
         """

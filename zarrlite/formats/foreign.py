@@ -90,7 +90,7 @@ class ForeignStore(Store):
             try:
                 document = self._document(key)
             except MetadataError:
-                return 0  # the document exists; reading it raises the reason why it is refused
+                return 0  # the document exists; reading it raises the error
             return None if document is None else len(document)
         underlying = self.underlying_key(key)
         return None if underlying is None else self.store.size(underlying)

@@ -32,7 +32,7 @@ from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.stores import Listing, check_prefix
 
 ATTRIBUTES: Final = "attributes.json"  # N5, item 2
-VERSION: Final = "4.0.0"  # N5, item 3; written to the root, and its major number is the newest that is read
+VERSION: Final = "4.0.0"  # N5, item 3; written to the root; newer major versions are refused
 # the members of a dataset's attributes.json that N5 defines; compressionType is the spelling of version 0
 RESERVED: Final = frozenset(("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs", "n5"))
 BlockCodec = Literal["n5_default", "pad", "offset"]
@@ -111,7 +111,7 @@ def array_document(
 
 
 def _codec_chain(block_shape: tuple[int, ...], compressor: Json, codec: str) -> list[Json]:
-    """Return the codecs, as JSON, of blocks of this shape."""
+    """Return the codecs, as JSON, for blocks of this shape."""
     # n5_default, Configuration parameters: "performs a full transposition"; endian "big"
     chain = [
         {"name": "transpose", "configuration": {"order": list(range(len(block_shape)))[::-1]}},
@@ -196,7 +196,7 @@ _COMPRESSIONS: dict[str, Callable[[Config, int], Gzip | Zstd | Blosc | None]] = 
 
 
 def parse_user_attributes(config: Config) -> dict[str, Json]:
-    """Return the attributes that N5 does not define, and refuse a version of N5 that is not known.
+    """Return the attributes that N5 does not define; refuse unknown versions of N5.
 
     The version belongs to the root (N5, item 3), but is checked in every document that has one.
     """

@@ -3,7 +3,7 @@
 Rules
 - Documents follow Zarr 3.1 strictly; every fault has a JSON pointer, and one pass finds the faults of all members.
 - With `strict=False` two omissions are repaired and reported as warnings: no `fill_value`, no array -> bytes codec.
-- An undefined member is refused, unless it is an object with `must_understand: false`; then it is kept.
+- Undefined members are refused, except objects with `must_understand: false`, which are kept.
 - All members are written back: known ones in canonical spelling, the others unchanged.
 - No number in a document determines the size of an allocation.
 
@@ -52,7 +52,7 @@ class ArrayMetadata(Members):
         dimension_names: tuple[str | None, ...] | None = None,
         extra: Mapping[str, Json] | None = None,
     ) -> None:
-        """Create metadata from parsed members; `check` tells whether they fit together.
+        """Create metadata from parsed members; call `check` to verify that they fit together.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class ArrayMetadata(Members):
         attributes : dict or None, optional
             The attributes; None if the document has no such member.
         storage_transformers : tuple of StorageTransformer or None, optional
-            The storage transformers, the one nearest to the array first; None if the document has no such member.
+            The storage transformers, from the array to the store; None if the document has no such member.
         dimension_names : tuple of (str or None) or None, optional
             The names of the dimensions; None if the document has no such member.
         extra : mapping or None, optional
@@ -118,7 +118,7 @@ class ArrayMetadata(Members):
         return pipelines[key]
 
     def for_chunks(self, write_empty: bool, require_chunks: bool) -> ForChunks:
-        """Return the encoder of chunk keys and the codec chain of all chunks, which is None if their shapes differ."""
+        """Return the encoder of chunk keys, and the codec chain of all chunks, which is None if chunk shapes differ."""
         found = self._for_chunks.get((write_empty, require_chunks))
         if found is None:
             ndim, pipeline = len(self.shape), None
@@ -189,11 +189,11 @@ class ArrayMetadata(Members):
         return {**document, **self.extra}
 
     def with_shape(self, shape: tuple[int, ...]) -> Self:
-        """Return the same metadata with another shape."""
+        """Return the same metadata with a different shape."""
         return self._with(shape=shape)
 
     def replace(self, **members: Any) -> Self:
-        """Return the same metadata with other members."""
+        """Return the same metadata with some members replaced."""
         unknown = members.keys() - self.__dict__.keys()
         if unknown:
             raise TypeError(f"array metadata has no member {', '.join(sorted(unknown))}")
@@ -422,7 +422,7 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
 
 
 def _extra(top: Config, faults: Faults) -> dict[str, Json]:
-    """Return the undefined members that the document allows to ignore; all others are recorded as faults."""
+    """Return the undefined members that readers may ignore; record all others as faults."""
     extra = {}
     for name, value in top.data.items():
         if name in top.requested:

@@ -24,13 +24,13 @@ class Members:
         return {"zarr_format": 3, "node_type": self.node_type}
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
-        """Return the same metadata with other attributes."""
+        """Return the same metadata with these attributes."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, attributes=attributes)
         return new
 
     def _with(self, **changes: Any) -> Self:
-        """Return a copy with other attributes of the object."""
+        """Return a copy of the object with some instance attributes replaced."""
         new = self.with_attributes(self.attributes)
         new.__dict__.update(changes)
         return new

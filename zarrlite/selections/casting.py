@@ -57,7 +57,7 @@ def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
 
 
 def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
-    """Return a scalar as an array without dimensions; all bits are kept."""
+    """Return a scalar as an array without dimensions, preserving all bits."""
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return value
     if isinstance(value, np.generic) and value.dtype == dtype and len(value.tobytes()) == dtype.itemsize:

@@ -3,8 +3,8 @@
 Rules
 - `array[...]` has the semantics of numpy, `oindex` selects along each dimension independently, `vindex` selects points,
   `blocks` selects whole chunks.
-- Flipping axes and one reshape turn the result of reading a `Selection` into the result of the index; assigned values
-  take the opposite way.
+- Reversing axes and one reshape turn the elements of a `Selection` into the result of the index. For assigned values
+  the same steps are inverted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Request(NamedTuple):
         return result.reshape(self.shape)[()] if self.scalar else result.reshape(self.shape)
 
     def inward(self, values: NDArray) -> NDArray:
-        """Turn assigned values into values of the shape of the selection. Returns a single value unchanged."""
+        """Bring assigned values into the shape of the selection. Returns a single value unchanged."""
         if values.ndim == 0 or (values.shape == self.shape == self.selection.shape and not self.flips):
             return values
         try:
@@ -62,7 +62,7 @@ class _Axis(NamedTuple):
 
     part: Span
     backwards: bool = False  # whether the result is in descending order
-    dropped: bool = False  # whether the result has no axis for the dimension, which an integer selects
+    dropped: bool = False  # whether an integer selects the dimension, so that the result has no axis for it
 
 
 def _integer(value: Any, length: int, dim: int) -> _Axis:
@@ -129,7 +129,7 @@ def _as_array(item: Any) -> NDArray:
 
 
 def _expand(index: Index, ndim: int) -> list[Any]:
-    """Return the index as a list with one item for each dimension; a mask may be for several, None for new axes."""
+    """Return the index as a list with one item per dimension; masks may index several dimensions, None adds an axis."""
     items = list(index) if isinstance(index, tuple) else [index]
     used, ellipses, ellipsis_at = 0, 0, len(items)
     for i, item in enumerate(items):
@@ -179,7 +179,7 @@ def element(index: Index, shape: Shape) -> Shape | None:
 
 
 def box(index: Index, shape: Shape) -> tuple[Selection, Shape] | None:
-    """Return the selection of integers and slices without steps, and the shape of the result.
+    """Return the selection of an index of integers and slices without steps, and the shape of the result.
 
     Returns None for other indices, which `basic` handles: a fast path that may decline.
     """
@@ -246,8 +246,8 @@ def _flips(backwards: Sequence[bool]) -> tuple[slice, ...] | None:
 def _advanced(items: list[Any], shape: Shape, *, point_axis: int) -> Request:
     """Return the request of an index with index arrays.
 
-    The index arrays are broadcast together and select points, which are one axis of the selection; slices have an axis
-    each. In the result the axes of the points are at `point_axis`, among those of slices and new axes.
+    The index arrays are broadcast together and select points, which are one axis of the selection; each slice is
+    another axis. In the result, the axes of the points are inserted at `point_axis` among those of slices and new axes.
     """
     coords: list[NDArray] = []
     point_dims: list[int] = []
@@ -286,7 +286,7 @@ def _advanced(items: list[Any], shape: Shape, *, point_axis: int) -> Request:
 
 
 def _point_axis(items: list[Any]) -> int:
-    """Return where numpy puts the axes of the points: in place of adjacent index arrays, otherwise in front."""
+    """Return where numpy puts the axes of the points: in place of adjacent index arrays, otherwise first."""
     is_array = [not (item is None or item is Ellipsis or isinstance(item, slice)) for item in items]
     groups = sum(1 for adjacent, _ in itertools.groupby(is_array) if adjacent)
     if groups > 1:

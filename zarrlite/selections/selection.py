@@ -4,8 +4,8 @@ Rules
 - A `Selection` is a list of parts. Each part picks along one dimension (a `Span`) or along several at once (`Points`),
   and is one axis of the result. Parts name their dimensions: they are ordered as the axes of the result, which can
   differ from the order of the array's dimensions.
-- `indexing.py` translates negative steps, integers, new axes and masks into this form; code below knows nothing else.
-- The form is closed: the part of a selection that is in one chunk is a selection of that chunk.
+- `indexing.py` translates negative steps, integers, new axes and masks into this form; lower layers use only this form.
+- The form is closed: projecting a selection onto a chunk yields a selection of that chunk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
     @property
     def along_one(self) -> tuple[int, int, Array]:
-        """The first and the last position, and all of them counted from the first."""
+        """The first and the last position, and all positions relative to the first."""
         last = (self.length - 1) * self.step
         return self.start, self.start + last, np.arange(0, last + 1, self.step)
 
@@ -62,7 +62,7 @@ class Points:
 
     @cached_property
     def along_one(self) -> tuple[int, int, Array]:
-        """The first and the last position, and all of them counted from the first; for one dimension only."""
+        """The first and the last position, and all positions relative to the first; for one dimension only."""
         (coords,) = self.coords
         first = int(coords.min())
         return first, int(coords.max()), coords - first
@@ -78,7 +78,7 @@ class Points:
         for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
             first = places[0]
             inner = tuple(c[places] - int(k[first]) * n for c, k, n in zip(self.coords, chunks, lengths, strict=True))
-            consecutive = places[-1] - first == len(places) - 1  # the case if the points are sorted by chunk
+            consecutive = places[-1] - first == len(places) - 1  # true if the points are sorted by chunk
             outer = Span(int(first), len(places)) if consecutive else Points((places,))
             yield tuple(int(k[first]) for k in chunks), Points(inner), outer
 
@@ -90,11 +90,11 @@ _IN_ORDER = tuple((dim,) for dim in range(64))
 
 
 class Selection:
-    """Parts, and the dimensions that each of them picks from (by default one each, in order)."""
+    """Parts, each with the dimensions that it picks from (by default one dimension each, in order)."""
 
     plain = True  # whether the parts are slices of the dimensions in order, which numpy indexes without a copy
     starts: Shape = ()  # the first index along each dimension; only if `plain`
-    steps: Shape | None = None  # only if `plain`; None: every step is 1
+    steps: Shape | None = None  # only if `plain`; None if every step is 1
     _parts: tuple[Part, ...] = ()
     _dims: tuple[tuple[int, ...], ...] = ()
     _slices: tuple[Any, ...] | None = None  # the numpy index of a plain selection, computed on first use
@@ -112,7 +112,7 @@ class Selection:
 
     @classmethod
     def box(cls, starts: Shape, shape: Shape, steps: Shape | None = None) -> Selection:
-        """Return the same as `Selection` of one `Span` for each dimension; the spans are created on first use."""
+        """Return a selection of one `Span` for each dimension; the spans are created on first use."""
         new = cls.__new__(cls)
         new.starts, new.shape = starts, shape
         if steps is not None:
@@ -121,7 +121,7 @@ class Selection:
 
     @classmethod
     def _picked(cls, parts: tuple[Part, ...], dims: tuple[tuple[int, ...], ...]) -> Selection:
-        """Return the same as `Selection(parts, dims)` for parts that are known not to be plain."""
+        """Return `Selection(parts, dims)` for parts that are known not to be plain."""
         new = cls.__new__(cls)
         new._parts, new._dims, new.plain = parts, dims, False
         new.shape = tuple([part.length for part in parts])
@@ -245,7 +245,7 @@ class Selection:
         pairs: Any = zip(self.parts, chunk_shape, strict=True)
         for picks in _product([_pieces(span, length) for span, length in pairs]):
             chunk, firsts, lengths, places, slices = zip(*picks, strict=True)
-            if inside.shape != lengths or inside.starts != firsts:  # otherwise reuse that of the previous chunk
+            if inside.shape != lengths or inside.starts != firsts:  # else reuse the previous one
                 inside = Selection.box(firsts, lengths, self.steps)
             place = Selection.box(places, lengths)
             place._slices = (*slices, ...)
@@ -302,7 +302,7 @@ class Selection:
 
 
 class FlatSelection(Selection):
-    """Elements by their row-major numbers, along one axis of the result."""
+    """Elements selected by their row-major numbers; the result has one axis."""
 
     plain = False
 

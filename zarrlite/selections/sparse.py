@@ -1,8 +1,8 @@
 """Sparse selections: a few elements of each of many chunks, projected onto all chunks at once with numpy.
 
 Rules
-- The result is that of `Selection.project`, as selections of elements by their numbers.
-- Selections of larger parts of chunks, or of very many elements, are left to `project`, which keeps no list of them.
+- The result is the same as that of `Selection.project`, but elements are selected by their numbers.
+- Selections with many elements per chunk, or very many in total, are left to `project`, which needs no list of them.
 """
 
 from __future__ import annotations

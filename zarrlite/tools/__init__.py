@@ -1,1 +1,1 @@
-"""Programs over the library: the command, the conformance kit, explain and fsck, pictures, laws for tests, the demo."""
+"""Programs built on the library: the command, the conformance kit, explain and fsck, pictures, test laws, the demo."""

@@ -39,7 +39,7 @@ def smooth_image(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
 
 
 def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Callable[[str], object]) -> None:
-    """Use all five proposed extensions: padded chunks, in shards with suffixed keys and with an index object."""
+    """Use all five proposed extensions: padded chunks in draft shards, with suffixed keys and a separate index."""
     show("\nThe five proposed extensions: padding, draft shards, suffixed keys, the index in its own part:\n")
     extended = root.create_array(
         "extended",

@@ -1,8 +1,8 @@
-"""A folder of TIFF files, named as the chunks of an array, as a read-only Zarr store.
+"""A folder of TIFF files, with names like chunk keys, as a read-only Zarr store.
 
 Rules
-- Every `.tif` and `.tiff` file is a chunk. A file that is not named as a chunk, or differs from the first, is refused
-  with its name.
+- Every `.tif` and `.tiff` file is a chunk. A file is refused if its name is not a chunk key, or if it differs from the
+  first file.
 - `pad` skips the bytes before and after the strip (many programs write the header last), so every file must have the
   same number of them.
 """
@@ -28,13 +28,13 @@ from zarrlite.selections.selection import Shape
 from zarrlite.stores import Listing, Store
 
 _is_tiff = re.compile(r".*\.tiff?", re.IGNORECASE | re.DOTALL).fullmatch
-# groups: "c" and its separator, coordinates, the last separator of these, suffix
+# groups: "c" and its separator, coordinates, the last separator between them, suffix
 _split_key = re.compile(r"(c[/.])?([0-9]+(?:([/.])[0-9]+)*)(\.[^0-9/][^/]*)").fullmatch
 _MAX_LITERAL_BYTES: Final = 2**16  # bytes; longer headers are not copied into zarr.json as literal padding
 
 
 class TiffFolder(ForeignStore):
-    """The files of a folder, and the document of the array that they are the chunks of; read-only."""
+    """The files of a folder, and the document of the array whose chunks they are; read-only."""
 
     format = "TIFF files"
 
@@ -137,7 +137,7 @@ def _check_same(image: TiffImage, first: TiffImage, key: str, first_key: str) ->
 
 
 def _default_shape(coords: list[Shape], chunks: Shape) -> Shape:
-    """Return the shape of the array that ends with the last file in each dimension."""
+    """Return the smallest shape that includes all files."""
     return tuple((max(along) + 1) * n for along, n in zip(zip(*coords, strict=True), chunks, strict=True))
 
 

@@ -45,8 +45,8 @@ Field = tuple[int, tuple[int, ...]]  # type and values
 class Header:
     """The header of a TIFF image, as a padding function for the codecs `pad` and `offset`.
 
-    Called with the bytes of an encoded chunk, it returns the header that precedes them. `zarrlite.tiff.header` checks
-    its arguments and creates one.
+    Called with the bytes of an encoded chunk, it returns the header for them. Use `zarrlite.tiff.header`, which checks
+    its arguments, to create one.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Header:
 
 
 def _length_field(n: int) -> Field:
-    """Return the value of ImageWidth, ImageLength or RowsPerStrip, in the shorter type that holds it."""
+    """Return the value of ImageWidth, ImageLength or RowsPerStrip, as SHORT if it fits."""
     return (SHORT if n < 2**16 else LONG), (n,)
 
 

@@ -43,7 +43,7 @@ _DEFAULTS: Final = {
     Tag.Predictor: 1,
     Tag.SampleFormat: 1,
 }
-# with another value the stored numbers, in their order, are not the pixels
+# with any other value, the stored numbers are not the pixels in order
 _DEFAULT_REQUIRED: Final = (Tag.FillOrder, Tag.Orientation, Tag.PlanarConfiguration, Tag.Predictor)
 _DATA_TYPE_OF: Final = {value: name for name, value in DATA_TYPES.items()}
 _COMPRESSION_OF: Final = {value: name for name, value in COMPRESSIONS.items()}
@@ -51,7 +51,7 @@ _OTHER_COMPRESSIONS: Final = {5: "LZW", 7: "JPEG", 8: "deflate", 32773: "PackBit
 
 
 class TiffImage(NamedTuple):
-    """A TIFF file as `pad` sees it: its header, and the number of bytes before and after the strip of pixels."""
+    """A TIFF file: its header, and the number of bytes before and after the strip of pixels."""
 
     header: Header
     before: int
@@ -67,7 +67,7 @@ def read_image(store: Store, key: str) -> TiffImage:
 
 
 class _File:
-    """A file that is read in small blocks, the last of which is kept."""
+    """A file that is read in small blocks; the last block is kept."""
 
     def __init__(self, store: Store, key: str) -> None:
         self.store, self.key = store, key
@@ -133,11 +133,11 @@ class _Directory:
         return struct.unpack(form, self.file.read(start, length, f"value of {tag.name}"))
 
     def value(self, tag: Tag) -> int:
-        """Return the value of a tag that has one."""
+        """Return the value of a tag with a single value."""
         return self.values(tag)[0]
 
     def sample_value(self, tag: Tag, samples: int) -> int:
-        """Return the value of a tag that has an equal value for each sample."""
+        """Return the value of a tag that must have the same value for each sample."""
         values = self.values(tag, samples)
         if len(set(values)) > 1:
             raise DataError(f"{tag.name} must be equal for all samples, not {', '.join(map(str, values))}")
@@ -160,7 +160,7 @@ def _parse(file: _File) -> TiffImage:
 
 
 def _check_layout(directory: _Directory) -> None:
-    """Refuse tiles, several strips, and pixels that are stored in another form or order."""
+    """Refuse tiles, several strips, and unsupported forms or orders of pixels."""
     if Tag.TileWidth in directory.entries:
         raise DataError("must have one strip, not tiles")
     for tag in (Tag.StripOffsets, Tag.StripByteCounts):
@@ -201,7 +201,7 @@ def _compression(directory: _Directory) -> str | None:
 
 
 def _image(header: Header, offset: int, count: int, size: int) -> TiffImage:
-    """Return the image, if its strip is inside the file and holds all pixels."""
+    """Return the image, after checking that its strip is inside the file and contains all pixels."""
     if offset + count > size:
         raise DataError(f"the strip of {count} bytes at byte {offset} does not fit in a file of {size} bytes")
     if header.compression is None and count != header.pixel_bytes:

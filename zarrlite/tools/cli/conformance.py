@@ -147,7 +147,7 @@ def _check_reports(args: argparse.Namespace) -> None:
 
 
 def _is_failure(implementation: Implementation, case: Case) -> bool:
-    """Whether a case did not pass although its level is `must`, or ended the harness."""
+    """Whether a case of level `must` did not pass, or any case crashed the harness."""
     result = implementation.results[case.id].result
     return result in ("crash", "timeout", "garbage") or (result not in FINE and case.level == "must")
 
@@ -182,7 +182,7 @@ def _print(result: Run, console: Console) -> None:
         rows.append(
             [implementation.name, implementation.version, *(counts[r] for r in present), *_times(implementation)]
         )
-    console.table(["implementation", "version", *present, "seconds", "ms a case"], rows)
+    console.table(["implementation", "version", *present, "seconds", "ms per case"], rows)
 
 
 def _print_failures(implementation: Implementation, console: Console) -> None:

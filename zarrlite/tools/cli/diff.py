@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _pair_nodes(left: Node, right: Node) -> Iterator[tuple[str, Node | None, Node | None]]:
-    """Yield the nodes of both hierarchies by path. None marks a node that one of them does not have."""
+    """Yield the nodes of both hierarchies by path. None marks a node that a hierarchy does not have."""
     below_a = {descendant.path: descendant.node for descendant in walk(left)}
     below_b = {descendant.path: descendant.node for descendant in walk(right)}
     yield "", left, right
@@ -86,7 +86,7 @@ def _compare(
 
 def _document(node: Any) -> Any:
     document = node.metadata.to_json()
-    document.pop("consolidated_metadata", None)  # the documents that it copies are compared themselves
+    document.pop("consolidated_metadata", None)  # the original documents are compared instead
     return {"attributes": {}, **document}
 
 
@@ -194,7 +194,7 @@ def _describe(difference: Difference) -> str:
             return f"{difference['pointer']} only in {difference['only_in']}: {show(difference['value'])}"
         case "metadata":
             a, b = show(difference["a"]), show(difference["b"])
-            if a == b:  # both are shortened before the difference
+            if a == b:  # they differ only after the point where `show` cuts them
                 a, b = json.dumps(difference["a"]), json.dumps(difference["b"])
             return f"{difference['pointer']} {a} -> {b}"
         case "values":

@@ -1,8 +1,8 @@
 """`zarrlite dump`: print values as text, CSV or .npy.
 
 Rules
-- CSV and .npy are written piece by piece, so that memory is bounded. Text is shortened as numpy does it, and only the
-  values that are shown are read.
+- CSV and .npy are written in pieces, so that memory is bounded. Text is abbreviated like numpy's, and only the values
+  shown are read.
 - JSON has each value in the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN".
 """
 
@@ -30,8 +30,8 @@ from zarrlite.tools.cli.selections import Index, parse, read_pieces, result_shap
 
 HELP = "print values as text, CSV or .npy"
 EXAMPLE = "zarrlite dump image.zarr 0:10,::2 --format csv"
-_THRESHOLD = 1000  # values; text of a larger selection is shortened
-_EDGE_ITEMS = 3  # values at each end of a dimension that shortened text shows
+_THRESHOLD = 1000  # values; the text of larger selections is abbreviated
+_EDGE_ITEMS = 3  # values shown at each end of a dimension in abbreviated text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("selection", nargs="?", default="...", help="in numpy's syntax: 0:10,::2,5 (default: all)")
     parser.add_argument("--format", choices=("text", "csv", "npy"), help="default: the extension of FILE, or text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (default: standard output)")
-    parser.add_argument("--full", action="store_true", help="do not shorten text")
+    parser.add_argument("--full", action="store_true", help="do not abbreviate text")
     parser._negative_number_matcher = re.compile(r"-\d")  # so that -1,: is a selection, not an option
 
 
@@ -98,7 +98,7 @@ def _write_text(array: Array, index: Index, output: TextIO, full: bool) -> None:
 
 
 def _read_corners(array: Array, index: Index, shape: tuple[int, ...]) -> Any:
-    """Read only the values that shortened text shows, and one more in each shortened dimension."""
+    """Read only the values that abbreviated text shows, and one more in each abbreviated dimension."""
     coordinates: list[Any] = []
     for i, length in zip(index, array.shape, strict=True):
         if isinstance(i, int):

@@ -1,7 +1,7 @@
 """`zarrlite fsck`: read every stored object of an array or a hierarchy, and report what is wrong.
 
-Nothing is changed unless an option requests it. `--repair` does only what is safe; the other two repairs can remove
-information that is still of use, and have options of their own.
+Nothing is changed unless an option requests it. `--repair` makes only safe repairs. The other two repairs can remove
+useful information, so they have their own options.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 if not report_at_end:
                     _print(console, problem)
         except NodeNotFoundError:
-            locate.open_node(args.location)  # raises an error in the words of the command line
+            locate.open_node(args.location)  # raises an error that names the location as typed
             raise
     for problem in kept if report_at_end and not console.as_json else ():
         _print(console, problem)

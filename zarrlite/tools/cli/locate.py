@@ -18,7 +18,7 @@ from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.stores import LocalStore, Store, open_store
 
-JOURNAL = "__zarrlite.transfer.json"  # stored beside the data of an unfinished copy
+JOURNAL = "__zarrlite.transfer.json"  # stored next to the data of an unfinished copy
 _VERSION_2 = (".zarray", ".zgroup")  # documents of Zarr version 2
 
 

@@ -1,7 +1,7 @@
 """`zarrlite ls`: list the nodes of a group, or the stored objects of an array.
 
 Rules
-- Objects are listed by their keys in the store, whatever the storage transformers.
+- Objects are listed by their keys in the underlying store, below all storage transformers.
 - Sizes are requested from the store only if they are shown.
 """
 

@@ -17,7 +17,7 @@ class Descendant(NamedTuple):
 
     path: str  # relative to the start
     node: Node
-    is_last: tuple[bool, ...]  # for each level down to this node: whether it is the last one of its group
+    is_last: tuple[bool, ...]  # for each level down to this node: whether the ancestor is the last member of its group
 
     @property
     def name(self) -> str:

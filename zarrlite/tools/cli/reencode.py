@@ -136,7 +136,7 @@ def _chunking(source: Array, args: argparse.Namespace) -> tuple[tuple[int, ...],
 
 
 def _parse_codecs(source: Array, text: str) -> list[Any]:
-    """Parse `--codecs`, and insert the default array -> bytes codec of the data type if none but `bytes` is named."""
+    """Parse `--codecs`. Insert the data type's default array -> bytes codec if none, or only `bytes`, is given."""
     codecs = [registry.codecs.coerce(codec) for codec in parse_list(text, "--codecs") if codec != "bytes"]
     before = [codec for codec in codecs if isinstance(codec, ArrayArrayCodec)]
     after = [codec for codec in codecs if isinstance(codec, BytesBytesCodec)]

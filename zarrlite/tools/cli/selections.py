@@ -66,7 +66,7 @@ def _to_slice(indices: range) -> slice:
 
 
 def selected_indices(index: slice, length: int) -> range:
-    """Return the indices that a slice selects of a dimension."""
+    """Return the indices that a slice selects from a dimension."""
     return range(length)[index]
 
 

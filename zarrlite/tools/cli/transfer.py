@@ -2,11 +2,11 @@
 
 Rules
 - The document of a node is written after all of its data: an unfinished target is not a node, and cannot be opened.
-- A journal beside the data records the source, the plan, and the number of completed steps. Rerunning the same command
+- A journal next to the data records the source, the plan, and the number of completed steps. Rerunning the same command
   resumes there and repeats the interrupted step; a different command is refused.
 - The source must not change: the names, sizes and modification times of its objects are compared when a transfer
   resumes and when it ends.
-- Only a node or an unfinished transfer is ever replaced; nothing else is removed.
+- Only nodes and unfinished transfers are ever replaced; nothing else is removed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Transfer:
             raise KeyboardInterrupt("rerun the same command to resume") from None
 
     def check_source(self) -> None:
-        """Refuse to finish a copy of two versions of the source."""
+        """Refuse to finish if the source has changed: the copy would mix two versions of it."""
         if _fingerprint(list_objects(self.source)) != self._state["objects"]:
             raise StoreError("the source changed during the transfer; rerun the command with --overwrite")
 

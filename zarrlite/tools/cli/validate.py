@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _read(location: str) -> bytes:
-    """Read a document, or one byte more than a document may have."""
+    """Read a document; of one that is too large, one byte more than allowed."""
     if location == "-":
         return sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
     with open(location, "rb") as file:
@@ -87,7 +87,7 @@ class _Validator:
         return content
 
     def add_fault(self, message: str, document: str, pointer: str = "", kind: FaultKind = "conflict") -> None:
-        """Add a fault that no single document shows."""
+        """Add a fault that is not visible in a single document."""
         fault = MetadataError(message, pointer=pointer, kind=kind, document=document)
         self.faults.append((fault, None))
 

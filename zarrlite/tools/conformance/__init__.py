@@ -2,6 +2,6 @@
 
 Rules
 - Each implementation runs in its own process and is driven by JSON lines (protocol.py); its code is never imported.
-- A harness answers with what its library returned, never with a verdict: judge.py compares.
+- A harness reports the results of its library and never judges them: judge.py compares them with the expected ones.
 - A misbehaving harness (a crash, silence, garbage) is a result, never a failure of the runner.
 """

@@ -114,7 +114,7 @@ def load(folder: str | Path | None = None) -> Corpus:
 
 
 def _check(case: Case) -> None:
-    """Check the members that the runner uses before anything is run: a corpus passed by a user may hold anything."""
+    """Check the members that the runner uses before anything is run: a user's corpus may contain anything."""
     try:
         known = case.level in LEVELS and case.section in FOLDERS
         texts = isinstance(case.feature, str) and isinstance(case.data["description"], str)

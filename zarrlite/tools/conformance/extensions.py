@@ -23,7 +23,7 @@ CORE_MEMBERS = {
     *EXTENSION_POINTS,
     *("zarr_format", "node_type", "shape", "fill_value", "attributes", "dimension_names", "consolidated_metadata"),
 }
-# members of a configuration that hold extensions, and the extension point of these
+# members of a configuration that contain extensions -> the extension point of these
 _NESTED = {
     "codecs": "codecs",
     "index_codecs": "codecs",

@@ -2,12 +2,12 @@
 
 Rules
 - `pass`: the answer is right.
-- `wrong-data`: the answer differs from the right one: other elements, other stored bytes, another document.
-- `accepted-invalid`: the answer is data although the request must be refused; `refused-valid` is the opposite.
+- `wrong-data`: the elements, the stored bytes or the document in the answer are wrong.
+- `accepted-invalid`: the request must be refused, but the answer has data; `refused-valid` is the opposite.
 - `ignored-extension`: the document requires an extension that the implementation does not claim, and was not refused.
-- `unsupported`: such a document was refused, or the harness has no way to carry out the request. That holds even if
-  the case expects a refusal for another reason: an implementation that refuses every `pad` has not checked this one.
-  If no implementation knows the extension, refusing it is what the case expects, and a `pass`.
+- `unsupported`: such a document was refused, or the harness cannot carry out this kind of request. This applies even if
+  the case expects a refusal for another reason: an implementation that refuses every `pad` did not check this one. If
+  the extension does not exist anywhere, the case expects a refusal, which is a `pass`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PASS: Verdict = ("pass", "")
 
 
 def worst_result(results: Iterable[Result]) -> Result:
-    """Return the result of a case: the worst of its requests, without the unsupported ones if there are others."""
+    """Return the result of a case: the worst result of its requests. `unsupported` counts only if all requests are."""
     all_results = list(results)
     supported = [result for result in all_results if result != "unsupported"]
     return max(supported or all_results, key=RESULTS.index)
@@ -56,7 +56,7 @@ def judge(step: Step, answer: Json, unclaimed: Set[Extension], ignorable: Set[Ex
     """Return the result of one request and a sentence about it.
 
     `unclaimed` are extensions that the document requires and the implementation does not claim. `ignorable` are
-    unclaimed extensions that a reader may ignore; the data read without them differs, which proves nothing.
+    unclaimed extensions that a reader may ignore; data read without them differs, so it is not compared.
     """
     verdict = _judge(step, answer, unclaimed)
     if ignorable and verdict[0] in ("refused-valid", "wrong-data"):
@@ -104,7 +104,7 @@ def _compare_open(step: Step, answer: Json) -> Verdict:
         same = _canonical(document) == _canonical(expected)
     except (ZarrliteError, RecursionError) as error:
         return "wrong-data", f"writes back an invalid document: {error}"
-    return _pass_if(same, "writes back another document")
+    return _pass_if(same, "writes back a different document")
 
 
 def _canonical(document: Json) -> Json:
@@ -140,15 +140,15 @@ def _compare_read(step: Step, answer: Json) -> Verdict:
         same = answer.get("values") == expected.get("values")
     else:
         same = decode(answer["data"]) == decode(expected["data"])
-    return _pass_if(same, "read other elements")
+    return _pass_if(same, "read wrong elements")
 
 
 def _compare_write(step: Step, answer: Json) -> Verdict:
-    """Compare the stored bytes; zarrlite reads them if encoders are free (also in shards) or no chunk is stored."""
+    """Compare the stored bytes; where encoders may differ, or no chunk is stored, compare the elements in them."""
     expected, stored = step.expected, answer["store"].get(step.expected["chunk"])
     free = "value" not in expected or ("codecs", "sharding_indexed") in required_extensions(step.document)
     if stored is not None and not free:
-        return _pass_if(decode(stored) == decode(expected["value"]), "stored other bytes")
+        return _pass_if(decode(stored) == decode(expected["value"]), "stored wrong bytes")
     store = {key: decode(value) for key, value in {**answer["store"], **step.request["store"]}.items()}
     try:
         array = open_array(MemoryStore(store), mode="r")
@@ -160,12 +160,12 @@ def _compare_write(step: Step, answer: Json) -> Verdict:
     else:
         values = expected["values"] if step.document["data_type"] == "string" else map(decode, expected["values"])
         same = elements.ravel().tolist() == list(values)
-    return _pass_if(same, "stored bytes that decode to other elements")
+    return _pass_if(same, "stored bytes that decode to wrong elements")
 
 
 def _compare_rounds(step: Step, answer: Json) -> Verdict:
     same = merge_ranges(answer["rounds"]) == merge_ranges(step.expected["rounds"])
-    return _pass_if(same, "read other bytes than needed")
+    return _pass_if(same, "read more or other bytes than needed")
 
 
 def merge_ranges(rounds: list[list[list[Any]]]) -> list[list[list[Any]]]:
@@ -215,7 +215,7 @@ def _compare_operation(label: str, expected: Json, actual: Json) -> Verdict:
         return "wrong-data", f"{label} returned something else"
     if "rounds" in actual and "rounds" in expected:
         same = merge_ranges(actual["rounds"]) == merge_ranges(expected["rounds"])
-        return _pass_if(same, f"{label} read other bytes than needed")
+        return _pass_if(same, f"{label} read more or other bytes than needed")
     return PASS
 
 

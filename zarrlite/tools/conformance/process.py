@@ -120,7 +120,7 @@ class Harness:
         stdin.flush()
 
     def _describe_exit(self) -> str:
-        """Return how the process ended, with the last line on stderr that reports an error."""
+        """Describe how the process ended, with the last error line on stderr."""
         process: Any = self._process
         try:
             code = process.wait(STOP_LIMIT)

@@ -1,7 +1,7 @@
-"""Operations for reference implementations: the ranges that a read takes, and stores above transformers.
+"""Operations for reference implementations: recording the byte ranges of a read, and stores above transformers.
 
 Rules
-- A round is one batch of requests to a store. A request that returns no bytes is not a read, nor is one for a size.
+- A round is one batch of requests to a store. Requests that return no bytes, and requests for sizes, are not reads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _RecordedValue(StoredValue):
 
 
 def details(error: Exception) -> Json:
-    """Return the members of a refusal, besides its message, that are compared: place and kind, or class."""
+    """Return the members of a refusal that are compared, apart from its message: place and kind, or class."""
     if isinstance(error, MetadataError):
         return {"pointer": error.pointer, "fault": error.kind}
     return {"error": type(error).__name__}

@@ -1,7 +1,7 @@
-"""The results of a run: the model, its JSON form, and the difference of two runs.
+"""The results of a run: the classes, their JSON form, and the difference between two runs.
 
 Rules
-- A case has the worst result of its requests; answers that are not right are kept.
+- A case has the worst result of its requests; wrong answers are kept.
 - The JSON form is complete: suite, versions, capabilities, every result.
 """
 
@@ -26,7 +26,7 @@ FINE = ("pass", "unsupported")  # results that are not failures
 
 @dataclass(frozen=True)
 class StepResult:
-    """The result of one request; `got` is the answer if it is not right."""
+    """The result of one request; `got` is the answer if it is wrong."""
 
     op: str
     result: Result
@@ -68,7 +68,7 @@ class Implementation:
     seconds: float = 0.0
 
     def count(self, ids: Sequence[str] | None = None) -> Counter[str]:
-        """Count each result, of all cases or of those with these ids."""
+        """Count each result, over all cases or over those with these ids."""
         chosen = self.results if ids is None else ids
         return Counter(self.results[case_id].result for case_id in chosen if case_id in self.results)
 

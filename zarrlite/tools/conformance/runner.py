@@ -23,7 +23,7 @@ from zarrlite.tools.conformance.protocol import Json
 from zarrlite.tools.conformance.results import FINE, CaseResult, Implementation, StepResult
 
 LIMIT = 10.0  # seconds; a request that takes longer is a timeout
-CASES_PER_PROCESS = 200  # cases; another process is started only for at least as many more
+CASES_PER_PROCESS = 200  # cases; another process is started only if it gets at least this many
 MAX_STARTS = 3  # failed starts in a row; then the harness is not started again
 MAX_DETAIL = 1000  # characters; longer details are cut in reports
 MAX_KEPT_ANSWER = 100_000  # characters; longer answers are not kept for reports

@@ -3,7 +3,7 @@
 Rules
 - A request is self-contained: it has all stored values, documents included, as exact bytes.
 - Seven kinds of cases become six operations: `open`, `read`, `write`, `rounds`, `keys`, `store`.
-- Selections have start, stop and step for every dimension, also if they cover the whole array.
+- Selections have start, stop and step for every dimension, even if they cover the whole array.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _steps_of_metadata(case: Json) -> list[Step]:
 def _steps_of_keys(case: Json) -> list[Step]:
     """Ask for chunks by coordinates and by key.
 
-    The array has chunks of one element, each with another value: reading an element shows which key was used.
+    The array has chunks of one element, each with a different value: reading an element shows which key was used.
     """
     coords = [pair["coords"] for pair in case["pairs"]]
     keys = [pair["key"] for pair in case["pairs"]]
@@ -152,7 +152,7 @@ def _array_document(shape: list[int], chunk_shape: list[int], **members: Any) ->
 
 
 def _expand_name(extension: Any) -> Any:
-    """Expand a short-hand name: in these cases it only keeps the file short, short-hand names have their own cases."""
+    """Expand a short-hand name. It only keeps the fixture file short; short-hand names have their own cases."""
     return {"name": extension} if isinstance(extension, str) else extension
 
 

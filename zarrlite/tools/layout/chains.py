@@ -2,8 +2,8 @@
 
 Rules
 - A fault does not hide the bytes after it: the value inside a frame is explained even if its checksum is wrong.
-- A compressor, and every codec that does not describe itself, is shown as a frame beside its decoded form.
-- Only chunks of elements, frames and values with a checksum are read as a whole.
+- The output of a compressor, or of a codec without a description, is shown as a frame with its decoded form.
+- Only elements, frames and values with a checksum are read completely.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range, guarded
 
 Leaf = Callable[[Pipeline, Extent, int], Iterator[Range]]
-MAX_COMPARED = 4096  # bytes; of longer padding only so many are compared with zeros, and none with the configuration
+MAX_COMPARED = 4096  # bytes; longer padding is not compared with the configuration, and only this much with zeros
 
 
 def chunk(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
@@ -93,7 +93,7 @@ def _inside(field: Field, extent: Extent, at: int, owner: str) -> Iterator[Range
 
 
 def _compared(field: Field, extent: Extent) -> dict[str, Any]:
-    """Return whether a field has the configured bytes, or that it starts with zeros."""
+    """Return the detail of a field: whether it has the configured bytes, or starts with zeros."""
     start = bytes(extent.cut(0, min(extent.size, MAX_COMPARED)).read())
     if field.configured is not None and extent.size <= MAX_COMPARED:
         return {"as configured": start == field.configured}
@@ -109,7 +109,7 @@ def _checksum(codec: Framing, field: Field, extent: Extent, offset: int, at: int
     try:
         data = memoryview(extent.read())
         expected = b"".join(map(bytes, _ask(codec.name, codec.frame, data[codec.head : len(data) - codec.tail])))
-        place = offset if offset < codec.head else offset - (body[1] - body[0])  # in the frame alone
+        place = offset if offset < codec.head else offset - (body[1] - body[0])  # without the value in between
         for name, stored in (("found", data[offset:]), ("expected", expected[place:])):
             detail[name] = f"{int.from_bytes(stored[: field.size], 'little'):0{2 * field.size}x}"
         detail["covers"] = body
@@ -122,7 +122,7 @@ def _checksum(codec: Framing, field: Field, extent: Extent, offset: int, at: int
 def _frame(
     p: Pipeline, depth: int, codec: BytesBytesCodec, limit: Limit, extent: Extent, at: int, leaf: Leaf, stored: int
 ) -> Range:
-    """Return the range of bytes that only their codec understands, with their decoded form as a view."""
+    """Return the range of a frame, with its decoded form as a view."""
     what, end = f"{codec.name} frame", at + extent.size
     try:
         data = decode_bytes(extent.read(), [(codec, Limit(limit.of(stored)))])
@@ -182,7 +182,7 @@ def _headed(pipeline: Pipeline, anatomy: Header, extent: Extent, at: int) -> Ite
 
 
 def _elements(pipeline: Pipeline, extent: Extent, at: int, header: int = 0) -> Range:
-    """Return the range of elements, which follow a header of so many bytes."""
+    """Return the range of the elements after a header of `header` bytes."""
     bound, end = pipeline.serializer, at + extent.size
     detail: dict[str, Any] = {"shape": list(bound.spec.shape), "data type": bound.spec.data_type.name}
     if bound.spec.data_type.has_byte_order and bound.layout is not None:
@@ -206,7 +206,7 @@ def _ask(name: str, function: Callable[[Buffer], Any], data: Buffer) -> Any:
 
 
 def array_of(pipeline: Pipeline, extent: Extent) -> np.ndarray[Any, Any]:
-    """Decode a value by the array -> bytes codec and the array -> array codecs of a chain."""
+    """Decode a value with the array -> bytes codec and the array -> array codecs of a chain."""
     array = pipeline.serializer.decode(extent.read())
     for codec, spec in reversed(pipeline.filters):
         try:

@@ -1,10 +1,10 @@
 """Check every stored object of a hierarchy: damaged, missing, or not part of any node.
 
 Rules
-- Problems are yielded while the objects are read, one object at a time; of a shard, one inner chunk at a time.
+- Objects are read one at a time, and shards one inner chunk at a time. Problems are yielded as they are found.
 - A problem has a key, a kind, a message and a remedy.
-- Nothing is changed here; repair.py does that, where it is safe. No program should write meanwhile: an object that is
-  replaced while it is read can look damaged.
+- Nothing is changed here; safe repairs are in repair.py. No program should write meanwhile: an object that is replaced
+  during the check can look damaged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.objects import Stack
 from zarrlite.tools.layout.tree import Fault, Range
 
-MAX_REPORTED: Final = 20  # problems of one object that are reported one by one; the others are counted
+MAX_REPORTED: Final = 20  # problems reported for one object; the others are only counted
 _RESTORE = "restore the chunk from a copy; erase it, with all its parts, to read the fill value in its place"
 REMEDIES: Final = {
     "metadata": "correct the document; zarrlite validate lists all its faults",
@@ -60,10 +60,10 @@ class Problem(NamedTuple):
     key: str  # the key of the stored object; a directory ends in `/`
     kind: str
     message: str
-    start: int | None = None  # the faulty bytes; None: the whole object
+    start: int | None = None  # the faulty bytes; None for the whole object
     stop: int | None = None
     node: str = ""  # the path of the array or group
-    chunk: str | None = None  # the key of the chunk, if it is outside of the grid
+    chunk: str | None = None  # the key of the chunk, if it is outside the grid
 
     @property
     def remedy(self) -> str:
@@ -108,7 +108,7 @@ class _Check:
         self.done = done
 
     def node(self, path: str, copies: Copies) -> Iterator[Problem]:
-        """Check a node and everything below; `copies` are those of the groups above."""
+        """Check a node and everything below it; `copies` is the consolidated metadata of the groups above it."""
         key = key_prefix(path) + DOCUMENT
         self.done(key)
         try:
@@ -140,7 +140,7 @@ class _Check:
             return None
 
     def _without_document(self, path: str, copies: Copies) -> Iterator[Problem]:
-        """Check a directory in a group that is not a node; nodes below it are checked all the same."""
+        """Check a directory in a group that is not a node, and the nodes below it."""
         prefix = key_prefix(path)
         keys = self.store.list_prefix(prefix)
         below = next((key for key in keys if key.endswith(f"/{DOCUMENT}")), None)
@@ -229,11 +229,11 @@ class _Check:
 
 
 def _own(document: Any) -> Any:
-    """Return a document without the copies in it."""
+    """Return a document without its consolidated metadata."""
     return {k: v for k, v in document.items() if k != "consolidated_metadata"}
 
 
 def _guess(key: str, message: str) -> str:
-    """Return a message with a guess of what an unknown object is."""
+    """Return a message with a guess about an unknown object."""
     likely = next((f"; it looks like {what}" for end, what in _OTHERS.items() if key.endswith(end)), "")
     return message + likely

@@ -1,8 +1,8 @@
-"""Bytes that are read on demand: of a stored object, of a decoded value, or of several of these in a row.
+"""Bytes that are read on demand: from a stored object, a decoded value, or several of these in sequence.
 
 Rules
 - Only the size is known in advance; bytes are read when they are requested.
-- Bytes that have gone by then are a TruncatedError.
+- If they no longer exist by then, TruncatedError is raised.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zarrlite.errors import TruncatedError
 from zarrlite.stores import Store
 
 Read = Callable[[int, int], Buffer | None]
-BLOCK = 2**22  # bytes; `Extent.blocks` reads at most so many at a time
+BLOCK = 2**22  # bytes; the maximum size of a block in `Extent.blocks`
 
 
 class Extent:
@@ -56,7 +56,7 @@ class Extent:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def blocks(self) -> Iterator[Buffer]:
-        """Read everything, a block at a time."""
+        """Read everything, one block at a time."""
         for read, begin, length in self._pieces:
             for offset in range(0, length, BLOCK):
                 yield self._read(read, begin + offset, min(BLOCK, length - offset))

@@ -1,4 +1,4 @@
-"""Temporary files that killed writers have left on a local disk.
+"""Temporary files that killed writers left on a local disk.
 
 Rules
 - Stores do not list temporary files, so the directories themselves are searched. Symlinks are not followed.
@@ -65,7 +65,7 @@ def find(store: Store, prefix: str) -> Iterator[Leftover]:
 
 
 def inspect(key: str, path: str) -> Leftover | None:
-    """Return the present state of a temporary file. Returns None if it has gone."""
+    """Return the current state of a temporary file. Returns None if it no longer exists."""
     try:
         info = os.lstat(path)
     except OSError:
@@ -75,7 +75,7 @@ def inspect(key: str, path: str) -> Leftover | None:
 
 
 def _is_alive(process_id: str) -> bool:
-    """Whether a process may have this id; True where that cannot be found out."""
+    """Whether a process with this id may exist; True if that cannot be determined."""
     if os.name == "nt" or not (process_id.isascii() and process_id.isdigit() and 0 < int(process_id) < 2**31):
         return True
     try:

@@ -1,10 +1,10 @@
 """Explain the stored objects of an array: through its storage transformers up to its chunks, and down again.
 
 Rules
-- A stored object is explained upwards: a part by the chunk that it belongs to, a shard by its chunks, a chunk by its
-  codecs. A chunk is first followed down to its objects, which are then explained upwards.
-- Parts that do not fit together are not explained further, since the meaning of their bytes is not known.
-- The value of a storage transformer that does not describe itself is shown as unknown; that is not a fault.
+- A stored object is explained upwards: a part by its chunk, a shard by its chunks, a chunk by its codecs. To explain a
+  chunk, its stored objects are located first, and then explained upwards.
+- Parts that do not fit together are not explained further, since the meaning of their bytes is unknown.
+- The values of a storage transformer without a description are shown as unknown; this is not a fault.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Stored(NamedTuple):
 def explain(
     array: Array, key: str | None = None, *, chunk: Iterable[int] | None = None, most: int | None = 32
 ) -> list[Stored]:
-    """Explain the stored objects of a key or a chunk byte by byte; of each shard at most `most` entries and chunks.
+    """Explain stored objects byte by byte, with at most `most` entries and chunks of each shard.
 
-    A key is that of a stored object or of a chunk. That of a chunk in several parts stands for all of them.
+    The key is that of a stored object or of a chunk; the key of a chunk in several parts selects all of them.
     """
     stack = Stack(array)
     if (key is None) == (chunk is None):
@@ -77,7 +77,7 @@ class Stack:
         transformers = self.metadata.storage_transformers or ()
         self.transformers: list[StorageTransformer] = [t for t in transformers if not isinstance(t, Ignored)]
         self.anatomies = [transformer.anatomy() for transformer in self.transformers]
-        self.stores: list[Store] = [self.base]  # the store above each transformer, and that below the last one
+        self.stores: list[Store] = [self.base]  # the store above each transformer, then the one below the last
         for transformer in reversed(self.transformers):
             self.stores.insert(0, transformer.wrap(self.stores[0], self.metadata.in_store))
         self.grid = self.metadata.chunk_grid.grid_shape(self.metadata.shape)
@@ -87,7 +87,7 @@ class Stack:
         return self.metadata.chunk_key_encoding.encode(coords)
 
     def coords(self, key: str) -> Shape | None:
-        """Return the coordinates of a chunk. Returns None if the key is not a chunk's."""
+        """Return the coordinates of a chunk. Returns None if the key is not a chunk key."""
         return self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape))
 
     def why(self, key: str) -> str:
@@ -121,7 +121,7 @@ class Stack:
         return Stored(key, self.base.size(key), layout.clip(start, stop))
 
     def _above(self, level: int, key: str, extent: Extent, at: int) -> Range:
-        """Return the range of a value of the store at this level; it begins at the offset `at` of the object."""
+        """Return the range of a value of the store at this level, which begins at offset `at` of the stored object."""
         if key == DOCUMENT:
             return Range(at, at + extent.size, "metadata document", "document")
         if level == 0:
@@ -172,7 +172,7 @@ class Stack:
         )
 
     def _chunk_of(self, anatomy: Divided, key: str) -> str | None:
-        """Return the chunk that a key is a part of. Returns None if the key is not a part's."""
+        """Return the chunk that a part belongs to. Returns None if the key is not the key of a part."""
         for part in anatomy.parts:
             chunk = key[: len(key) - len(part.key_suffix)]
             if key.endswith(part.key_suffix) and self.coords(chunk) is not None:
@@ -263,7 +263,7 @@ def _check_parts(anatomy: Divided, keys: list[str], sizes: list[int | None], num
 
 
 def _cut(places: Iterable[Place], start: int, stop: int) -> list[Place]:
-    """Return the places of the bytes between two offsets of a value that is in consecutive places."""
+    """Return the places of the bytes between two offsets of a value that is spread over consecutive places."""
     cut, position = [], 0
     for key, low, high in places:
         first, last = max(start - position, 0), min(stop - position, high - low)

@@ -1,4 +1,4 @@
-"""Repairs that lose nothing, and repairs that must be requested.
+"""Safe repairs, and repairs that must be requested.
 
 Rules
 - Damaged data is never touched. Every object is examined again just before it is removed.

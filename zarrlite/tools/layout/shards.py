@@ -1,8 +1,8 @@
 """The ranges of an indexed shard: its index entry by entry, its chunks by offset, and the gaps between them.
 
 Rules
-- Entries that leave the shard are faults of the index; the other entries are followed all the same.
-- If chunks share bytes, these belong to the first chunk; the others are views.
+- Entries that point outside the shard are faults of the index; the other entries are still followed.
+- If chunks share bytes, the bytes belong to the first chunk; the other chunks are views.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _table(
     index = ShardIndex(form, array, chunks_end)
     parsed[:] = [index]
     layout = pipeline.serializer.layout
-    if layout is not None and layout.contiguous and not pipeline.filters:  # each entry has 16 bytes of its own
+    if layout is not None and layout.contiguous and not pipeline.filters:  # each entry has its own 16 bytes
         return Range(at, end, "entries", "index", owner, children=lambda: _entries(form, index, at, owner))
     faults = (fault for i in range(form.count) if (fault := _fault(index, i)))
     return Range(at, end, "entries", "index", owner, fault=next(faults, None))

@@ -80,7 +80,7 @@ class Range:
     views: Ranges = field(default=_none, repr=False, compare=False)  # other interpretations of the same bytes
 
     def walk(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Range]]:
-        """Yield the range and everything inside, each with the names of the ranges around it."""
+        """Yield the range and all ranges inside it, each with the names of its enclosing ranges."""
         yield above, self
         for ranges in (self.children, self.views):
             for child in ranges():
@@ -101,7 +101,7 @@ class Range:
         )
 
     def solid(self, most: int | None = None) -> Range:
-        """Compute the tree now, with at most `most` chunks and entries of each shard; fewer of a shard in a shard."""
+        """Compute the tree now, with at most `most` chunks and entries of each shard, and fewer of nested shards."""
         inner = most and max(4, most // 4)
         children = tuple(child.solid(inner) for child in _fold(self.children(), most))
         views = tuple(view.solid(inner) for view in self.views())

@@ -1,4 +1,4 @@
-"""Pictures of arrays, groups and stored objects as SVG and HTML. Imported when the first one is drawn."""
+"""Pictures of arrays, groups and stored objects as SVG and HTML; imported when the first picture is drawn."""
 
 from __future__ import annotations
 

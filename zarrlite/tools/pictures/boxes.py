@@ -15,7 +15,7 @@ from zarrlite.tools.pictures.svg import DARK, GREY, Picture, box, element, text,
 _LEAF_HEIGHT = 40.0  # pixels
 _HEADING_HEIGHT = 20.0  # pixels above the children of a box
 _MARGIN = 5.0  # pixels between boxes, and around the children of a box
-_MAX_WIDTH = 220.0  # pixels of a box without children; the heading of one with children may have twice as many
+_MAX_WIDTH = 220.0  # pixels of a box without children; a heading above children may have twice as many
 _NOTE_COLOUR = "#57606a"
 
 

@@ -10,7 +10,7 @@ from zarrlite.tools.pictures.boxes import Box, row
 from zarrlite.tools.pictures.sketch import nbytes
 from zarrlite.tools.pictures.svg import FONT, GREY, document, escape, stack
 
-_MAX_SHOWN = 7  # chunks and entries of a shard that are drawn; the others share one box
+_MAX_SHOWN = 7  # chunks and entries drawn for a shard; the others share one box
 
 
 def explained_svg(objects: Sequence[Stored], *, color: str | None = GREY) -> str:

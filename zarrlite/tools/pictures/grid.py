@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.tools.pictures.svg import COLOURS, Picture, box, element, number, plural, text, text_width, title
 
-_SIDE, _MIN_SIDE, _DEPTH = 230.0, 46.0, 84.0  # pixels: the longest and the shortest side, the longest depth
-_MAX_CELLS = 12  # cells along one dimension that are all drawn
+_SIDE, _MIN_SIDE, _DEPTH = 230.0, 46.0, 84.0  # pixels: the longest and the shortest side, the maximum depth
+_MAX_CELLS = 12  # cells; longer dimensions are drawn with a gap
 _FIRST, _LAST, _GAP = 7, 2, 26.0  # cells drawn before and after the gap if there are more; pixels of the gap
 _MIN_INNER = 5.0  # pixels; smaller inner chunks are not drawn
 
@@ -114,7 +114,7 @@ def _cuboid(axes: list[Axis], others: list[Axis], ndim: int, first: str) -> Pict
     z = depth[0] if depth else None
     lean = z.pixels * 0.6 if z else 0.0  # pixels by which the back is shifted to the right and up
     bottom = lean + y.pixels
-    beside = ndim > 1 and text_width(y.words) <= bottom  # whether the words for the lines fit on their left
+    beside = ndim > 1 and text_width(y.words) <= bottom  # whether the label of the vertical axis fits beside it
     left = 22.0 if beside else 0.0
     empty = any(axis.length == 0 for axis in [*axes, *others])
     drawn = _outline(x, y) if empty else _faces(x, y, z, lean) + _front(x, y, first, flat=z is None)
@@ -140,7 +140,7 @@ def _outline(x: Axis, y: Axis) -> str:
 
 
 def _front(x: Axis, y: Axis, first: str, *, flat: bool) -> str:
-    """Draw the plane of the last two dimensions; chunks are shown beyond the array only if the drawing is `flat`."""
+    """Draw the plane of the last two dimensions. Parts of chunks beyond the array are drawn only if `flat`."""
     face, edge = COLOURS["array"]
     sharded = (x.cell, y.cell) != (x.inner, y.inner)
     shade, strong = COLOURS["shard" if sharded else "elements"]

@@ -63,7 +63,7 @@ def bytes_picture(metadata: ArrayMetadata) -> Picture:
 
 
 def _main_size(anatomy: Divided, size: int | None) -> int | None:
-    """Return the size of the part that has the key of the chunk: the next transformer takes it for a chunk."""
+    """Return the size of the part stored under the chunk's own key; the next transformer treats it as a chunk."""
     sizes = {part.key_suffix: part.size for part in anatomy.parts}
     rest = [suffix for suffix, n in sizes.items() if n is None]
     if size is not None and rest == [""]:
@@ -106,7 +106,7 @@ def _framing(field: Field, name: str) -> Box:
 
 
 def _header(field: Field) -> Box:
-    """Return the box of a header, with its fields as a tip."""
+    """Return the box of a header, with its fields as a tooltip."""
     tip = ", ".join(part.what for part in field.fields)
     return Box(field.what, nbytes(field.size), field.role, field.size, tip=tip)
 

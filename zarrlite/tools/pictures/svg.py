@@ -1,7 +1,7 @@
 """SVG as text: elements, colours, and the width of text.
 
 Rules
-- Text from documents and keys is escaped here, and only here does it become markup.
+- Text from documents and keys becomes markup only here, where it is escaped.
 - Boxes are light and their text is dark; text outside of boxes has the colour of the surrounding text, or a grey that
   is legible on light and on dark.
 - No style sheets and no ids: a page may contain many pictures.

@@ -1,4 +1,4 @@
-"""Laws of zarrlite's interfaces, to test extensions and stores that others write.
+"""Laws of zarrlite's interfaces, for testing third-party extensions and stores.
 
 Rules
 - The laws are assertions, which `python -O` removes: every law would pass. The import therefore fails under -O.

@@ -5,9 +5,9 @@
 
 Rules
 - A codec must be registered: it is found by the name in its JSON.
-- A part of a chunk equals that part of the array that `decode` returns; every failure is an error of zarrlite.
+- A partial read equals the same part of the array that `decode` returns; every failure is an error of zarrlite.
 - The laws of a lossy codec override `same`.
-- A method that may decline, such as `decode_into`, must be right wherever it does not.
+- A method that may decline, such as `decode_into`, must return correct results whenever it does not decline.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ARRAYS: tuple[NDArray, ...] = (
     np.arange(24, dtype="float64").reshape(2, 3, 4),
     np.zeros((3, 3), "uint8"),
 )
-_GUARD = 64  # bytes before and after the memory that codecs decode into, which must not change
+_GUARD = 64  # bytes; guards before and after the memory that codecs decode into, which must not change
 
 
 def same_elements(found: Any, expected: Any) -> bool:
@@ -93,7 +93,7 @@ def damaged(data: bytes) -> Iterator[bytes]:
 
 
 def check_json(kind: registry.Registry[Any], extension: Extension) -> None:
-    """Check that an extension's JSON reads as an equal extension, which has the same JSON."""
+    """Check that an extension's JSON parses to an equal extension with the same JSON."""
     document = json.loads(json.dumps(extension.to_json()))
     parsed = kind.parse(document, "", Context())
     assert parsed == extension, f"{parsed!r} is not {extension!r}"
@@ -171,7 +171,7 @@ class BytesBytesLaws(CodecLaws):
             for limit in {0, len(value) // 2, max(0, len(value) - 1)}:
                 with contextlib.suppress(ZarrliteError):
                     decoded = self.codec.decode(encoded, limit)
-                    # a value that is a part of the stored one costs nothing; decode_bytes refuses it
+                    # a slice of the stored value costs no memory, so it may be too long; decode_bytes refuses it
                     assert len(decoded) <= max(limit, len(encoded)), f"{len(decoded)} bytes, not {limit}"
 
     def test_damage_raises_only_errors_of_zarrlite(self) -> None:

@@ -4,8 +4,8 @@
         encoding = MyKeys(separator="-")
 
 Rules
-- Decoding is the exact inverse of encoding: a key decodes to coordinates only if these encode to that very key.
-- Every key can be stored, and none is that of a metadata document.
+- Decoding is the exact inverse of encoding: a key decodes to coordinates only if these encode to the same key.
+- Every key can be stored, and no key is that of a metadata document.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
         transformer = MyTransformer()
 
 Rules
-- Under chunk keys, the transformed store obeys the laws of stores; how it stores them below is up to the transformer.
-- Keys that are not chunk keys pass through unchanged, both ways, and are listed together with the chunk keys.
-- A transformer keeps no data in memory: another one over the same store shows the same.
+- For chunk keys, the transformed store obeys the laws of stores; the underlying keys and values are up to it.
+- Other keys pass through unchanged in both directions, and are listed together with the chunk keys.
+- A transformer keeps no data in memory: a second one over the same store shows the same data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OTHERS = {"notes.txt": b"not a chunk", "c/readme": b"nor this", "c/0/0.bak": b"n
 class StorageTransformerLaws:
     """The laws of storage transformers. Subclass it, name the subclass Test..., and set `transformer`.
 
-    `values` are stored under chunk keys unchanged; set others if the transformer cannot store every value.
+    `values` are stored under chunk keys; override them if the transformer cannot store every value.
     """
 
     transformer: StorageTransformer

@@ -5,8 +5,8 @@
             return MyStore(...)  # writable, and empty
 
 Rules
-- Every law holds for every store that can be written and listed, and uses nothing but the interface.
-- No key is also a prefix ("a" and "a/b" at the same time): a store need not be able to hold both.
+- Every law applies to every store that can be written and listed, and uses only the public interface.
+- No key is also a prefix ("a" and "a/b" at the same time): stores need not support that.
 """
 
 from __future__ import annotations
@@ -383,7 +383,7 @@ class StoreLaws(ABC):
 
 
 def check_source(source: Source, value: bytes, ranges: Sequence[ByteRange]) -> None:
-    """Check that a source reads as a value does, in every way; closes it."""
+    """Check that every method of a source returns this value; closes the source."""
     assert source.is_current()
     assert source.known_size() in (None, len(value))
     found = source.read(ranges)
@@ -405,7 +405,7 @@ def check_source(source: Source, value: bytes, ranges: Sequence[ByteRange]) -> N
 
 
 def check_missing(source: Source) -> None:
-    """Check that a source of a missing value is missing, in every way; closes it."""
+    """Check that every method of a source reports a missing value; closes the source."""
     assert source.known_size() is None
     assert source.read([ByteRange(0, 2), ALL]) is None
     assert source.read([ALL], memoryview(bytearray(5))) is None

@@ -16,7 +16,7 @@ CORE_TYPES += [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 3
 
 
 class Unsupported(Exception):
-    """The implementation has no way to carry out the request."""
+    """The implementation cannot carry out this kind of request."""
 
 
 def serve(

@@ -1,4 +1,4 @@
-"""zarrlite itself, the only shipped harness that has all operations."""
+"""zarrlite itself, the only shipped harness with all operations."""
 
 from __future__ import annotations
 

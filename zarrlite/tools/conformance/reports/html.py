@@ -2,7 +2,7 @@
 
 Rules
 - The page loads nothing. The matrix is static HTML; the cases that a click opens are compressed JSON in the page.
-- All text of cases and answers is inserted as text: escaped here, by textContent in page.js.
+- Text from cases and answers never becomes markup: it is escaped here, and set as textContent in page.js.
 """
 
 from __future__ import annotations

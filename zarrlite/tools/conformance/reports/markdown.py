@@ -1,7 +1,7 @@
 """Markdown: a table of all results, the matrix, and every case that failed.
 
 Rules
-- A cell of the matrix has the cases passed of those supported, then the unsupported ones in brackets.
+- A cell of the matrix shows the numbers of passed and of supported cases, then of unsupported ones in brackets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cell(count: Counter[str]) -> str:
 
 
 def _failures(implementation: Implementation) -> list[str]:
-    """Return a table of the cases that failed; no lines if all are fine."""
+    """Return a table of the failed cases; an empty list if all cases passed."""
     failed = [(case_id, case) for case_id, case in implementation.results.items() if case.result not in FINE]
     if not failed:
         return []
