@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: the peers, and hypothesis without deadlines (a slow machine fails no test)."""
+"""Fixtures that all tests share: the peers, and hypothesis without deadlines, so that slow machines fail no test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ settings.register_profile(
     "zarrlite",
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    derandomize=not os.environ.get("ZARRLITE_RANDOM"),  # the same examples on every run, unless others are asked for
+    derandomize=not os.environ.get("ZARRLITE_RANDOM"),  # the same examples on every run, unless ZARRLITE_RANDOM is set
 )
 settings.load_profile("zarrlite")
 
@@ -39,7 +39,7 @@ def _registries() -> Iterator[None]:
 
 
 def load_peer(name: str) -> ModuleType:
-    """Import a peer; where peers are required its absence is a failure, elsewhere a skip."""
+    """Import a peer. If it is not installed, the test fails if peers are required, and is skipped otherwise."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -74,7 +74,7 @@ def pillow() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def libtiff() -> Callable[..., str]:
-    """Runs one of libtiff's tools, which must succeed without a warning; returns what it prints."""
+    """Runs one of libtiff's tools, which must succeed without a warning; returns its output."""
     for name in ("tiffinfo", "tiffcp", "tiffcmp", "tiffdump"):
         if shutil.which(name) is None:
             lacking(f"{name} is not installed (Debian: libtiff-tools)")

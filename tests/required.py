@@ -1,4 +1,4 @@
-"""Requirements of tests besides the library that may not be installed."""
+"""Optional requirements of tests, which may not be installed."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The layers of the package: which module may import which, checked on the import graph.
 
 Rules
-- The rooms of `zarrlite/` (its folders and top-level modules) have one order, `LAYERS`. A module imports from its own
-  room and from lower ones. Imports under `if TYPE_CHECKING:` count like any other.
-- No circles among modules. Imports inside functions are left out here: they run when both modules are complete.
+- The packages of `zarrlite/` and its top-level modules have one order, `LAYERS`. A module imports from its own package
+  and from lower ones. Imports under `if TYPE_CHECKING:` count like any other.
+- There are no import cycles. Imports inside functions are ignored here: they run when both modules are complete.
 - An import inside a function may point upwards only if `UPWARD` lists it, and each entry of `UPWARD` must exist.
-- `NOT_YET` lists today's violations and is compared exactly: a change that mends one removes its entry.
+- `NOT_YET` lists the current violations and is compared exactly: a change that fixes one removes its entry.
 
 The graph is read from the source with `ast`. Modules that are loaded by a computed name (the table of built-in
 extensions in `extensions.registry`, lazy names of a package) are not part of it; `import_module("zarrlite.x")` is.
@@ -53,7 +53,7 @@ UPWARD = {
     ("tools.cli.main", "__init__"),  # `zarrlite --version` prints `__version__`
 }
 
-# Programs that users run, each by its path: they see the library from outside, through its public names.
+# Programs that users run by path: they may use only the public names of the library.
 PROGRAMS = ("tools.conformance.harnesses", "tools.demo")
 
 NOT_YET: set[str] = set()
@@ -185,7 +185,7 @@ def find_violations(root: Path, upward: Set[tuple[str, str]] = frozenset()) -> s
 
 
 def _points_upwards(importer: str, imported: str) -> bool:
-    """Whether an import is against the order of the layers. Rooms that are in no layer are a violation anyway."""
+    """Whether an import violates the order of the layers. Packages without a layer are reported separately."""
     if importer.startswith(PROGRAMS):
         return False
     low, high = importer.split(".")[0], imported.split(".")[0]

@@ -82,7 +82,7 @@ class Chain:
 
     document: dict[str, Json]
     values: list[Any]
-    value: bytes | None = None  # None: as zarrlite writes it
+    value: bytes | None = None  # None for the value that zarrlite writes
 
     def stored(self) -> bytes:
         if self.value is not None:
@@ -153,7 +153,7 @@ def test_undamaged_values_are_read(chain: Chain) -> None:
 
 
 @every_chain
-def test_a_value_cut_off_anywhere_is_refused(chain: Chain) -> None:
+def test_a_value_truncated_anywhere_is_refused(chain: Chain) -> None:
     value = chain.stored()
     for length in range(len(value)):
         with pytest.raises(DataError) as error:
@@ -164,7 +164,7 @@ def test_a_value_cut_off_anywhere_is_refused(chain: Chain) -> None:
 @every_chain
 @pytest.mark.parametrize("more", [b"\0", b"\xff", bytes(1000), b"zarr" * 250], ids=["0", "255", "zeros", "text"])
 def test_a_value_that_is_too_long_is_refused(chain: Chain, more: bytes) -> None:
-    """Except for shards with their index at the start, where unused space is allowed."""
+    """Shards with their index at the start are an exception: they may have unused space at the end."""
     value = chain.stored() + more
     codec = chain.document["codecs"][-1]
     if isinstance(codec, dict) and codec.get("configuration", {}).get("index_location") == "start":
@@ -271,7 +271,7 @@ def test_a_bad_index_entry_is_refused(entry: tuple[int, int], at: str, index: An
         zarrlite.open_array(local, mode="r")[index]
 
 
-def test_a_bad_index_entry_harms_no_other_inner_chunk() -> None:
+def test_a_bad_index_entry_does_not_affect_other_inner_chunks() -> None:
     value = shard((0, 4), (10_000, 4), (8, 4), (12, 4))
     assert SHARDS["end"].read(value, slice(4, 8)) == NUMBERS[4:]
 
@@ -289,7 +289,7 @@ def test_an_entry_that_reaches_into_an_index_at_the_end_is_refused() -> None:
             SHARDS["end"].read(shard((0, 4), (offset, 4), (8, 4), (12, 4)))
 
 
-def test_a_shard_of_absent_entries_is_the_fill_value() -> None:
+def test_a_shard_of_absent_entries_reads_as_the_fill_value() -> None:
     absent = (ABSENT, ABSENT)
     assert SHARDS["end"].read(shard(absent, absent, absent, absent, data=b"")) == [0] * 8
 
@@ -462,7 +462,7 @@ def test_decompression_bombs_are_refused_before_memory_is_allocated(name: str) -
     assert mebibytes < EXPLODED
 
 
-# hostile places
+# hostile paths
 
 PATHS = ["..", "../x", "a/../../x", "a/..", ".", "./a", "a//b", "a\\b", "..\\x", "a\0b", "\0", "__a", "a/__b", "..."]
 PATHS += ["zarr.json", "a/zarr.json", "a/zarr.json/b"]
@@ -572,7 +572,7 @@ DOCUMENTS = [chain.document for chain in CHAINS.values()] + [
 
 
 def places(value: Json, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path to every value inside of a document."""
+    """Yield the path to every value inside a document."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (*here, key)
@@ -610,7 +610,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 def use(content: bytes, value: bytes) -> None:
-    """Open a document and use all that can be done with its chunk."""
+    """Open a document and try every operation on its chunk."""
     for fault in zarrlite.validate(content):
         assert isinstance(fault, zarrlite.MetadataError)
         assert fault.pointer == "" or fault.pointer.startswith("/")

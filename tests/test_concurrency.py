@@ -1,7 +1,7 @@
 """Concurrent writers of one chunk lose nothing; a killed writer leaves the old value or the new one.
 
-Every worker writes elements of its own in chunks that all of them share. No test depends on timing: barriers separate
-the rounds, and writers are killed at counted calls and returns of functions.
+Workers write different elements of the same chunks. No test depends on timing: barriers separate the rounds, and
+writers are killed after a counted number of function calls and returns.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TIMEOUT = 120  # seconds; a test fails rather than hangs
 
 @pytest.fixture(autouse=True)
 def _four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use several threads on a machine with one core, too."""
+    """Use several threads even on a machine with one core."""
     monkeypatch.setattr(threads, "workers", lambda: 4)
 
 
@@ -57,7 +57,7 @@ def take_part(array: Array, worker: int, workers: int, barrier: Any) -> None:
 
 
 def run_threads(work: Callable[[int], None]) -> None:
-    """Run sixteen threads, and raise their first error; the broken barriers that it causes come last."""
+    """Run sixteen threads, and raise their first error, before the BrokenBarrierErrors that it causes."""
     with ThreadPoolExecutor(16) as pool:
         errors = [future.exception() for future in [pool.submit(work, i) for i in range(16)]]
     for error in sorted(filter(None, errors), key=lambda e: isinstance(e, threading.BrokenBarrierError)):
@@ -261,7 +261,7 @@ def test_a_child_forked_while_other_threads_write_does_not_wait_for_their_locks(
 
 
 class CountSteps:
-    """Count the steps of some work, which are calls and returns of functions, and act at one of them."""
+    """Count the function calls and returns of some work, and act at one of them."""
 
     def __init__(self, at: int = -1, do: Callable[[], None] = lambda: None) -> None:
         self.count = 0
@@ -283,7 +283,7 @@ class CountSteps:
 
 
 def killed_at(step: int, work: Callable[[], None]) -> bool:
-    """Do some work in a forked process that is killed at a step. Returns False if it ended before."""
+    """Do some work in a forked process that is killed at a step. Returns False if it finished before."""
     child = os.fork()
     if child == 0:
         try:

@@ -185,7 +185,7 @@ def test_opening_a_member_through_its_group_opens_two_documents(array: Array, tm
     assert found == [str(tmp_path / "zarr.json"), str(tmp_path / "group" / "array" / "zarr.json")]
 
 
-def test_one_inner_chunk_is_read_by_ranges_of_one_file(tmp_path: Path) -> None:
+def test_reading_one_inner_chunk_reads_ranges_of_one_file(tmp_path: Path) -> None:
     array = zarrlite.create_array(tmp_path, data=np.arange(100_000), chunks=100, shards=100_000, compressors=None)
     read = 0
     pread = os.pread
@@ -251,7 +251,7 @@ def test_import_loads_nothing_heavy(imported: set[str]) -> None:
     assert imported & HEAVY == set()
 
 
-def test_import_loads_no_other_third_party_modules_than_the_dependencies(imported: set[str]) -> None:
+def test_import_loads_no_third_party_modules_except_the_dependencies(imported: set[str]) -> None:
     tops = {name.partition(".")[0] for name in imported}
     third = {name for name in tops if name not in sys.stdlib_module_names and not name.startswith("_")}
     assert third - {"zarrlite"} <= {"numpy", "zstandard", "google_crc32c"}

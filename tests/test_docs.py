@@ -73,7 +73,7 @@ def test_every_fence_of_a_page_is_closed_and_has_a_language(page):
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_to_a_file_leads_to_one(page):
+def test_every_link_to_a_file_points_to_an_existing_file(page):
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     for link in links:
         assert (page.parent / link).exists(), link

@@ -42,7 +42,7 @@ every_complete_object = pytest.mark.parametrize("name", COMPLETE)
 
 
 def docstring(value: Any) -> str:
-    """Return the docstring that an object has itself; one that is inherited does not count.
+    """Return the docstring of an object, unless it is inherited.
 
     The parameters of a class may be documented in its own docstring or in that of `__init__`.
     """
@@ -74,7 +74,7 @@ def signature(value: Any) -> inspect.Signature:
 
 
 def parameters(value: Any) -> list[str]:
-    """Return the parameters of a function, or those of a class if it has an `__init__` of its own."""
+    """Return the parameters of a function, or those of a class if it defines `__init__`."""
     if isinstance(value, property) or (isinstance(value, type) and "__init__" not in vars(value)):
         return []
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

@@ -1,4 +1,4 @@
-"""The public names of zarrlite: which there are, where they come from, and when they are loaded."""
+"""The public names of zarrlite: the list, the modules that define them, and when they are loaded."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_importing_the_package_loads_neither_numpy_nor_the_library() -> None:
     assert run(code) == "['zarrlite']\n"
 
 
-def test_a_name_that_is_loaded_later_keeps_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_a_name_later_leaves_the_others_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     def other(*arguments: Any) -> None: ...
 
     monkeypatch.setattr(zarrlite, "open", other)

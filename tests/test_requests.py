@@ -23,7 +23,7 @@ INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
 
 
 class RecordingStore(MemoryStore):
-    """Records what it is asked for, by key; a batch of values is one request, and so is a batch of patches."""
+    """Records requests by key; a batch of values is one request, and so is a batch of patches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ MANY = 256
     ids=["uncompressed", "zstd", "shard, zstd"],
 )
 def test_a_chunk_among_many_takes_few_calls(tmp_path: Path, codecs: Any, read: int, write: int) -> None:
-    """Count for small chunks (inner ones, in the shard) on disk, in one thread: the calls of others are not counted."""
+    """Count for small chunks (or inner chunks) on disk, in one thread, since calls of other threads are not counted."""
     data = np.random.default_rng(0).integers(0, 1000, (128, 128)).astype("u2")
     chunk = (128, 128) if isinstance(codecs[0], ShardingIndexed) else (8, 8)
     first, second = (

@@ -1,4 +1,4 @@
-"""Costs of sparse selections, in calls for each chunk."""
+"""The cost of sparse selections, in calls per chunk."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no
 
 @pytest.fixture(autouse=True)
 def _four_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use several threads on a machine with one core, too."""
+    """Use several threads even on a machine with one core."""
     monkeypatch.setattr(threads, "workers", lambda: 4)
     monkeypatch.setattr(threads, "_pool", None)
     monkeypatch.setattr(threads, "_deferred", [])
@@ -102,7 +102,7 @@ def test_the_first_error_is_raised_and_stops_the_rest(bad: int, nbytes: int) -> 
     done: list[int] = []
     threads.run(done.append, range(10), nbytes)  # the pool still works
     assert sorted(done) == list(range(10))
-    assert len(started) == count  # and no job of the failed call was started since
+    assert len(started) == count  # and no further job of the failed call was started
 
 
 def test_an_error_of_the_job_iterator_is_raised() -> None:
@@ -221,7 +221,7 @@ def test_workers_do_deferred_jobs_at_once() -> None:
 
 @forks
 @pytest.mark.parametrize("is_used", [False, True], ids=["unused pool", "used pool"])
-def test_a_forked_child_has_a_pool_of_its_own(is_used: bool) -> None:
+def test_a_forked_child_has_its_own_pool(is_used: bool) -> None:
     if is_used:
         test_large_work_is_shared()
     child = os.fork()

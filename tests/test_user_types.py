@@ -1,4 +1,4 @@
-"""The types that users see: mypy accepts right code with --strict and finds the mistakes in wrong code."""
+"""The types that users see: mypy --strict accepts correct code and finds the mistakes in incorrect code."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_the_package_declares_that_it_has_types() -> None:
     assert (PACKAGE / "py.typed").is_file()
 
 
-def test_right_code_has_no_errors(errors: dict[str, list[tuple[int, str]]]) -> None:
+def test_correct_code_has_no_errors(errors: dict[str, list[tuple[int, str]]]) -> None:
     assert errors[GOOD.name] == []
 
 
-def test_right_code_runs(tmp_path: Path) -> None:
+def test_correct_code_runs(tmp_path: Path) -> None:
     namespace: dict[str, object] = {"__name__": "good_code"}
     exec(compile(GOOD.read_text(encoding="utf-8"), GOOD, "exec", dont_inherit=True), namespace)
     namespace["open_everything"](tmp_path / "a.zarr")  # type: ignore[operator]

@@ -26,7 +26,7 @@ def reasons(source: str) -> list[str]:
         "Read:\n\n  {} x.",
     ],
 )
-def test_a_sentence_of_a_docstring_that_names_nothing_is_found(docstring: str, opening: str) -> None:
+def test_a_docstring_sentence_that_begins_with_a_pronoun_is_found(docstring: str, opening: str) -> None:
     text = docstring.format(opening)
     expected = f'a sentence must not begin with "{opening}": name the thing'
     assert expected in reasons(f'"""{text}"""')
@@ -86,7 +86,7 @@ def test_a_phrase_of_the_glossary_is_found(sentence: str) -> None:
     assert reasons(f"# {comment}\nx = 1") == [reason]
 
 
-def test_messages_are_checked_where_asked_for() -> None:
+def test_messages_are_checked_on_request() -> None:
     source = 'raise ValueError(f"{key!r} is no key: nobody reads it")'
     assert sorted(reasons(source)) == [
         '"is no": write is not an X',

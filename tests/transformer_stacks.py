@@ -39,7 +39,7 @@ stacks = st.lists(st.one_of(shardings, st.sampled_from(PARTS)), max_size=4).map(
 
 
 class StoreReadByKey(MemoryStore):
-    """A store whose values are read by key only: it opens nothing, and knows no size before it is asked."""
+    """A store whose values are read by key: it keeps nothing open, and does not know sizes in advance."""
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
         return super().get(key, byte_range)

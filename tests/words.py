@@ -83,7 +83,7 @@ BOUNDARY = re.compile(r"(?<=[.:;?!])\s+(?:[-*]\s+)?|\n\s*\n\s*|\n\s*[-*]\s+")
 
 
 class Fault(NamedTuple):
-    """A sentence against the house style."""
+    """A sentence that violates the house style."""
 
     line: int
     sentence: str
@@ -98,7 +98,7 @@ class Passage(NamedTuple):
 
 
 def find_faults(source: str, messages: bool = True) -> list[Fault]:
-    """Return the faults of a Python file, in the order of its lines. `messages`: whether strings are checked, too."""
+    """Return the faults of a Python file, in the order of its lines. Strings are checked too if `messages` is true."""
     tree = ast.parse(source)
     docstrings = list(_docstrings(tree))
     faults: list[Fault] = []
@@ -144,7 +144,7 @@ def _comments(source: str) -> Iterator[Passage]:
         if not block:
             first = row
         block.append(token.string.lstrip("#!").strip())
-        last, column = row, start if alone else -1  # a comment after code never goes on
+        last, column = row, start if alone else -1  # a comment after code is never continued
     if block:
         yield Passage(first, "\n".join(block))
 

@@ -167,7 +167,7 @@ def test_a_shard_is_the_same_in_every_store(tmp_path: Path, location: str, empty
 
 
 @pytest.mark.parametrize("block", [1, 100, 2**21])
-def test_a_large_shard_is_copied_some_chunks_at_a_time(
+def test_a_large_shard_is_copied_a_few_chunks_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     acquired: list[int] = []
@@ -178,7 +178,7 @@ def test_a_large_shard_is_copied_some_chunks_at_a_time(
     codecs = [ShardingIndexed((2, 4, 5), (Bytes(),))]
     array = zarrlite.create_array(tmp_path / "a", data=data, chunks=(4, 24, 35), codecs=codecs)
     assert acquired
-    assert max(acquired) <= max(block, 2 * 4 * 5 * 2)  # a single chunk at least
+    assert max(acquired) <= max(block, 2 * 4 * 5 * 2)  # at least one chunk
     assert np.array_equal(array[...], data)
 
 
@@ -214,7 +214,7 @@ def test_a_large_chunk_in_parts_is_generated_once(tmp_path: Path, generated: lis
 
 
 class Recording(LocalStore):
-    """A store whose author knows nothing of values in pieces."""
+    """A store written without knowledge of values in pieces."""
 
     def set(self, key: str, value: Any) -> None:
         assert isinstance(value, bytes | bytearray | memoryview)

@@ -1,4 +1,4 @@
-"""Byte ranges: they read as Python slices do."""
+"""Byte ranges have the semantics of Python slices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_range_of_a_value_is_a_slice_of_it(value: bytes, byte_range: ByteRange
     assert value[start:stop] == expected
 
 
-def test_the_range_of_all_returns_the_value_itself() -> None:
+def test_the_full_range_returns_the_value_itself() -> None:
     for value in (b"0123", bytearray(b"0123"), memoryview(b"0123")):
         assert ALL.of(value) is value
     assert ByteRange(0) == ByteRange(0, None) == ALL

@@ -23,7 +23,7 @@ def test_a_released_buffer_is_reused() -> None:
     assert scratch.acquire(50) is memory
 
 
-def test_a_buffer_is_acquired_once_until_it_is_released() -> None:
+def test_an_acquired_buffer_is_not_handed_out_again_before_its_release() -> None:
     first = scratch.acquire(100)
     scratch.release(first)
     assert scratch.acquire(100) is first
@@ -59,7 +59,7 @@ def test_a_huge_buffer_is_not_kept() -> None:
     assert scratch.acquire(1) is not memory
 
 
-def test_each_thread_has_buffers_of_its_own() -> None:
+def test_each_thread_has_its_own_buffers() -> None:
     memory = scratch.acquire(100)
     scratch.release(memory)
     found: list[memoryview] = []

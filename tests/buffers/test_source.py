@@ -1,4 +1,4 @@
-"""Sources: a value reads the same in every way and through every kind of source."""
+"""Sources: all methods of all kinds of source return the same value."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def in_memory_store(value: bytes | None) -> Source:
 
 
 def around(inner: Callable[[bytes | None], Source], head: bytes, tail: bytes) -> Callable[[bytes | None], Source]:
-    """Return what builds a window: a source of a value, from which `head` and `tail` are removed again."""
+    """Return a function that builds a window: a source of a framed value that removes `head` and `tail` again."""
     return lambda value: Window(inner(None if value is None else head + value + tail), len(head), len(tail), "pad")
 
 
@@ -95,7 +95,7 @@ def test_ranges_read_as_slices(kind: str, value: bytes, ranges: list[ByteRange],
 
 @pytest.mark.parametrize("kind", SOURCES)
 @given(ranges=st.lists(RANGES, min_size=1, max_size=3))
-def test_a_missing_value_is_none_in_every_way(kind: str, ranges: list[ByteRange]) -> None:
+def test_every_method_returns_none_for_a_missing_value(kind: str, ranges: list[ByteRange]) -> None:
     source = SOURCES[kind](None)
     assert source.read(ranges) is None
     assert source.read(ranges, memoryview(bytearray(20))) is None
@@ -115,7 +115,7 @@ def test_a_missing_value_is_none_in_every_way(kind: str, ranges: list[ByteRange]
         ("in memory, without head and tail", 3),
     ],
 )
-def test_a_size_is_known_where_no_request_is_needed(kind: str, expected: int | None) -> None:
+def test_the_size_is_known_if_it_takes_no_request(kind: str, expected: int | None) -> None:
     assert SOURCES[kind](b"012").known_size() == expected
 
 
@@ -142,7 +142,7 @@ def test_a_value_shorter_than_its_padding_is_never_data(
 @pytest.mark.parametrize(
     ("separate", "tail", "expected"), [(0, 0, 0), (0, 4, 0), (10, 0, 10), (10, 4, 6), (10, 10, 0), (10, 12, 0)]
 )
-def test_a_window_tells_how_much_of_its_end_can_be_replaced_alone(separate: int, tail: int, expected: int) -> None:
+def test_a_window_reports_how_much_of_its_end_can_be_replaced_alone(separate: int, tail: int, expected: int) -> None:
     source = InMemory(bytes(20))
     source.separate_tail = separate
     assert Window(source, 1, tail, "pad").separate_tail == expected
@@ -153,7 +153,7 @@ def test_a_window_tells_how_much_of_its_end_can_be_replaced_alone(separate: int,
 
 
 class Counting(DictStore):
-    """A store that records what is requested."""
+    """A store that records requests."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -191,12 +191,12 @@ def test_opening_a_source_reads_nothing() -> None:
     assert store.requests == []
 
 
-# One and the same value
+# Reads of a source see the same value
 
 
 @pytest.fixture(params=["local", "memory", "mapping", "prefix of local", "prefix of memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """A store that can promise that a source reads one and the same value."""
+    """A store that guarantees that all reads of a source see the same value."""
     stores: dict[str, Callable[[], Store]] = {
         "local": lambda: LocalStore(tmp_path / "store"),
         "memory": MemoryStore,

@@ -49,7 +49,7 @@ def test_a_grid_is_read_and_written() -> None:
     assert parsed.to_json() == value
 
 
-def test_a_grid_of_another_dimensionality_is_refused() -> None:
+def test_a_grid_of_the_wrong_dimensionality_is_refused() -> None:
     with pytest.raises(MetadataError) as caught:
         GRID.check((10, 200))
     assert (caught.value.pointer, caught.value.kind) == ("/configuration/chunk_shape", "conflict")

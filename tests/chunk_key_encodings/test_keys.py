@@ -1,4 +1,4 @@
-"""The chunk key encodings `default` and `v2`: coordinates to keys, and exactly back."""
+"""The chunk key encodings `default` and `v2`: encoding coordinates, and decoding exactly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_key_decodes_only_to_coordinates_that_encode_to_it(encoding: ChunkKeyE
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
 @given(coords=COORDS, other=st.integers(0, 5))
-def test_a_key_with_another_number_of_dimensions_is_refused(
+def test_a_key_with_the_wrong_number_of_dimensions_is_refused(
     encoding: ChunkKeyEncoding, coords: tuple[int, ...], other: int
 ) -> None:
     if {other, len(coords)} == {0, 1} and coords in ((), (0,)) and isinstance(encoding, V2Keys):

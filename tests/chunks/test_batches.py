@@ -66,7 +66,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("data", FRAMES.values(), ids=FRAMES)
-def test_a_single_frame_is_told_from_anything_else(data: bytes) -> None:
+def test_a_single_frame_is_distinguished_from_other_values(data: bytes) -> None:
     assert _is_one_frame(data)
     assert not _is_one_frame(data + b"\0")
     assert not _is_one_frame(data[:-1])
@@ -113,7 +113,7 @@ def test_decoding_many_chunks_equals_decoding_each(chain: list[Any], dtype: str,
         "flipped": value[:-1] + bytes([value[-1] ^ 255]),
         "invalid": bytes(invalid.encode_always(np.full((2, 4), 2, invalid.spec.dtype))),
     }[damage]
-    values = [memoryview(bytearray(value)) for value in encoded]  # as they are in scratch memory
+    values = [memoryview(bytearray(value)) for value in encoded]  # writable, like values in scratch memory
     errors = [error_of(lambda value=value: bound.decode(value)) for value in encoded]
     together = bound.decode_many(values, memoryview(bytearray(len(values) * 16)))
     if any(errors):
@@ -192,7 +192,7 @@ def test_a_bomb_among_many_is_refused_before_memory_is_allocated() -> None:
 
 
 def set_batch_bytes(patch: pytest.MonkeyPatch, size: int) -> None:
-    """Handle together as many chunks as have `size` bytes, at least one."""
+    """Set the size of batches to `size` bytes, or one chunk if that is larger."""
     for module, names in {
         "pipeline.pipeline": ["BATCH_BYTES"],
         "chunks.chunks": ["BATCH_BYTES", "READ_BATCH_BYTES", "WRITE_BATCH_BYTES"],
@@ -256,7 +256,7 @@ class OneByOneStore(LocalStore):
 
 
 class ShuffledStore(LocalStore):
-    """A store whose answers are in the provided memory in another order, with gaps, or elsewhere."""
+    """A store whose answers are in the provided memory in a different order, with gaps, or not in it at all."""
 
     way = "gaps"
 
@@ -333,7 +333,7 @@ def _outcome(array: Any, selection: Any) -> Any:
     "index", [("end", [Bytes(), "crc32c"]), ("start", [Bytes("big"), "crc32c"]), ("end", [Bytes()])]
 )
 @pytest.mark.parametrize("chain", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])
-def test_a_single_inner_chunk_is_read_as_one_of_several(chain: Any, index: Any, tmp_path: Path) -> None:
+def test_reading_one_inner_chunk_equals_reading_it_with_others(chain: Any, index: Any, tmp_path: Path) -> None:
     location, index_codecs = index
     data = DATA.copy()
     data[8:16, :16] = 7  # an inner chunk that is absent
@@ -342,7 +342,7 @@ def test_a_single_inner_chunk_is_read_as_one_of_several(chain: Any, index: Any, 
     array = zarrlite.open_array(tmp_path, mode="r")
     shard = tmp_path / "c/0/0"
     whole = shard.read_bytes()
-    first = len(whole) // 2  # within a chunk of the middle, if the index is not there
+    first = len(whole) // 2  # within a chunk in the middle, unless the index is there
     changes = {
         "none": whole,
         "cut": whole[:-1],
@@ -535,7 +535,7 @@ def test_a_codec_may_return_its_input(order: str) -> None:
         def decode(self, data: Any, limit: int) -> Any:
             return data
 
-    data = np.arange(2**20, dtype="u4").reshape(1024, 1024)  # several batches, each with other elements
+    data = np.arange(2**20, dtype="u4").reshape(1024, 1024)  # several batches, each with different elements
     codecs = [ShardingIndexed((32, 32), [Bytes(), Same()], order=order)]
     array = zarrlite.create_array(MemoryStore(), data=data, chunks=data.shape, codecs=codecs)
     np.testing.assert_array_equal(array[...], data)
@@ -616,7 +616,7 @@ def test_a_missing_chunk_of_a_batch_is_named() -> None:
         zarrlite.open_array(store, missing_chunks="error")[...]
 
 
-def test_a_batch_that_cannot_be_stored_leaves_old_or_new_chunks(tmp_path: Path) -> None:
+def test_a_failed_batch_leaves_each_chunk_old_or_new(tmp_path: Path) -> None:
     array = zarrlite.create_array(tmp_path, data=DATA + 1, chunks=(16, 16), codecs=SMALL)
     (tmp_path / "c/2/1").unlink()
     (tmp_path / "c/2/1").mkdir()

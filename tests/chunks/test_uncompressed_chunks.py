@@ -1,4 +1,4 @@
-"""Uncompressed chunks: elements are read straight from where they are stored, and checked as any others."""
+"""Uncompressed chunks: elements are read in place, with the same checks as any others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reversing(LocalStore):
         return value if value is None or key.endswith("json") else byte_range.of(bytes(value)[::-1])
 
 
-def test_a_single_element_is_checked_as_a_whole_chunk_is(tmp_path: Path) -> None:
+def test_reading_a_single_element_makes_the_same_checks_as_a_whole_chunk(tmp_path: Path) -> None:
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
     data = np.arange(1, 25, dtype="<u2").reshape(4, 6)
     zarrlite.create_array(tmp_path / "a", data=data, chunks=(2, 3), codecs=codecs)
@@ -77,7 +77,7 @@ def test_chunks_of_every_byte_order_read_as_their_elements(tmp_path: Path, dtype
             found[...] = found[0, 0]  # the result belongs to the caller
 
 
-def test_a_chunk_of_another_size_is_refused(tmp_path: Path) -> None:
+def test_a_chunk_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
     array = zarrlite.create_array(tmp_path, data=np.ones((4, 4), "<f8"), chunks=(4, 4), codecs=[Bytes()])
     for size in (0, 127, 129):
         (tmp_path / "c/0/0").write_bytes(bytes(size))

@@ -1,4 +1,4 @@
-"""`zarrlite diff`: the differences of two nodes, where they are, and how large."""
+"""`zarrlite diff`: the differences between two nodes, their places and their sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zarrlite
 from zarrlite.tools.cli import blocks
 
 
-def test_equal_hierarchies_have_no_difference(hierarchy, run):
+def test_equal_hierarchies_have_no_differences(hierarchy, run):
     assert run("diff", "a.zarr", "a.zarr") == (0, "no difference\n", "")
     assert run("diff", "a.zarr", "a.zarr", "--json").json == {"same": True, "differences": []}
 

@@ -113,7 +113,7 @@ def test_malformed_selections_are_refused(text, message):
     assert str(caught.value) == message
 
 
-def test_dump_shortens_a_large_array_like_numpy_and_reads_only_its_corners(hierarchy, run):
+def test_dump_abbreviates_a_large_array_like_numpy_and_reads_only_its_corners(hierarchy, run):
     large = zarrlite.create_array("large.zarr", shape=(10**6, 10**6), dtype="i4", chunks=(100, 100))
     large[0, 0] = 1
     large[-1, -3] = 2

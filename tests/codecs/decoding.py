@@ -1,4 +1,4 @@
-"""Chunks that are encoded and decoded by a chain, in every way that a pipeline has."""
+"""Encoding and decoding chunks with a chain, with every method of a pipeline."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(bound: Pipeline, data: Any) -> Any:
 
 
 def decode(bound: Pipeline, data: Any) -> Any:
-    """Decode a whole chunk in each way that the pipeline has; all of them have the same result."""
+    """Decode a whole chunk with every method of the pipeline, and check that the results are equal."""
     array = np.asarray(bound.decode(data), bound.spec.dtype)
     for decoded in (take(bound, data), read(bound, data)):
         assert decoded.shape == array.shape
@@ -52,7 +52,7 @@ def decode(bound: Pipeline, data: Any) -> Any:
 
 
 def refusal(bound: Pipeline, data: bytes) -> tuple[type, str]:
-    """Return the kind and the text of the error that a damaged chunk raises, in whichever way it is decoded."""
+    """Return the kind and the text of the error that every method of decoding raises for a damaged chunk."""
     with pytest.raises(ZarrliteError) as caught:
         take(bound, data)
     with pytest.raises(type(caught.value)):
@@ -65,7 +65,7 @@ def refusal(bound: Pipeline, data: bytes) -> tuple[type, str]:
 
 
 class GetOnlyStore(zarrlite.Store):
-    """A store that implements only `get`, and notes its requests."""
+    """A store that implements only `get`, and records its requests."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values

@@ -102,9 +102,7 @@ def test_a_damaged_blosc_header_is_refused(blosc: Any, damaged: Any, kind: type,
     assert refusal(pipeline([LITTLE, BLOSC], (800,), "u1"), damaged()) == (kind, expected)
 
 
-def test_a_result_of_another_size_than_the_header_states_is_refused(
-    blosc: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decoded_size_that_differs_from_the_header_is_refused(blosc: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blosc, "decompress", lambda data: b"abc")
     found = refusal(pipeline([LITTLE, BLOSC], (800,), "u1"), damaged_header())
     assert found == (DataError, "codec blosc: decompresses to 3 bytes, but its header says 800")

@@ -1,4 +1,4 @@
-"""Damaged chunks: each codec says what is wrong."""
+"""Damaged chunks: the message of each codec says what is wrong."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from zarrlite.errors import ArgumentError, ChecksumError, DataError, TruncatedEr
 
 FRAME = Zstd().encode(b"zarrlite " * 8)  # 72 bytes
 CHECKED = bytes(Crc32c().encode(b"\1\2"))
+SWAPPED = int.from_bytes(CHECKED[2:])  # the checksum, read as big endian
 DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
     (
         "bytes, too short",
@@ -75,7 +76,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         b"\1\2" + CHECKED[:1:-1],
         ChecksumError,
-        f"codec crc32c: the checksum is {int.from_bytes(CHECKED[2:]):08x}, but the data has {checksum(b'\1\2'):08x}",
+        f"codec crc32c: the checksum is {SWAPPED:08x}, but the data has {checksum(bytes([1, 2])):08x}",
     ),
     (
         "crc32c, more than fits",

@@ -22,7 +22,7 @@ STATEMENTS = [(document, statement) for document, statements in TABLES.items() f
 
 
 def without_markup(text: str) -> str:
-    """Return text in lower case without markup and extra spaces, so that differently marked up quotes are equal."""
+    """Return text in lower case without markup and extra spaces, so that quotes with different markup are equal."""
     return " ".join(re.sub(r"[`*]", "", text).split()).lower()
 
 

@@ -57,7 +57,7 @@ def test_documents_are_compared_by_meaning_not_by_spelling(suite, change, result
     assert judge(expected, {"document": {**DOCUMENT, **change}}, set())[0] == result
 
 
-def test_a_document_that_is_written_back_wrong_is_said_with_its_fault(suite):
+def test_the_fault_of_a_document_that_is_written_back_wrong_is_reported(suite):
     step = step_of(suite, "core/array/dimension_names/same", "open")
     expected = type(step)("open", step.request, {"document": DOCUMENT})
     assert judge(expected, {"document": {**DOCUMENT, "fill_value": 256}}, set()) == (
@@ -86,7 +86,7 @@ def test_written_chunks_are_compared_or_read(suite, case, stored, verdict):
     assert judge(step, {"store": {chunk: value}}, set()) == verdict
 
 
-def test_missing_chunk_passes_only_if_it_is_all_fill_value(suite):
+def test_missing_chunk_passes_only_if_it_has_only_the_fill_value(suite):
     step = step_of(suite, "core/codec_data/bytes/float32-little", "write")
     assert judge(step, {"store": {}}, set()) == ("wrong-data", "stored bytes that decode to wrong elements")
     zeros = type(step)(
@@ -210,7 +210,7 @@ def test_uri_of_the_draft_is_claimed_by_its_short_name():
     assert unclaimed({draft}, {}) == {draft}
 
 
-def test_ignored_ignorable_codec_is_unsupported(suite):
+def test_ignoring_a_codec_that_may_be_ignored_is_unsupported(suite):
     step = step_of(suite, "core/arrays/known-codec-that-can-be-ignored", "read")
     ignorable = ignorable_extensions(step.document)
     assert ignorable == {("codecs", "crc32c")}

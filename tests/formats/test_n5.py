@@ -238,7 +238,7 @@ shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3)
 
 @given(st.data(), shapes, st.sampled_from(sorted(COMPRESS)))
 def test_any_dataset_reads_as_the_array_it_was_written_from(data: Any, shape: list[int], compression: str) -> None:
-    """Blocks at the edge are padded or truncated, and some are missing; all of the array and parts of it are read."""
+    """Blocks at the edge are padded or truncated, and some are missing. The whole array and parts of it are read."""
     chunks = tuple(data.draw(st.integers(1, 5), label="block") for _ in shape)
     dtype = data.draw(st.sampled_from(["int8", "uint16", "int32", "float64"]), label="dtype")
     expected = numbers(*shape, dtype=dtype)
@@ -274,7 +274,7 @@ def test_every_block_is_written_in_full_size(data: Any, shape: list[int]) -> Non
 
 
 def document_of(**others: Any) -> dict[str, Any]:
-    """Convert a dataset with some other members."""
+    """Convert a dataset with some members changed."""
     members = {"dimensions": [5, 7], "blockSize": [3, 2], "dataType": "uint16", "compression": RAW}
     return n5.array_document({**members, **others})
 
@@ -605,7 +605,7 @@ def test_other_documents_are_replaced_only_with_overwrite() -> None:
     assert zarrlite.open(store, mode="r")[...].tolist() == [1, 2, 3, 4]
 
 
-def test_no_document_is_written_if_one_cannot_be() -> None:
+def test_no_document_is_written_if_one_of_them_cannot_be_converted() -> None:
     store = container()
     before = dict(store)
     with pytest.raises(MetadataError, match="lz4"):
@@ -617,7 +617,7 @@ def test_no_document_is_written_if_one_cannot_be() -> None:
 # writing
 
 
-def test_a_new_dataset_has_its_attributes_and_the_root_the_version(tmp_path: Path) -> None:
+def test_creating_a_dataset_writes_its_attributes_and_the_version_at_the_root(tmp_path: Path) -> None:
     array = n5.create_array(
         tmp_path, path="a/b", shape=(5, 7), dtype="float32", chunks=(3, 2), attributes={"unit": "nm"}
     )

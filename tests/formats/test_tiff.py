@@ -323,7 +323,7 @@ CHAIN = "the codecs of TIFF images must be bytes, optionally zstd, and pad or of
         ([Bytes(), Pad("start", 111)], "no TIFF header for chunks of shape (4, 4) and uint16 has 111 bytes"),
     ],
 )
-def test_open_array_refuses_codecs_of_other_chunks(codecs: Any, message: str) -> None:
+def test_open_array_refuses_codecs_of_chunks_that_are_not_tiff_files(codecs: Any, message: str) -> None:
     array = zarrlite.create_array("memory://", shape=(4, 4), dtype="u2", codecs=codecs)
     with pytest.raises(ArgumentError) as caught:
         tiff.open_array(array.store)

@@ -167,7 +167,7 @@ OFFSETS = {256: 10, 257: 22, 258: 34, 259: 46, 262: 58, 273: 70, 279: 82}  # off
 
 
 def patched(offset: int, form: str, value: int) -> bytes:
-    """Return VALID with another number at an offset."""
+    """Return VALID with the number at an offset replaced."""
     data = bytearray(VALID)
     struct.pack_into("<" + form, data, offset, value)
     return bytes(data)
@@ -271,7 +271,7 @@ def test_a_file_that_differs_from_the_first_is_refused_with_its_name(value: byte
 
 
 @pytest.mark.parametrize("name", ["0.01.tif", "0.1.tiff", "0/1.tif", "0.1.2.tif", "overview.tif", "more/0.1.tif"])
-def test_a_file_named_in_another_form_than_the_first_is_refused(name: str) -> None:
+def test_a_file_with_a_different_form_of_name_than_the_first_is_refused(name: str) -> None:
     with pytest.raises(DataError) as caught:
         tiff.open_folder({"0.0.tif": VALID, name: VALID})
     assert str(caught.value) == f"chunk {name}: must be named as a chunk in the form of 0.0.tif"
@@ -286,7 +286,7 @@ def test_a_file_named_in_another_form_than_the_first_is_refused(name: str) -> No
         ("7.tif", "must have at least 2 coordinates in its name, not 1, for an image of shape (2, 3)"),
     ],
 )
-def test_a_file_that_is_not_named_as_a_chunk_is_refused(name: str, message: str) -> None:
+def test_a_file_whose_name_is_not_a_chunk_key_is_refused(name: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         tiff.open_folder({name: VALID})
     assert str(caught.value) == f"chunk {name}: {message}"
@@ -312,7 +312,7 @@ def test_reading_a_file_that_became_shorter_names_its_key() -> None:
 
 
 class ShrinkingStore(MemoryStore):
-    """A store that reports a larger size than a value has when it is read."""
+    """A store that reports larger sizes than its values have when they are read."""
 
     def size(self, key: str) -> int | None:
         return 1000

@@ -1,4 +1,4 @@
-"""Arrays of many kinds, each with a name: every codec, key encoding and transformer that has a layout of its own."""
+"""Named arrays of many kinds: every codec, key encoding and transformer with its own layout."""
 
 from __future__ import annotations
 

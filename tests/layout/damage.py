@@ -1,4 +1,4 @@
-"""Damage of many sorts: the kind of array, the change to its store, and the problems that fsck reports."""
+"""Many kinds of damage: the kind of array, the change to its store, and the problems that fsck reports."""
 
 from __future__ import annotations
 

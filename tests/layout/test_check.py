@@ -146,7 +146,7 @@ def test_planted_damage_of_a_hierarchy_is_found(damage: Any, wanted: list[tuple[
     assert [(p.key, p.kind, p.message) for p in check(store)] == wanted
 
 
-def test_a_part_of_a_hierarchy_is_checked_alone() -> None:
+def test_part_of_a_hierarchy_can_be_checked_alone() -> None:
     store = MemoryStore()
     root = zarrlite.create_group(store)
     root.create_array("a/b", data=DATA)
@@ -206,7 +206,7 @@ def test_unreadable_objects_are_problems_and_the_others_are_checked() -> None:
 
 
 class Shrinking(MemoryStore):
-    """A store whose values are cut off while they are read: it reports their old sizes."""
+    """A store whose values are truncated while they are read: it still reports their old sizes."""
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
         value = bytes(super().get(key) or b"")
@@ -214,7 +214,7 @@ class Shrinking(MemoryStore):
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
-def test_values_cut_off_during_the_check_are_problems(kind: str) -> None:
+def test_values_truncated_during_the_check_are_problems(kind: str) -> None:
     healthy = ARRAYS[kind]()
     store = Shrinking({key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()})
     array = Array(store, "", healthy.metadata)

@@ -110,7 +110,7 @@ def test_a_shard_after_a_header_is_explained_to_its_last_byte() -> None:
     assert by_what["padding in front"].detail == {"as configured": True}
 
 
-def test_explaining_a_chunk_in_parts_shows_all_parts_and_explaining_a_part_only_that() -> None:
+def test_explaining_a_chunk_in_parts_shows_all_parts_and_explaining_a_part_shows_one() -> None:
     array = zarrlite.create_array(
         {},
         data=np.zeros((2, 2), "u1") + 1,

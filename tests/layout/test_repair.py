@@ -1,4 +1,4 @@
-"""Leftovers of killed writers, and repair: faults that are safe to repair are repaired, nothing else changes."""
+"""Leftovers of killed writers, and repairs: only problems that are safe to repair are repaired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""zarr.json and back: members that are kept, messages about faults, and bounds on memory."""
+"""Parsing and writing zarr.json: members that are kept, messages about faults, and bounds on memory."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_reading_returns_a_new_array(index: Any, layout: dict[str, Any]) -> None
     assert set(np.unique(array[...])) == {1}
 
 
-# Fill values: chunks of them are stored on request only.
+# Fill values: chunks that contain only them are not stored by default.
 
 
 @layouts
@@ -237,7 +237,7 @@ def test_chunks_that_become_the_fill_value_are_erased(layout: dict[str, Any]) ->
     assert keys(array) == ["c/0/1", "c/0/2", "c/1/0", "c/1/1", "c/1/2"]
     array[4:, :3] = 5
     assert "c/1/0" in keys(array)
-    array[4:, 3] = 5  # completes the part of the chunk that is inside of the array
+    array[4:, 3] = 5  # completes the part of the chunk that is inside the array
     assert "c/1/0" not in keys(array)
     array.oindex[[0, 1, 2, 3], slice(4, 8)] = 5
     assert keys(array) == ["c/0/2", "c/1/1", "c/1/2"]
@@ -325,7 +325,7 @@ def test_a_nan_fill_value_is_not_stored() -> None:
 
 
 @layouts
-def test_missing_chunks_error_refuses_to_read_missing_chunks(layout: dict[str, Any]) -> None:
+def test_missing_chunks_error_makes_reading_missing_chunks_an_error(layout: dict[str, Any]) -> None:
     array = make(missing_chunks="error", **layout)
     with pytest.raises(MissingChunkError) as caught:
         array[...]
@@ -382,7 +382,7 @@ def test_attributes_are_a_mapping_that_writes_through() -> None:
         attrs["gone"]
 
 
-def test_attributes_have_the_form_that_readers_see() -> None:
+def test_attributes_have_the_form_that_they_have_when_read_back() -> None:
     array = make()
     array.attrs.update({"tuple": (1, 2), "int key": {1: "x"}})
     assert array.attrs["tuple"] == [1, 2]

@@ -45,7 +45,7 @@ def test_copies_are_equal_byte_for_byte(tmp_path: Path, origin: str, to: str, pa
     for key, value in contents(hierarchy()).items():
         source.set(key, value)
     source.set("g/b/notes.txt", b"kept")
-    # another implementation may write another layout, and a member that may be ignored
+    # other implementations may write a different layout, and members that may be ignored
     odd = json.loads(bytes(source.get("a/zarr.json")))
     source.set("a/zarr.json", json.dumps({**odd, "odd": {"must_understand": False}}, separators=(",", ":")).encode())
     target = stores(tmp_path)[to]

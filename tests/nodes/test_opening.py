@@ -342,7 +342,7 @@ def test_an_array_can_replace_itself_with_its_own_data() -> None:
 
 @pytest.mark.parametrize("mode", ["w", "w-", "a"])
 @pytest.mark.parametrize("make", [zarrlite.open_group, lambda s, **k: zarrlite.open_array(s, **NEW, **k)])
-def test_files_outside_of_nodes_are_kept(tmp_path: Path, make: Callable[..., Any], mode: str) -> None:
+def test_files_outside_nodes_are_kept(tmp_path: Path, make: Callable[..., Any], mode: str) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter 1.tex").write_text("mine too")

@@ -26,7 +26,7 @@ class Reversing:
 
 
 class Doubling:
-    """A codec that doubles values, whatever it may produce."""
+    """A codec that doubles values, regardless of its limit."""
 
     name = "doubling"
 
@@ -71,11 +71,11 @@ def test_a_codec_that_produces_more_than_its_limit_is_refused(limit: Limit, fits
     assert str(caught.value) == f"codec doubling: decodes to 4 bytes, at most {limit.of(2)} fit here"
 
 
-def test_a_limit_is_fixed_or_in_proportion_whichever_is_more() -> None:
+def test_a_limit_is_the_larger_of_a_fixed_and_a_proportional_one() -> None:
     assert [Limit(100, 3).of(n) for n in (0, 33, 34)] == [100, 100, 102]
 
 
-def test_limits_in_proportion_do_not_multiply_from_codec_to_codec() -> None:
+def test_proportional_limits_do_not_multiply_along_a_chain() -> None:
     codec = Reversing()
     decode_bytes(b"ab", [(Doubling(), Limit(0, 3)), (codec, Limit(0, 3))])
     assert codec.limits == [6]

@@ -158,7 +158,7 @@ def test_a_file_that_is_truncated_while_it_is_read_is_refused(
     pread, preadv = files.pread, os.preadv
 
     def room(fd: int, offset: int, count: int) -> int:
-        """Return how many bytes there are to read if the file ends after its first half."""
+        """Return the number of bytes left to read if the file ends after its first half."""
         return max(0, min(count, os.fstat(fd).st_size // 2 - offset))
 
     monkeypatch.setattr(files, "pread", lambda fd, count, offset: pread(fd, room(fd, offset, count), offset))

@@ -1,4 +1,4 @@
-"""Parts of large compressed chunks: a chunk whose checksum is right is decoded only as far as the part needs."""
+"""Partial reads of large compressed chunks: a verified chunk is decoded only as far as needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make(compressors: list[Any]) -> tuple[MemoryStore, Any]:
 
 
 def put(store: MemoryStore, frame: bytes) -> None:
-    """Store a chunk with a right checksum, whether its frame is sound or not."""
+    """Store a chunk with a correct checksum, even if its frame is damaged."""
     store.set("c/0/0", frame + google_crc32c.value(frame).to_bytes(4, "little"))
 
 
@@ -81,7 +81,7 @@ def test_a_chunk_without_a_checksum_is_decoded_completely() -> None:
         array[0, 0]
 
 
-def test_a_frame_of_another_content_size_is_refused() -> None:
+def test_a_frame_of_the_wrong_content_size_is_refused() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
     for frame in (Zstd().encode(bytes(10)), Zstd().encode(DATA.tobytes() + b"x"), b"no frame at all"):
         put(store, frame)

@@ -1,4 +1,4 @@
-"""Writing a part of a chunk decodes and encodes no more than it must."""
+"""Partial writes decode and encode no more than necessary."""
 
 from __future__ import annotations
 

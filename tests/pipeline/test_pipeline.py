@@ -1,4 +1,4 @@
-"""Chains of any codecs: parts of chunks are read and written as numpy does."""
+"""Chains of any codecs: partial reads and writes have the semantics of numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings: requests for values inside of frames, on stored values of known and of unknown size."""
+"""Readings: requests for framed values whose stored size is known or unknown."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def coordinates(n: int, shape: Any) -> st.SearchStrategy[Any]:
         return st.just(np.zeros(0, "i8"))
     arrays = npst.arrays(st.sampled_from(["i8", "i2", "u1"]), shape, elements=st.integers(0, n - 1))
     signed = npst.arrays("i8", shape, elements=st.integers(-n, n - 1))
-    lists = signed.map(lambda array: array.tolist() if array.size else array)  # [] cannot express a shape
+    lists = signed.map(lambda array: array.tolist() if array.size else array)  # [] always has shape (0,)
     return arrays | signed | lists
 
 
@@ -329,7 +329,7 @@ def test_vindex_selects_points_and_puts_their_axes_first(data: Any) -> None:
 
 @settings(max_examples=100)
 @given(st.data())
-def test_masks_select_elements_in_all_their_forms(data: Any) -> None:
+def test_masks_of_every_form_select_elements(data: Any) -> None:
     array, copy = data.draw(pairs(min_dims=1))
     mask = data.draw(npst.arrays(bool, array.shape))
     assert_same(copy[mask], array[mask])

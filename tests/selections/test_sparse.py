@@ -1,4 +1,4 @@
-"""Sparse selections: a few elements of each of many chunks, projected together, equal those projected one by one."""
+"""Sparse selections: projecting onto all chunks at once equals projecting chunk by chunk."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class GetOnlyStore(MemoryStore):
 @pytest.mark.parametrize("codecs", CODECS.values(), ids=CODECS)
 @pytest.mark.parametrize("kind", ["disk", "memory", "one by one"])
 @pytest.mark.parametrize("name", READS)
-def test_a_few_elements_of_many_chunks_are_read_as_numpy_does(
+def test_a_few_elements_of_many_chunks_are_read_like_in_numpy(
     tmp_path: Path, codecs: Any, kind: str, name: str
 ) -> None:
     store = LocalStore(tmp_path) if kind == "disk" else MemoryStore() if kind == "memory" else GetOnlyStore()
@@ -146,7 +146,7 @@ def test_a_few_elements_of_many_chunks_are_read_as_numpy_does(
 
 
 @pytest.mark.parametrize("codecs", [[Bytes()], [Bytes(), Zstd(1), Crc32c()]], ids=["raw", "zstd"])
-def test_a_few_elements_of_larger_chunks_are_read_as_numpy_does(tmp_path: Path, codecs: Any) -> None:
+def test_a_few_elements_of_larger_chunks_are_read_like_in_numpy(tmp_path: Path, codecs: Any) -> None:
     array = zarrlite.create_array(tmp_path, data=LARGE, chunks=(128, 128), codecs=codecs, fill_value=5)
     rows, columns = np.random.default_rng(0).integers(0, LARGE.shape, (40, 2)).T
     np.testing.assert_array_equal(array.oindex[rows, columns], LARGE[np.ix_(rows, columns)])
@@ -170,7 +170,9 @@ def test_errors_of_sparse_selections_name_the_chunk(tmp_path: Path, codecs: Any)
         strict.oindex[[0, 400], [3, 130, 400]]
 
 
-def test_dense_selections_are_read_as_sparse_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_selections_read_the_same_elements_as_sparse_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     array = zarrlite.create_array(tmp_path, data=DATA, chunks=CHUNK, codecs=[Bytes()])
     expected = array.oindex[ROWS, COLUMNS]
     monkeypatch.setattr("zarrlite.selections.sparse.SPARSE_ELEMENTS", 0)

@@ -1,4 +1,4 @@
-"""Reading shards from stores that read values by key: they open nothing, and some know no sizes."""
+"""Reading shards from stores that read values by key: they have no open files, and some do not know sizes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ SELECTIONS = [
 
 
 def stored_values(kind: str) -> dict[str, bytes]:
-    """Return the values of an array of this kind, of which one inner chunk and one shard are empty."""
+    """Return the values of an array of this kind, in which one inner chunk and one shard are empty."""
     data = DATA.copy()
     data[4:8, 4:8] = data[8:, 8:] = 0
     store = zarrlite.MemoryStore()
@@ -89,7 +89,7 @@ def stored_values(kind: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_that_has_only_get_reads_the_same_as_one_in_memory(kind: str) -> None:
+def test_a_store_with_only_get_reads_the_same_as_one_in_memory(kind: str) -> None:
     values = stored_values(kind)
     array = zarrlite.open_array(OnlyGet(values), mode="r")
     expected = zarrlite.open_array(zarrlite.MemoryStore(values), mode="r")
@@ -97,10 +97,10 @@ def test_a_store_that_has_only_get_reads_the_same_as_one_in_memory(kind: str) ->
         np.testing.assert_array_equal(array[selection], expected[selection])
 
 
-# a draft shard has no checksum: the end of one that is cut off may look like an index
+# a draft shard has no checksum: a truncated one may end with bytes that look like an index
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "draft" not in kind])
-def test_a_shard_cut_off_anywhere_is_never_wrong_data(kind: str) -> None:
-    """Every read returns the right elements or raises a DataError, also where the store does not know sizes."""
+def test_reading_a_truncated_shard_never_returns_wrong_data(kind: str) -> None:
+    """Every read returns the right elements or raises a DataError, even if the store does not know sizes."""
     values = stored_values(kind)
     expected = zarrlite.open_array(zarrlite.MemoryStore(values), mode="r")[...]
     for key in (key for key in values if key.startswith("c/0/0")):
@@ -114,7 +114,7 @@ def test_a_shard_cut_off_anywhere_is_never_wrong_data(kind: str) -> None:
                 np.testing.assert_array_equal(found, expected[selection])
 
 
-def test_a_wrong_size_can_be_pickled_and_keeps_its_place() -> None:
+def test_a_wrong_size_error_keeps_its_place_when_pickled() -> None:
     error = WrongSizeError(3, 5)
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), copy.size) == (WrongSizeError, "has 3 bytes, must have 5", 3)

@@ -124,7 +124,7 @@ def test_arrays_keep_their_data_with_every_strategy_order_and_header(kind: str, 
 
 
 def numbered(kind: str, store: Any, **options: Any) -> tuple[zarrlite.Array, Any]:
-    """Create one shard whose elements are their numbers, opened for writing with these options."""
+    """Create an array of one shard with the elements 0, 1, 2 ..., opened for writing with these options."""
     model = np.arange(64, dtype="u2").reshape(8, 8)
     array = zarrlite.create_array(store, data=model, **KINDS[kind](**options))
     if isinstance(store, RecordingStore):
@@ -175,7 +175,7 @@ def test_morton_order_of_uneven_grids(grid: Any, sequence: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["codec", "draft"])
-def test_in_place_writes_only_the_bytes_of_the_chunk(kind: str) -> None:
+def test_changing_a_shard_in_place_writes_only_the_bytes_of_the_chunk(kind: str) -> None:
     store = RecordingStore()
     array, model = numbered(kind, store, strategy="in-place")
     array[2:4, 4:6] = 7
@@ -186,7 +186,7 @@ def test_in_place_writes_only_the_bytes_of_the_chunk(kind: str) -> None:
     np.testing.assert_array_equal(array[...], model)
 
 
-def test_in_place_in_a_padded_shard_writes_the_padding_again() -> None:
+def test_changing_a_padded_shard_in_place_rewrites_the_padding() -> None:
     store = RecordingStore()
     array, _ = numbered("behind padding", store, strategy="in-place")
     size = store.size("c/0/0") or 0
@@ -199,7 +199,7 @@ def test_in_place_in_a_padded_shard_writes_the_padding_again() -> None:
     ]
 
 
-def test_in_place_does_not_write_kept_padding() -> None:
+def test_changing_a_shard_in_place_does_not_write_kept_padding() -> None:
     chain = [indexed(strategy="in-place"), Pad("start", 4, b"ours", keep_padding=True)]
     store = RecordingStore()
     array = zarrlite.create_array(store, data=np.ones((8, 8), "u1"), chunks=SHARD, codecs=chain)
@@ -237,7 +237,7 @@ def test_a_chunk_that_does_not_fit_in_place_rewrites_the_shard() -> None:
     assert array[1, 1] == 1
 
 
-def test_a_smaller_chunk_in_place_changes_its_index_entry() -> None:
+def test_storing_a_smaller_chunk_in_place_changes_its_index_entry() -> None:
     store = RecordingStore()
     array, model = numbered("draft", store, strategy="in-place")
     chunks = Chunks(store, "", array.metadata, array.options).store
@@ -274,7 +274,7 @@ def test_a_cached_index_is_not_used_for_another_shard_of_the_same_size(kind: str
         np.testing.assert_array_equal(zarrlite.open_array(store, mode="r")[...], model)
 
 
-def test_append_writes_chunks_and_index_by_one_write_after_the_old_shard() -> None:
+def test_append_adds_chunks_and_index_to_the_old_shard_in_one_write() -> None:
     store = RecordingStore()
     array, _ = numbered("codec", store, strategy="append")
     old = bytes(store.get("c/0/0") or b"")
@@ -552,7 +552,7 @@ def shard_with_header(store: Any) -> zarrlite.Array:
     )  # fmt: skip
 
 
-def test_offsets_count_the_header() -> None:
+def test_offsets_in_the_index_include_the_header() -> None:
     store = zarrlite.MemoryStore()
     shard_with_header(store)
     assert bytes(store.get("c/0/0.header") or b"") == bytes(64)
@@ -574,7 +574,7 @@ def test_writing_keeps_the_header(strategy: str, index: Any) -> None:
     assert array[7, 7] == (63 if index is not ... else 7)
 
 
-def test_chunks_in_the_place_of_the_header_are_moved() -> None:
+def test_chunks_that_occupy_the_place_of_the_header_are_moved() -> None:
     store = zarrlite.MemoryStore()
     zarrlite.create_array(store, data=np.full((8, 8), 9, "u2"), chunks=SHARD, codecs=[indexed()])
     array = zarrlite.open_array(store, options={"/codecs/0": {"header": 16}})

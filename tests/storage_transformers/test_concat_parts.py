@@ -158,7 +158,7 @@ def test_reading_a_missing_part_of_a_chunk_is_an_error(gone: str, byte_range: An
 
 @pytest.mark.parametrize("length", [0, 1, 3])
 @pytest.mark.parametrize("byte_range", [ALL, (-2, None), (1, -1)])
-def test_a_part_of_another_size_is_an_error(length: int, byte_range: Any) -> None:
+def test_a_part_of_the_wrong_size_is_an_error(length: int, byte_range: Any) -> None:
     below = zarrlite.MemoryStore({"c/1.h": b"012", "c/1": b"34567", "c/1.i": bytes(length)})
     with pytest.raises(TruncatedError) as caught:
         wrap(below, *HEADER).get("c/1", ByteRange(*byte_range))
@@ -227,7 +227,7 @@ def test_unknown_members_of_the_configuration_are_refused() -> None:
         parse([{"key_suffix": ""}], x=1)
 
 
-def test_the_checksum_of_the_first_example_is_an_object_of_its_own() -> None:
+def test_the_checksum_in_the_first_example_is_a_separate_object() -> None:
     store = zarrlite.MemoryStore()
     data = np.arange(16, dtype="u1").reshape(4, 4)
     array = zarrlite.create_array(
@@ -251,7 +251,7 @@ def test_the_checksum_of_the_first_example_is_an_object_of_its_own() -> None:
     assert sorted(k for k in store.list()) == ["c/0/0", "c/0/0.crc32c", "c/0/1", "c/0/1.crc32c", "zarr.json"]
 
 
-def test_an_inner_chunk_is_read_by_the_index_part_and_one_range() -> None:
+def test_reading_an_inner_chunk_reads_the_index_part_and_one_range() -> None:
     index = 16 * 4 + 4
     below = RecordingStore()
     array = zarrlite.create_array(

@@ -43,7 +43,7 @@ while True:
     ],
     ids=["index apart", "start and index apart"],
 )
-def test_readers_see_one_version_of_a_chunk_that_is_replaced_or_an_error(tmp_path: Path, parts: Any) -> None:
+def test_readers_of_a_chunk_being_replaced_see_one_version_or_an_error(tmp_path: Path, parts: Any) -> None:
     np.save(tmp_path / "old.npy", OLD)
     np.save(tmp_path / "new.npy", NEW)
     array = zarrlite.create_array(

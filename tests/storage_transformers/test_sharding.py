@@ -56,7 +56,7 @@ def test_shard_keys_are_chunk_coordinates_divided_by_chunks_per_shard(chunk: Any
     store = wrap(below, (32, 2))
     store.set(f"c/{chunk[0]}/{chunk[1]}", b"value")
     assert list(below.list()) == ["c/3/9"]
-    assert below.size("c/3/9") == 5 + 1024  # where the draft says 1014
+    assert below.size("c/3/9") == 5 + 1024  # the draft says 1014
     for other in ("c/95/18", "c/96/17", "c/128/18", "c/127/20"):
         assert store.get(other) is None
 
@@ -70,7 +70,7 @@ def test_the_index_is_row_major_and_little_endian() -> None:
     assert entries == [2**64 - 1, 2**64 - 1, 0, 2, 2, 3, 2**64 - 1, 2**64 - 1]
 
 
-def test_a_batch_is_read_by_two_batches_of_the_next_store() -> None:
+def test_reading_a_batch_takes_two_batches_of_the_underlying_store() -> None:
     below = RecordingStore()
     store = wrap(below, (2,))
     store.set_many([(f"c/{i}", bytes([i]) * (i + 1)) for i in range(5)])
@@ -87,7 +87,7 @@ def test_a_batch_is_read_by_two_batches_of_the_next_store() -> None:
 
 
 @pytest.mark.parametrize("r", [(4, None), (0, 100), (-100, 100), (3, 4), (-2, None)])
-def test_a_range_never_leaves_its_chunk(r: Any) -> None:
+def test_a_range_never_extends_beyond_its_chunk(r: Any) -> None:
     store = wrap(zarrlite.MemoryStore(), (3,))
     store.set_many([("c/0", b"012345"), ("c/1", b"abcdef")])
     assert bytes(store.get("c/0", ByteRange(*r))) == b"012345"[slice(*r)]
@@ -245,7 +245,7 @@ def test_the_first_transformer_is_nearest_to_the_array() -> None:
     assert keys(PARTS, Sharding((2, 2))) == sorted(["c/0/0", *(f"{c}{s}" for c in chunks for s in (".head", ".tail"))])
 
 
-def test_a_chunk_of_a_shard_in_parts_is_read_by_the_index_and_one_range() -> None:
+def test_reading_a_chunk_of_a_shard_in_parts_reads_the_index_and_one_range() -> None:
     store = RecordingStore()
     stack = [Sharding((2, 2)), INDEX]
     array = zarrlite.create_array(

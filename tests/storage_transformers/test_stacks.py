@@ -1,4 +1,4 @@
-"""Random stacks of transformers, with random key encodings, behave as a dict does."""
+"""Random stacks of transformers, with random key encodings, behave like a dict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zarrlite.nodes.creation import array_metadata
 
 GRID = (5, 4)
 OTHERS = ["notes", "c/readme", "deep/er/notes"]
-values = st.binary(min_size=8, max_size=40)  # every part must have its bytes
+values = st.binary(min_size=8, max_size=40)  # large enough for every part
 ranges = st.builds(ByteRange, st.integers(-45, 45), st.one_of(st.none(), st.integers(-45, 45)))
 
 
@@ -36,7 +36,7 @@ def content(value: Any) -> Any:
 
 @settings(max_examples=120, deadline=None)
 @given(st.sampled_from(STORES), stacks, st.sampled_from(ENCODINGS), st.data())
-def test_a_stack_behaves_as_a_dict(store_class: Any, stack: Any, encoding: Any, data: Any) -> None:
+def test_a_stack_behaves_like_a_dict(store_class: Any, stack: Any, encoding: Any, data: Any) -> None:
     below = store_class()
     store, keys = stack_of(below, stack, encoding)
     model: dict[str, bytes] = {}

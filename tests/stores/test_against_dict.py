@@ -21,7 +21,7 @@ PREFIXES = ["", "a/", "a/c/", "a/c/0/", "b/", "b/d/", "none/"]
 
 
 class DictStore(Store):
-    """The defaults of the ABC over a dict: the model, whose defaults are thereby tested as well."""
+    """The model: a dict with the defaults of the ABC, which are thereby tested too."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}

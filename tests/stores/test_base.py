@@ -19,7 +19,7 @@ from zarrlite.tools.testing.stores import HOSTILE_KEYS, HOSTILE_PREFIXES
 
 
 class OneValue(Store):
-    """A store of which only `get` is written."""
+    """A store that implements only `get`."""
 
     def __repr__(self) -> str:
         return "OneValue()"
@@ -66,7 +66,7 @@ def test_the_default_lock_refuses_hostile_keys(key: str) -> None:
         OneValue().lock(key)
 
 
-def test_the_default_source_reads_the_value_that_is_stored_at_the_moment() -> None:
+def test_the_default_source_reads_the_current_value() -> None:
     store = DictStore({"k": b"0123"})
     source = store.source("k")
     assert source.read([ByteRange(1, 3), ALL]) == [b"12", b"0123"]
@@ -192,7 +192,7 @@ def test_a_subclass_keeps_the_operations_that_it_overrides_itself() -> None:
             return [b"from get_partial_values"]
 
     class Child(Own):
-        """Overrides nothing: what Own has overridden stays."""
+        """Overrides nothing; the overrides of Own stay in effect."""
 
     for store in (Own(), Child()):
         assert store.get_partial_values([("k", ALL)]) == [b"from get_partial_values"]
@@ -252,6 +252,6 @@ def test_a_patch_must_start_within_the_largest_value(start: int) -> None:
     [b"0123", bytearray(b"0123"), memoryview(b"0123").cast("H"), memoryview(b"0123").cast("B", (2, 2)),
      memoryview(b"0011223344")[:8:2], memoryview(b"0123").cast("c")],
 )  # fmt: skip
-def test_any_buffer_is_seen_as_single_bytes(buffer: Buffer) -> None:
+def test_buffers_of_any_item_type_become_views_of_bytes(buffer: Buffer) -> None:
     view = flat(buffer)
     assert (bytes(view), view.format, view.ndim) == (b"0123", "B", 1)

@@ -1,4 +1,4 @@
-"""LocalStore: the laws of stores, and files. Symlinks, errors, locks and processes have test modules of their own."""
+"""LocalStore: the laws of stores, and files. Symlinks, errors, locks and processes have their own test modules."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_a_platform_without_preadv_reads_the_same(store: LocalStore, monkeypatch
     assert store.source("a").read([ByteRange(2, 9)], memory) == [b"2345678"]
 
 
-def test_partial_values_are_read_into_memory_one_after_the_other(store: LocalStore) -> None:
+def test_partial_values_fill_the_memory_consecutively(store: LocalStore) -> None:
     store.set_many([("a", b"0123"), ("b", b"4567")])
     memory = memoryview(bytearray(8))
     requests = [("a", ByteRange(1, 3), 4), ("none", ByteRange(0, 4), 4), ("b", ByteRange(0, 9), 4)]
@@ -261,7 +261,7 @@ def test_partial_values_are_read_into_memory_one_after_the_other(store: LocalSto
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("value", [b"", b"0123", b"012345"])
-def test_a_request_that_names_another_size_is_refused(store: LocalStore, value: bytes, count: int) -> None:
+def test_a_request_with_a_wrong_expected_size_is_refused(store: LocalStore, value: bytes, count: int) -> None:
     store.set("a", value)
     with pytest.raises(WrongSizeError, match=rf"^has {len(value)} bytes, must have 5$") as caught:
         store.get_partial_values([("a", ByteRange(0, 3), 5)] * count)
@@ -324,7 +324,7 @@ def test_fsync_syncs_the_file_before_the_rename_and_the_directory_after(
     assert calls == ["rename"]
 
 
-def test_stores_are_equal_if_their_roots_are_and_pickle_with_their_options(root: Path) -> None:
+def test_stores_with_equal_roots_are_equal_and_pickle_with_their_options(root: Path) -> None:
     store = LocalStore(str(root), fsync=True, read_only=True)
     copy = pickle.loads(pickle.dumps(store))
     assert (copy.root, copy.fsync, copy.read_only) == (str(root), True, True)

@@ -1,4 +1,4 @@
-"""LocalStore and symlinks: inside the root they are followed, and no key leads out of it."""
+"""LocalStore and symlinks: links inside the root are followed, and no key leads out of the root."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_symlinks_inside_the_root_are_followed(store: LocalStore, root: Path) ->
     assert (root / "link").is_symlink()
 
 
-def test_set_and_erase_replace_and_remove_a_symlink_rather_than_its_target(store: LocalStore, root: Path) -> None:
+def test_set_replaces_and_erase_removes_a_symlink_rather_than_its_target(store: LocalStore, root: Path) -> None:
     store.set("target", b"old")
     for name in ("set", "erased"):
         (root / name).symlink_to("target")

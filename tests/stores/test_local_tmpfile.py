@@ -1,4 +1,4 @@
-"""Storing several new values by O_TMPFILE and by renaming has the same outcome."""
+"""Storing several new values with O_TMPFILE or by renaming has the same outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ needs_tmpfile = pytest.mark.skipif(not files.TMPFILE, reason="this platform has 
 
 @pytest.fixture(params=["tmpfile", "rename"])
 def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each of the two methods to store several new values."""
+    """Each of the two methods of storing several new values."""
     if request.param == "rename":
         monkeypatch.setattr(files, "TMPFILE", 0)
     elif not files.TMPFILE:

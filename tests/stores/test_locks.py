@@ -1,4 +1,4 @@
-"""Lock tables of threads, and the locks of paths among processes."""
+"""Locks between threads (lock tables), and locks of paths between processes."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_large_replaced_file_is_closed_by_another_thread(
 
 
 def before_next_acquire(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Act as another process would, once, after a descriptor was opened and before it is locked."""
+    """Act once as another process would, after a descriptor was opened and before it is locked."""
     acts, acquire = [act], inode_locks.acquire
 
     def late(fd: int) -> object:

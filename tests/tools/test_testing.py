@@ -1,4 +1,4 @@
-"""The laws of zarrlite.testing: everything that is built in obeys them, and each law fails for something broken."""
+"""The laws of zarrlite.testing: all built-in extensions and stores obey them, and each law can fail."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ class EncodesOneTooFew(Same):
 
 
 class DecodesWhatFits(Same):
-    """Decodes into memory whatever there is, short or long."""
+    """Decodes into memory without checking the length."""
 
     def decode_into(self, values: Any, memory: memoryview, size: int) -> bool:
         data = b"".join(values)
@@ -293,7 +293,7 @@ class IgnoresTheLimit(Same):
 
 
 class Escaping(BaseException):
-    """An exception that no handler of exceptions expects."""
+    """An exception that is not a subclass of Exception."""
 
 
 class RaisesEverything(Same):
@@ -360,11 +360,11 @@ BROKEN_BYTES: list[tuple[Any, ...]] = [
     (DropsTheLastByte(), "test_decoding_undoes_encoding"),
     (EncodesOnlyBytes(), "test_decoding_undoes_encoding", TypeError),
     (WrongEncodedSize(), "test_the_encoded_size_is_exact"),
-    (WrongMaximum(), "test_no_value_is_larger_than_the_maximum_once_encoded"),
-    (EncodesManyInReverse(), "test_many_values_are_encoded_as_each_of_them"),
-    (EncodesOneTooFew(), "test_many_values_are_encoded_as_each_of_them", ValueError),
-    (DecodesWhatFits(), "test_values_decoded_into_memory_are_those_that_decode_returns"),
-    (WritesOutside(), "test_values_decoded_into_memory_are_those_that_decode_returns"),
+    (WrongMaximum(), "test_no_encoded_value_is_larger_than_the_maximum"),
+    (EncodesManyInReverse(), "test_encoding_many_values_equals_encoding_each"),
+    (EncodesOneTooFew(), "test_encoding_many_values_equals_encoding_each", ValueError),
+    (DecodesWhatFits(), "test_values_decoded_into_memory_equal_those_that_decode_returns"),
+    (WritesOutside(), "test_values_decoded_into_memory_equal_those_that_decode_returns"),
     (DecodesTheLastBytes(), "test_the_first_bytes_of_values_can_be_decoded_alone"),
     (IgnoresTheLimit(), "test_decoding_produces_no_more_than_its_limit"),
     (RaisesEverything(), "test_damage_raises_only_errors_of_zarrlite", Escaping),
@@ -372,7 +372,7 @@ BROKEN_BYTES: list[tuple[Any, ...]] = [
     (DependsSecretly(), "test_a_frame_is_the_same_for_all_values_unless_it_depends_on_them"),
     (VerifiesNothing(), "test_a_frame_that_verifies_notices_every_damaged_byte"),
     (WrongHead(), "test_a_window_reads_ranges_as_slices_of_the_value"),
-    (DependsSecretly(), "test_a_patched_frame_is_that_of_the_patched_value"),
+    (DependsSecretly(), "test_a_patched_frame_equals_the_frame_of_the_patched_value"),
 ]
 
 
@@ -453,7 +453,7 @@ BROKEN_FILTERS: list[tuple[Any, ...]] = [
 
 
 class SameElements(ArrayBytesCodec):
-    """A sound codec that stores the elements uncompressed; broken ones have another `serializer`."""
+    """A sound codec that stores the elements uncompressed; broken ones have a different `serializer`."""
 
     name = "test.same_elements"
     __eq__, __hash__ = Same.__eq__, Same.__hash__
@@ -543,12 +543,12 @@ BROKEN_SERIALIZERS: list[tuple[Any, ...]] = [
     (EncodesTheOrderInMemory(), "test_arrays_of_any_order_and_byte_order_are_encoded_alike"),
     (CountsElements(), "test_the_encoded_size_is_exact"),
     (HasAWrongLayout(), "test_a_layout_has_the_elements_at_their_places"),
-    (ReadsNothing(), "test_a_part_is_that_of_the_decoded_chunk"),
-    (MixesUpChunks(), "test_parts_of_several_chunks_are_those_of_each"),
-    (ReadsTheFirstElement(), "test_an_element_is_that_of_the_decoded_chunk"),
-    (ReadsNothing(), "test_a_missing_chunk_is_missing_in_every_way"),
+    (ReadsNothing(), "test_a_part_equals_that_of_the_decoded_chunk"),
+    (MixesUpChunks(), "test_parts_of_several_chunks_equal_the_parts_of_each"),
+    (ReadsTheFirstElement(), "test_an_element_equals_that_of_the_decoded_chunk"),
+    (ReadsNothing(), "test_every_method_reports_a_missing_chunk"),
     (UpdatesNothing(), "test_a_part_is_written_as_numpy_writes_it"),
-    (PatchesZeros(), "test_a_patched_chunk_is_the_changed_one"),
+    (PatchesZeros(), "test_a_patched_chunk_equals_the_changed_chunk"),
     (RaisesValueErrors(), "test_damage_raises_only_errors_of_zarrlite", ValueError),
 ]
 
@@ -785,8 +785,8 @@ BROKEN_STORES: list[tuple[Any, ...]] = [
         "test_ranges_are_slices",
     ),
     (broken_store(get_partial_values=get_sorted), "test_partial_values_are_in_the_order_of_their_requests"),
-    (broken_store(get_partial_values=get_of_size), "test_a_request_that_names_another_size_is_refused_or_served"),
-    (broken_store(get_partial_values=get_from_memory), "test_memory_makes_no_difference_to_the_values_that_are_read"),
+    (broken_store(get_partial_values=get_of_size), "test_a_request_with_a_wrong_expected_size_is_refused_or_served"),
+    (broken_store(get_partial_values=get_from_memory), "test_passing_memory_does_not_change_the_values_read"),
     (
         broken_store(source=lambda self, key: InMemory(bytes(self.get(key))[::-1])),
         "test_a_source_reads_ranges_as_slices",
@@ -936,7 +936,7 @@ class UnregisteredXor(Xor):
 
 
 class MaskOfItsOwn(XorStore):
-    """A store that can read only the values that it has written itself."""
+    """A store that can read only values that it wrote itself."""
 
     count = 0
 
@@ -947,7 +947,7 @@ class MaskOfItsOwn(XorStore):
 
 
 class Writable(XorStore):
-    """A store that does not know that the one below is read-only."""
+    """A store that does not know that the underlying store is read-only."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -973,15 +973,15 @@ BROKEN_TRANSFORMERS: list[tuple[Any, ...]] = [
     ),
     (broken_xor(change=change_below), "test_changes_store_erase_and_compute"),
     (broken_xor(get=get_slowly, lock=lambda self, key: contextlib.nullcontext()), "test_threads_lose_no_updates"),
-    (broken_xor(erase=lambda self, key: None), "test_erase_removes_chunks_and_all_that_is_stored_for_them"),
+    (broken_xor(erase=lambda self, key: None), "test_erase_removes_chunks_and_all_their_underlying_keys"),
     (broken_xor(erase_prefix=lambda self, prefix: None), "test_erase_prefix_removes_every_chunk_under_it"),
     (
         broken_xor(list_prefix=list_one_more),
-        "test_listings_show_chunk_keys_and_no_others_that_are_stored_for_them",
+        "test_listings_show_chunk_keys_but_not_the_underlying_keys",
     ),
     (xor_with(Writable), "test_a_read_only_store_stays_read_only"),
     (broken_xor(masked=mask_every_key), "test_other_keys_pass_through_unchanged"),
-    (xor_with(MaskOfItsOwn), "test_another_transformer_over_the_same_store_shows_the_same"),
+    (xor_with(MaskOfItsOwn), "test_another_transformer_over_the_same_store_shows_the_same_chunks"),
     (
         broken_xor(change=changing(source=lambda store, key: InMemory(None))),
         "test_an_array_reads_what_was_written_to_it",
@@ -1052,9 +1052,9 @@ def test_every_law_fails_for_something(laws: type) -> None:
         (LawsOfAStore, "make", broken_store(change=changing(), lock=Store.lock)),
     ],
 )
-def test_the_sound_base_of_broken_ones_obeys_every_law(laws: type, attribute: str, sound: Any) -> None:
+def test_the_sound_classes_that_broken_ones_derive_from_obey_every_law(laws: type, attribute: str, sound: Any) -> None:
     for law in laws_of(laws):
-        if "threads" not in law or sound is FourOperations:  # `changing` takes no locks
+        if "threads" not in law or sound is FourOperations:  # the function `changing` takes no locks
             getattr(subject(laws, attribute, sound), law)()
 
 

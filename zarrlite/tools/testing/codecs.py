@@ -138,16 +138,16 @@ class BytesBytesLaws(CodecLaws):
         for value in self.values:
             assert self.codec.encoded_size(len(value)) in (None, _length(self.codec.encode(value)))
 
-    def test_no_value_is_larger_than_the_maximum_once_encoded(self) -> None:
+    def test_no_encoded_value_is_larger_than_the_maximum(self) -> None:
         for value in self.values:
             assert _length(self.codec.encode(value)) <= self.codec.max_encoded_size(len(value))
 
-    def test_many_values_are_encoded_as_each_of_them(self) -> None:
+    def test_encoding_many_values_equals_encoding_each(self) -> None:
         for values in (list(self.values), list(self.values[:1]) * 3):
             for value, encoded in zip(values, self.codec.encode_many(values), strict=True):
                 assert bytes(self.codec.decode(join(encoded), len(value))) == value
 
-    def test_values_decoded_into_memory_are_those_that_decode_returns(self) -> None:
+    def test_values_decoded_into_memory_equal_those_that_decode_returns(self) -> None:
         for value in self.values:
             encoded = bytes(self.codec.encode(value))
             for stored in (encoded, *damaged(encoded)):
@@ -219,7 +219,7 @@ class BytesBytesLaws(CodecLaws):
                 assert [bytes(part) for part in found] == [value[start:stop] for start, stop in RANGES]
                 assert codec.window(source).size() == len(value)
 
-    def test_a_patched_frame_is_that_of_the_patched_value(self) -> None:
+    def test_a_patched_frame_equals_the_frame_of_the_patched_value(self) -> None:
         for codec, value in self._framed_values():
             old = bytes(join(codec.wrap(value)))
             for patches in ([(0, b"x")], [(len(value) - 1, b"yz")], [(len(value) // 2, b""), (len(value), b"more")]):
@@ -354,7 +354,7 @@ class ArrayBytesLaws(CodecLaws):
                     element = np.frombuffer(encoded[start : start + layout.dtype.itemsize], layout.dtype)
                     assert same_elements(element.reshape(()), serializer.decode(encoded)[coords]), coords
 
-    def test_a_part_is_that_of_the_decoded_chunk(self) -> None:
+    def test_a_part_equals_that_of_the_decoded_chunk(self) -> None:
         for serializer, array, encoded in self.bound():
             decoded = serializer.decode(encoded)
             for selection in selections(array.shape):
@@ -364,7 +364,7 @@ class ArrayBytesLaws(CodecLaws):
                         assert same_elements(_read(serializer, source, selection, gap), expected), selection
                 assert same_elements(serializer.take(encoded, selection), expected), selection
 
-    def test_parts_of_several_chunks_are_those_of_each(self) -> None:
+    def test_parts_of_several_chunks_equal_the_parts_of_each(self) -> None:
         for serializer, array, encoded in self.bound():
             several = [*selections(array.shape), everything(array.shape)]
             kinds = (encoded, None, bytes(join(serializer.encode(_reversed(array)))))
@@ -379,7 +379,7 @@ class ArrayBytesLaws(CodecLaws):
                     if chunk is not None:
                         assert same_elements(target, selection.take(serializer.decode(chunk))), selection
 
-    def test_an_element_is_that_of_the_decoded_chunk(self) -> None:
+    def test_an_element_equals_that_of_the_decoded_chunk(self) -> None:
         for serializer, array, encoded in self.bound():
             decoded = serializer.decode(encoded)
             for coords in _corners(array.shape):
@@ -387,7 +387,7 @@ class ArrayBytesLaws(CodecLaws):
                     element = np.asarray(read_from_sources(serializer.element(source, coords)), decoded.dtype)
                     assert same_elements(element, decoded[coords]), coords
 
-    def test_a_missing_chunk_is_missing_in_every_way(self) -> None:
+    def test_every_method_reports_a_missing_chunk(self) -> None:
         for serializer, array, _ in self.bound():
             for source in (InMemory(None), StoredValue(MemoryStore(), "key")):
                 assert _read(serializer, source, everything(array.shape)) is None
@@ -408,7 +408,7 @@ class ArrayBytesLaws(CodecLaws):
                     else:
                         assert same_elements(serializer.decode(join(updated)), changed), selection
 
-    def test_a_patched_chunk_is_the_changed_one(self) -> None:
+    def test_a_patched_chunk_equals_the_changed_chunk(self) -> None:
         for serializer, array, encoded in self.bound():
             decoded = np.array(serializer.decode(encoded), array.dtype)
             for selection in selections(array.shape):

@@ -168,7 +168,7 @@ class StorageTransformerLaws:
         in_threads(*[work] * 4)
         assert int.from_bytes(bytes(store.get(key) or b"")[:2], "big") == 81
 
-    def test_erase_removes_chunks_and_all_that_is_stored_for_them(self) -> None:
+    def test_erase_removes_chunks_and_all_their_underlying_keys(self) -> None:
         store, below, model = self.filled()
         first, second, *_, last = self.keys()
         store.erase(first)
@@ -186,7 +186,7 @@ class StorageTransformerLaws:
             expected = {key: value for key, value in model.items() if not key.startswith(prefix)}
             assert _chunks(store, self.keys()) == expected, prefix
 
-    def test_listings_show_chunk_keys_and_no_others_that_are_stored_for_them(self) -> None:
+    def test_listings_show_chunk_keys_but_not_the_underlying_keys(self) -> None:
         store, _, model = self.filled()
         assert sorted(store.list()) == sorted(model)
         for prefix in {"", *(key[: i + 1] for key in model for i, character in enumerate(key) if character == "/")}:
@@ -229,7 +229,7 @@ class StorageTransformerLaws:
 
     # State
 
-    def test_another_transformer_over_the_same_store_shows_the_same(self) -> None:
+    def test_another_transformer_over_the_same_store_shows_the_same_chunks(self) -> None:
         _, below, model = self.filled()
         assert _chunks(self.wrap(below), self.keys()) == model
 

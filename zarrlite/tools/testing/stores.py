@@ -105,7 +105,7 @@ class StoreLaws(ABC):
         parts = store.get_partial_values([("a", byte_range) for byte_range in RANGES])
         assert [content(part) for part in parts] == [b"0123456789"[start:stop] for start, stop in RANGES]
 
-    def test_a_request_that_names_another_size_is_refused_or_served(self) -> None:
+    def test_a_request_with_a_wrong_expected_size_is_refused_or_served(self) -> None:
         store = self.make_store()
         store.set("a/b", b"0123456789")
         part = ByteRange(2, 5)
@@ -115,7 +115,7 @@ class StoreLaws(ABC):
             with contextlib.suppress(WrongSizeError):  # a store need not know the size of a value
                 assert [content(found) for found in store.get_partial_values([("a/b", part, size)])] == [b"234"]
 
-    def test_memory_makes_no_difference_to_the_values_that_are_read(self) -> None:
+    def test_passing_memory_does_not_change_the_values_read(self) -> None:
         store = self.make_store()
         store.change([("a/b", b"0123456789"), ("a/c", b"abc"), ("d", b"")])
         ranges = (ALL, ByteRange(0, 4), ByteRange(0, 11), ByteRange(2, 100), ByteRange(-3))
