@@ -47,7 +47,7 @@ def test_run_prints_a_table_and_writes_reports(command, tmp_path):
     code, out, err = command("run", "--filter", "feature=crc32c", *words)
     assert (code, err) == (0, "")
     header, row = out.splitlines()
-    assert header.split() == ["implementation", "version", "pass", "seconds", "ms", "a", "case"]
+    assert header.split() == ["implementation", "version", "pass", "seconds", "ms", "per", "case"]
     assert row.split()[:2] == ["zarrlite", zarrlite.__version__]
     assert json.loads(names["--json"].read_text())["suite"]["version"] == cases.load().version
     assert names["--junit"].read_text().startswith("<?xml")
@@ -141,7 +141,7 @@ def test_show_prints_quote_bytes_and_expected_answers(command):
     code, out, _ = command("show", "core/arrays/edge-chunk")
     assert code == 0
     for text in (
-        "what a chunk has beyond the edge is not read",
+        "elements of a chunk beyond the edge of the array are not read",
         "zarr-specs: docs/v3/chunk-grids/regular-grid/index.rst, Description",
         "“the border of an array always have the full chunk size”",
         '"chunk_shape": [',
