@@ -33,7 +33,7 @@ from benchmarks.workloads import Workload, WrongResult
 from benchmarks.workspace import Workspace
 
 FAR_BEHIND = 3.0  # multiple of the fastest time; slower contestants stop when their time is used up
-MIN_TURNS = 2  # turns before a contestant stops: a single one may have been disturbed
+MIN_TURNS = 2  # turns; a contestant never stops earlier, since a single turn may have been disturbed
 MAX_ROUNDS = 8  # multiple of the requested rounds; more are never added in one pass
 CONTENDER = 1.5  # multiple of the fastest time; the best time of faster contestants must be reproduced
 SAME = 1.02  # ratio; two turns whose times differ by less count as equal

@@ -75,7 +75,7 @@ class ColdRead(ColdImport, ArrayWorkload):
 
 @dataclass(frozen=True)
 class PeakMemory(ArrayWorkload):
-    """The peak memory of a full read or write; a run returns MiB, which replace its time."""
+    """The peak memory of a full read or write; a run returns MiB instead of a time."""
 
     operation: str = "read"
     unit = "MiB"

@@ -1,4 +1,4 @@
-"""Every workload of the benchmark runs once on tiny data with equal results of all contestants; times are ignored."""
+"""Every workload of the benchmark runs once on tiny data, with the same results for all contestants."""
 
 from __future__ import annotations
 

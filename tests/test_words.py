@@ -86,6 +86,23 @@ def test_a_phrase_of_the_glossary_is_found(sentence: str) -> None:
     assert reasons(f"# {comment}\nx = 1") == [reason]
 
 
+def test_names_of_tests_are_checked() -> None:
+    assert reasons("def test_a_key_that_is_no_chunk_key_lies_elsewhere(): pass") == [
+        '"is no": write is not an X',
+        '"lies": write is, is stored',
+    ]
+    assert reasons("def test_a_missing_key_is_none(): pass") == []
+
+
+def test_pages_are_checked_outside_of_code_blocks() -> None:
+    page = "# Keys\n\n```python\nnobody = 1\n```\n\nKeys are text.\n\n## What is stored\n\nA key lies in a store.\n"
+    assert [(fault.line, fault.sentence) for fault in words.find_page_faults(page)] == [
+        (9, "What is stored"),
+        (11, "A key lies in a store."),
+    ]
+    assert words.find_page_faults("Keys.\n\n## Words\n\n| lies | is |\n\n## Code\n\nKeys.\n") == []
+
+
 def test_messages_are_checked_on_request() -> None:
     source = 'raise ValueError(f"{key!r} is no key: nobody reads it")'
     assert sorted(reasons(source)) == [

@@ -1,12 +1,13 @@
-"""`python -m tests.words [PATH ...]`: check the words of docstrings, comments and messages against the house style.
+"""`python -m tests.words [PATH ...]`: check the words of code, tests and pages against the house style.
 
 Rules (CONTRIBUTING.md, "Words")
 - No sentence of a docstring or a comment begins with one of `SENTENCE_OPENINGS`, no comment with one of
   `COMMENT_OPENINGS`.
 - The docstring of a function or method begins with a verb, or with "Whether". A script cannot tell verbs from nouns:
   it refuses the words of `NEVER_VERBS` and plurals. Properties, fixtures and tests may begin with a noun phrase.
-- The phrases of `GLOSSARY` are not used in docstrings, comments and (outside of the tests) messages.
-- Text in backticks or double quotes is code or a quotation, and is left alone.
+- The phrases of `GLOSSARY` are not used in docstrings, comments, test names and (outside of the tests) messages.
+- Pages in Markdown follow the same rules as docstrings, except for their code blocks.
+- Text in backticks or double quotes is code or a quotation, and is not checked.
 
 Without arguments everything in `EVERYTHING` is checked. Prints a line for each fault; the exit code is 1 if there
 are any.
@@ -24,7 +25,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-EVERYTHING = ("zarrlite", "tests", "benchmarks")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+GENERATED = {"docs/coverage.md", "docs/conformance-results.md", "benchmarks/RESULTS.md"}
+NOT_YET = {"docs/concat-parts.md", "docs/writing-shards.md"}  # pages that do not follow the rules yet
+EVERYTHING = ("zarrlite", "tests", "benchmarks", "docs", "spec_fixtures", *PAGES)
 
 SENTENCE_OPENINGS = re.compile(r"\W*(What|Who|Whoever|Whatever|Whose|Whom|Of)\b")
 COMMENT_OPENINGS = re.compile(r"\W*(of|what|which|who|whoever|whom|whose)\b", re.IGNORECASE)
@@ -69,6 +73,11 @@ GLOSSARY = {
     "hand(?:s|ed|ing)? (?:over the interpreter|the interpreter over)": "releases the GIL",
     "says? no(?! to)": "declines",
     "there is no telling": "is not known",
+    "the other way r?a?round": "the opposite",
+    "(?:is|are|was|were) dearer": "costs more",
+    "(?:has|have) no more": "no longer has",
+    "not there any more": "no longer exists",
+    "a (?:inner|index) \\w+": "an inner, an index",
     "gone on with": "resumed",
     "stored as (?:it is|they are)|as (?:it is|they are)(?=\\s*(?:[.,;:)]|$))": "uncompressed, unchanged",
     "(?:is|are|was|were) (?:said|told)(?! (?:apart|otherwise|to)\\b)": "is reported",
@@ -79,6 +88,8 @@ PHRASES = [
     for phrase, instead in GLOSSARY.items()
 ]
 QUOTED = re.compile(r'`[^`]*`|"[^"\n]*"')
+CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+HOUSE_STYLE = re.compile(r"^## Words$.*?(?=^## )", re.MULTILINE | re.DOTALL)  # in CONTRIBUTING.md
 BOUNDARY = re.compile(r"(?<=[.:;?!])\s+(?:[-*]\s+)?|\n\s*\n\s*|\n\s*[-*]\s+")
 
 
@@ -111,12 +122,28 @@ def find_faults(source: str, messages: bool = True) -> list[Fault]:
         opening = COMMENT_OPENINGS.match(_masked(passage.text))
         if opening and not SENTENCE_OPENINGS.match(opening.group()):
             faults.append(Fault(passage.line, _shown(passage.text), _opening_reason("comment", opening)))
+    for passage in _test_names(tree):
+        faults += _check_phrases(passage, passage.text)
     if messages:
         lines = {passage.line for _, passage in docstrings}
         for passage in _strings(tree):
             if passage.line not in lines:
                 faults += _check_phrases(passage, _masked(passage.text))
     return sorted(set(faults))
+
+
+def find_page_faults(text: str) -> list[Fault]:
+    """Return the faults of a page in Markdown. Code blocks, and the house style itself, are not checked."""
+    for hidden in (CODE_BLOCK, HOUSE_STYLE):
+        text = hidden.sub(lambda match: re.sub(r"\S", "", match.group()), text)
+    return sorted(set(_check_sentences(Passage(1, re.sub(r"^#+ ", "", text, flags=re.MULTILINE)))))
+
+
+def _test_names(tree: ast.Module) -> Iterator[Passage]:
+    """Yield the names of tests as sentences."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield Passage(node.lineno, node.name.replace("_", " ").replace(" none", " None"))
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, Passage]]:
@@ -213,6 +240,12 @@ def _shown(text: str) -> str:
     return " ".join(text.split())
 
 
+def _files(path: Path) -> list[Path]:
+    """Return the Python files and the pages at and below a path, without those that are not checked."""
+    files = sorted([*path.rglob("*.py"), *path.rglob("*.md")]) if path.is_dir() else [path]
+    return [file for file in files if file.relative_to(ROOT).as_posix() not in GENERATED | NOT_YET]
+
+
 def main(paths: list[str]) -> int:
     """Check the files and folders of `paths`, print the faults, and return the exit code."""
     count = 0
@@ -220,11 +253,16 @@ def main(paths: list[str]) -> int:
         path = ROOT / name
         if not path.exists():
             sys.exit(f"{name} does not exist")
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+        for file in _files(path):
             relative = file.relative_to(ROOT)
-            for fault in find_faults(file.read_text(encoding="utf-8"), messages=relative.parts[0] != "tests"):
+            text = file.read_text(encoding="utf-8")
+            if file.suffix == ".md":
+                faults = find_page_faults(text)
+            else:
+                faults = find_faults(text, messages=relative.parts[0] != "tests")
+            for fault in faults:
                 print(f"{relative}:{fault.line}: {fault.sentence}\n    {fault.reason}")
-                count += 1
+            count += len(faults)
     if count:
         print(f"{count} sentences against the house style (CONTRIBUTING.md)")
     return 1 if count else 0

@@ -135,7 +135,7 @@ def halt(event, arguments):
     if event != "open" or threading.current_thread() is not threading.main_thread():
         return
     opened += os.path.isdir("other.zarr/c")
-    if opened == 100:  # there are 900 chunks, and each is written to a file of its own
+    if opened == 100:  # there are 900 chunks, and each is written to its own file
         os.mkdir("halted")
         while os.path.isdir("halted"):
             time.sleep(0.01)

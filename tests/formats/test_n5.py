@@ -146,13 +146,13 @@ def test_a_block_shape_beyond_the_limits_of_the_header_is_refused() -> None:
 
 
 BAD_BLOCKS = [
-    ("", "has 0 bytes, the header of a block alone has 12"),
-    ("000000020000000300", "has 9 bytes, the header of a block alone has 12"),
+    ("", "has 0 bytes, but the header of a block alone has 12"),
+    ("000000020000000300", "has 9 bytes, but the header of a block alone has 12"),
     ("00010002000000030000000200000006", "is a block of mode 1 (varlength); only mode 0 (default) is read"),
     ("0002000000000006", "is a block of mode 2 (object); only mode 0 (default) is read"),
     ("00070002", "is a block of mode 7 (unknown); only mode 0 (default) is read"),
-    ("0000000300000003000000020000000100", "is a block of 3 dimensions, the chunk has 2"),
-    ("000000010000000300", "is a block of 1 dimensions, the chunk has 2"),
+    ("0000000300000003000000020000000100", "is a block of 3 dimensions, but the chunk has 2"),
+    ("000000010000000300", "is a block of 1 dimensions, but the chunk has 2"),
     ("000000020000000400000002" + "00" * 8, "is a block of shape (4, 2), which does not fit the chunk of shape (3, 2)"),
     ("000000020000000300000000", "is a block of shape (3, 0), which does not fit the chunk of shape (3, 2)"),
     ("00000002ffffffff00000002", "is a block of shape (4294967295, 2), which does not fit the chunk of shape (3, 2)"),

@@ -231,5 +231,5 @@ def peer(request: pytest.FixtureRequest) -> Any:
     zarrs = request.getfixturevalue("zarrs")
     if request.param == "zarrs_core":
         return ZarrsCore(zarr, zarrs)
-    # strict: a codec that zarrs lacks is an error; zarr-python's codecs do not take over
+    # strict: a codec that zarrs lacks is an error, without a fallback to zarr-python's codecs
     return ZarrPython(zarr, {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True})

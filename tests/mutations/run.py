@@ -47,7 +47,7 @@ def copied() -> Iterator[Path]:
 
 def run_corpus(directory: Path, first: Sequence[str] = ()) -> str:
     """Run the corpus against the package in a directory; return the id of the failing case, or an empty string."""
-    # no bytecode: Python takes a file that is changed twice within a second for unchanged
+    # no bytecode: Python does not notice that a file has changed twice within a second
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", str(FOLDER / "corpus.py"), *first]
     try:

@@ -476,7 +476,7 @@ def test_growing_shows_the_fill_value(layout: dict[str, Any]) -> None:
 
 
 @layouts
-def test_shrinking_erases_chunks_outside(layout: dict[str, Any]) -> None:
+def test_shrinking_erases_chunks_outside_the_new_shape(layout: dict[str, Any]) -> None:
     array = make((6, 10), **layout)
     array[...] = 1
     array.resize((6, 4))

@@ -163,7 +163,7 @@ def test_a_refused_key_leaves_no_files(method: str, root: Path, tree: Tree) -> N
 
 @needs_tmpfile
 @pytest.mark.parametrize("count", [tmpfile.MIN_TMPFILES - 1, tmpfile.MAX_TMPFILES + 1])
-def test_too_few_or_too_many_values_are_renamed(root: Path, renamed: list[str], count: int) -> None:
+def test_very_few_and_very_many_values_are_stored_by_renaming(root: Path, renamed: list[str], count: int) -> None:
     store = LocalStore(root)
     store.set_many([(f"c/{n}", b"value") for n in range(count)])
     assert len(renamed) == len(list(store.list())) == count

@@ -279,7 +279,7 @@ class DecodesTheLastBytes(Same):
 
 
 class IgnoresTheLimit(Same):
-    """Stores zeros as their number, and expands it to any size."""
+    """Stores the number of zeros in a value, and decodes any number without checking the limit."""
 
     def encode(self, data: Buffer) -> Buffer:
         return b"%d" % len(data) if not any(data) else b"=" + bytes(data)

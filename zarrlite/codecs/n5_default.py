@@ -140,10 +140,10 @@ class BlockSerializer(Serializer):
             message = f"is a block of mode {mode} ({_MODES.get(mode, 'unknown')}); only mode 0 (default) is read"
             raise DataError(message, codec=name)
         if dimensions != ndim:
-            raise DataError(f"is a block of {dimensions} dimensions, the chunk has {ndim}", codec=name)
+            raise DataError(f"is a block of {dimensions} dimensions, but the chunk has {ndim}", codec=name)
         size = len(self.header)
         if len(data) < size:
-            raise TruncatedError(f"has {len(data)} bytes, the header of a block alone has {size}", codec=name)
+            raise TruncatedError(f"has {len(data)} bytes, but the header of a block alone has {size}", codec=name)
         shape = struct.unpack(f">{ndim}I", bytes(data[4:size]))
         if any(not 1 <= n <= length for n, length in zip(shape, self.spec.shape, strict=True)):
             message = f"is a block of shape {shape}, which does not fit the chunk of shape {self.spec.shape}"

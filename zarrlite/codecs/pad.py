@@ -7,7 +7,7 @@ Rules (proposals `pad` and `offset`, Configuration Parameters)
 - Decoding skips the padding without comparing it, since the headers of other programs differ. A value shorter than its
   padding is an error.
 - Byte ranges are shifted, so that partial reads of a shard with a header still work.
-- `offset {offset, prefix}` is `pad {start, offset, prefix}`; each is written back under its own name.
+- `offset {offset, prefix}` is equivalent to `pad {start, offset, prefix}`; each is written back under its own name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The `sharding` storage transformer of 2022: several chunks in one object, which the array above does not see.
 
 Rules (draft "Sharding storage transformer", version 1.0)
-- The draft acts on keys under `data/root`, which Zarr has no more: here it acts on the chunk keys of the array.
+- The draft acts on keys under `data/root`, which Zarr no longer has: here it acts on the chunk keys of the array.
 - Written as `{"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [...]}}`; its URI as a name,
   the draft's own object, and no `type` are read as well.
 

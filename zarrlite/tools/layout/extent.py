@@ -65,5 +65,5 @@ class Extent:
     def _read(read: Read, start: int, length: int) -> Buffer:
         data = read(start, start + length)
         if data is None or len(data) != length:
-            raise TruncatedError(f"{length} bytes at {start} are not there any more")
+            raise TruncatedError(f"{length} bytes at {start} no longer exist")
         return data

@@ -18,7 +18,7 @@ from zarrlite.extensions.config import Json
 
 Role = Literal[
     "document",  # zarr.json
-    "part",  # one object of a chunk that is divided into several
+    "part",  # one of several objects of a chunk
     "chunk",  # a chunk of the array, or an inner chunk of a shard
     "shard",
     "index",

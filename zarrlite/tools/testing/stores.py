@@ -423,7 +423,7 @@ def listing(keys: Sequence[str] | dict[str, Any], prefix: str) -> tuple[list[str
 
 
 def in_threads(*tasks: Callable[[], object]) -> None:
-    """Run each task in a thread of its own, and raise the first exception."""
+    """Run each task in its own thread, and raise the first exception."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(tasks)) as pool:
