@@ -26,7 +26,7 @@ settings.load_profile("zarrlite")
 
 
 for kind in REGISTRIES.values():
-    kind.classes()  # loads what is built in, which registers itself only once
+    kind.classes()  # loads the built-in classes, which register themselves only once
 
 
 @pytest.fixture(autouse=True)

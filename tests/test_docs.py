@@ -107,8 +107,8 @@ def test_the_demo_shows_a_round_trip():
     lines: list[str] = []
     demo.main(lines.append)
     text = "\n".join(lines)
-    assert "equals what was written : True" in text
+    assert "equals the written data : True" in text
     assert "└── plain (512, 512) uint16" in text
-    assert "reads as what was written  : True" in text
+    assert "reads back as written      : True" in text
     assert "extended/c/0/0.shard.index" in text
     assert re.search(r"ChecksumError: chunk deep/sharded/c/0/0", text)

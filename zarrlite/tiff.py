@@ -276,8 +276,8 @@ def open_folder(
 ) -> Array:
     """Open a folder of TIFF files as a read-only array.
 
-    Every `.tif` and `.tiff` file must be named as a chunk: `c/0/1.tiff`, `c.0.1.tiff`, `0/1.tiff` or `0.1.tiff`. The
-    header of every file is read and checked immediately; the files must be alike.
+    Every `.tif` and `.tiff` file must have a name like a chunk key: `c/0/1.tiff`, `c.0.1.tiff`, `0/1.tiff` or
+    `0.1.tiff`. The header of every file is read and checked immediately; the files must be uniform.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def open_folder(
     NodeNotFoundError
         If there are no TIFF files.
     DataError
-        If a file is not named as a chunk, cannot be a chunk, or differs from the first; the error names the file.
+        If the name of a file is not a chunk key, or if a file cannot be a chunk or differs from the first.
     ArgumentError
         If `shape` or `fill_value` does not fit the files.
     NodeExistsError

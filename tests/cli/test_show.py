@@ -192,7 +192,7 @@ def test_a_permission_error_is_reported_in_one_line(hierarchy, run, monkeypatch)
 
 
 def test_demo_shows_a_tour(run):
-    assert "equals what was written : True" in run("demo").out
+    assert "equals the written data : True" in run("demo").out
     assert "A group with two arrays, one of them sharded:" in run("demo", "--json").json["lines"]
 
 

@@ -120,7 +120,7 @@ def test_coordinates_of_each_key_are_compared(suite):
         ([], dict, ("wrong-data", "has 0 results for 1 operations")),
         ([{"refused": "no"}], dict, ("refused-valid", "operation 0 (set): no")),
         ([{}], lambda store: {}, ("wrong-data", "stored the keys [], not ['c/0', 'c/0.a', 'c/0.z']")),
-        ([{}], lambda store: {**store, "c/0": ""}, ("wrong-data", "stored another value under c/0")),
+        ([{}], lambda store: {**store, "c/0": ""}, ("wrong-data", "stored a wrong value under c/0")),
     ],
 )
 def test_store_operations_are_judged_by_their_results_and_the_store_below(suite, results, change, verdict):

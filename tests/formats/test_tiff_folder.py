@@ -274,15 +274,15 @@ def test_a_file_that_differs_from_the_first_is_refused_with_its_name(value: byte
 def test_a_file_with_a_different_form_of_name_than_the_first_is_refused(name: str) -> None:
     with pytest.raises(DataError) as caught:
         tiff.open_folder({"0.0.tif": VALID, name: VALID})
-    assert str(caught.value) == f"chunk {name}: must be named as a chunk in the form of 0.0.tif"
+    assert str(caught.value) == f"chunk {name}: must have a name like 0.0.tif"
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("photo.tif", "must be named as a chunk, such as c/0/1.tiff, c.0.1.tiff, 0/1.tiff or 0.1.tiff"),
-        ("00.1.tif", "must be named as a chunk in the form of 0.0.tif"),
-        ("c/0.1.tif", "must be named as a chunk in the form of c/0/0.tif"),
+        ("photo.tif", "must have a name like a chunk key, such as c/0/1.tiff, c.0.1.tiff, 0/1.tiff or 0.1.tiff"),
+        ("00.1.tif", "must have a name like 0.0.tif"),
+        ("c/0.1.tif", "must have a name like c/0/0.tif"),
         ("7.tif", "must have at least 2 coordinates in its name, not 1, for an image of shape (2, 3)"),
     ],
 )

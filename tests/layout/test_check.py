@@ -109,14 +109,14 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
     "a group without a document": (
         lambda s: s.erase("a/zarr.json"),
         [
-            ("zarr.json", "consolidated", "has a copy of a/zarr.json, which is not there"),
+            ("zarr.json", "consolidated", "has a copy of a/zarr.json, which does not exist"),
             ("a/", "document", "has no zarr.json, so that a/b/zarr.json is not found"),
         ],
     ),
     "damage below a group without a document": (
         lambda s: [s.erase("a/zarr.json"), s.set("a/b/c/0/0", b"?")],
         [
-            ("zarr.json", "consolidated", "has a copy of a/zarr.json, which is not there"),
+            ("zarr.json", "consolidated", "has a copy of a/zarr.json, which does not exist"),
             ("a/", "document", "has no zarr.json, so that a/b/zarr.json is not found"),
             ("a/b/c/0/0", "size", "chunk (0, 0): elements: has 1 bytes, a chunk of shape (12, 10) has 240"),
         ],

@@ -220,6 +220,6 @@ def test_a_storage_transformer_is_explained() -> None:
     ],
     ids=["header", "header and chain", "frame", "transformer"],
 )
-def test_pictures_show_what_is_described(array: Array, expected: list[str]) -> None:
+def test_pictures_show_the_described_fields(array: Array, expected: list[str]) -> None:
     svg = array.to_svg()
     assert [text for text in expected if f">{text}<" not in svg] == []

@@ -52,7 +52,7 @@ def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Cal
     for key in root.store.list_prefix("extended/"):
         show(f"{root.store.size(key):>8} {key}")
     show(f"first bytes of the shard   : {bytes(root.store.get('extended/c/0/0.shard', ByteRange(0, 16)) or b'')!r}")
-    show(f"reads as what was written  : {np.array_equal(extended[...], image)}")
+    show(f"reads back as written      : {np.array_equal(extended[...], image)}")
 
 
 def main(show: Callable[[str], object] = print) -> None:
@@ -77,7 +77,7 @@ def main(show: Callable[[str], object] = print) -> None:
 
         show("Written and read back:\n")
         same = np.array_equal(sharded[...], image)
-        show(f"sharded[...] equals what was written : {same}")
+        show(f"sharded[...] equals the written data : {same}")
         show(f"plain[300, 300], never written       : {plain[300, 300]} (the fill value)")
         show(f"sharded[::200, ::200]                :\n{sharded[::200, ::200]}\n")
 

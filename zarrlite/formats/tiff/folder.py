@@ -102,7 +102,7 @@ def _key_encoding(key: str) -> tuple[SuffixKeys, int]:
     """Return the chunk key encoding of a file name, and its number of coordinates."""
     parts = _split_key(key)
     if parts is None:
-        message = "must be named as a chunk, such as c/0/1.tiff, c.0.1.tiff, 0/1.tiff or 0.1.tiff"
+        message = "must have a name like a chunk key, such as c/0/1.tiff, c.0.1.tiff, 0/1.tiff or 0.1.tiff"
         raise DataError(message, key=key)
     c, numbers, separator, suffix = parts.groups()
     base = DefaultKeys(c[1]) if c else V2Keys(separator or ".")
@@ -112,7 +112,7 @@ def _key_encoding(key: str) -> tuple[SuffixKeys, int]:
 def _coords(encoding: SuffixKeys, key: str, ndim: int) -> Shape:
     coords = encoding.decode(key, ndim)
     if coords is None:
-        raise DataError(f"must be named as a chunk in the form of {encoding.encode((0,) * ndim)}", key=key)
+        raise DataError(f"must have a name like {encoding.encode((0,) * ndim)}", key=key)
     return coords
 
 

@@ -20,7 +20,7 @@ from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.extensions import parse_lengths
 
 HELP = "write the metadata that makes a folder of TIFF files readable as Zarr"
-EXAMPLE = "zarrlite tiff slices/  (files named as chunks, such as c/0/1.tiff); zarrlite tiff photo.tiff photo.zarr"
+EXAMPLE = "zarrlite tiff slices/  (files with names like c/0/1.tiff); zarrlite tiff photo.tiff photo.zarr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

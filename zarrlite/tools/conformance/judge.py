@@ -231,7 +231,7 @@ def _compare_stored(expected: Json, actual: Json) -> Verdict:
             chunks = {number: decode(chunk) for number, chunk in value["chunks"].items()}
             same = _chunks_in_shard(stored, value["entries"]) == chunks
         if not same:
-            return "wrong-data", f"stored another value under {key}"
+            return "wrong-data", f"stored a wrong value under {key}"
     return PASS
 
 

@@ -188,7 +188,7 @@ class _Check:
             except (ZarrliteError, OSError):
                 continue  # reported by the check of the document itself
             if document is None:
-                yield Problem(key, "consolidated", f"has a copy of {original}, which is not there", node=path)
+                yield Problem(key, "consolidated", f"has a copy of {original}, which does not exist", node=path)
             elif _own(document) != _own(copy):
                 yield Problem(key, "consolidated", f"has a copy of {original} that differs from it", node=path)
 

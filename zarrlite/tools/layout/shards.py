@@ -60,7 +60,7 @@ def shard(form: ShardFormat, extent: Extent, at: int, inner: Inner, owner: str, 
     if parsed:
         yield from _chunks(form, parsed[0], extent, at, inner, owner)
     elif high > low:
-        yield Range(at + low, at + high, "chunks, of which the index says nothing", "unknown", owner)
+        yield Range(at + low, at + high, "chunks without a readable index", "unknown", owner)
     if not form.at_start:
         yield index
 

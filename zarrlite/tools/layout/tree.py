@@ -131,7 +131,7 @@ def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
             position = r.stop
             yield r
     except (ZarrliteError, OSError, MemoryError) as error:
-        yield Range(position, stop, "what cannot be read", "unknown", fault=Fault.of(error))
+        yield Range(position, stop, "unreadable bytes", "unknown", fault=Fault.of(error))
 
 
 def _fold(ranges: Iterable[Range], most: int | None) -> Iterator[Range]:
