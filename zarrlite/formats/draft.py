@@ -117,7 +117,7 @@ def _chunk_grid(top: Config, ndim: int) -> tuple[tuple[int, ...], str]:
 
 
 def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
-    """Return the data type and the byte order of its elements, which is None for single bytes.
+    """Return the data type and the byte order of its elements, or None for elements without a byte order.
 
     `filters` is the member of that name that zarr-python added to the attributes.
     """
