@@ -58,7 +58,7 @@ def test_erasing_all_under_a_prefix_leaves_the_rest() -> None:
         ("get_partial_values", ([("k", ALL, 5)], MEMORY), ([("p/k", ALL, 5)], MEMORY)),
         ("source", ("k",), ("p/k",)),
         ("location", ("k/",), ("p/k/",)),
-        ("set", ("k", b"v"), ("p/k", b"v")),
+        ("set", ("k", b"v", True), ("p/k", b"v", True)),
         ("change", ([("k", b"v"), ("l", None), ("m", bytes)],), ([("p/k", b"v"), ("p/l", None), ("p/m", bytes)],)),
         ("erase", ("k",), ("p/k",)),
         ("erase_prefix", ("k/",), ("p/k/",)),

@@ -22,7 +22,17 @@ from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
 from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_plans
-from zarrlite.stores.base import Buffers, Change, InPlace, Listing, Request, Store, WrongSizeError, overwrite
+from zarrlite.stores.base import (
+    Buffers,
+    Change,
+    InPlace,
+    Listing,
+    Request,
+    Store,
+    WrongSizeError,
+    overwrite,
+    set_under_lock,
+)
 
 _MAX_SEEN = 1024  # chunk keys to remember
 
@@ -82,8 +92,13 @@ class PartsStore(Store):
 
     # Writing
 
-    def set(self, key: str, value: Buffer) -> None:
+    def set(self, key: str, value: Buffer, new: bool = False) -> bool:
+        if new and not self.is_chunk(key):
+            return self.store.set(key, value, new)
+        if new:
+            return set_under_lock(self, key, value)
         self.change([(key, value)])
+        return True
 
     def erase(self, key: str) -> None:
         self.change([(key, None)])

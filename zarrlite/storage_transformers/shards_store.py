@@ -42,6 +42,7 @@ from zarrlite.stores.base import (
     WrongSizeError,
     check_prefix,
     overwrite,
+    set_under_lock,
 )
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
@@ -143,8 +144,13 @@ class ShardsStore(Store):
 
     # Writing
 
-    def set(self, key: str, value: Buffer) -> None:
+    def set(self, key: str, value: Buffer, new: bool = False) -> bool:
+        if new and self.place_of(key) is None:
+            return self.store.set(key, value, new)
+        if new:
+            return set_under_lock(self, key, value)
         self.change([(key, value)])
+        return True
 
     def erase(self, key: str) -> None:
         self.change([(key, None)])

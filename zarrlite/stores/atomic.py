@@ -21,7 +21,7 @@ from zarrlite import threads
 from zarrlite.buffers.pieces import Value
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
-from zarrlite.stores.filelock import is_free, lock_directory, lock_path, prune
+from zarrlite.stores.filelock import PathLock, is_free, lock_directory, lock_path, prune
 from zarrlite.stores.paths import Root
 from zarrlite.stores.store_errors import store_error
 
@@ -54,6 +54,44 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool) -> None
                     raise
                 files.discard(items[0].temporary)
                 _write(items[0], value, fsync)
+
+
+def put_new(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
+    """Store a value under a key that does not exist yet. Returns False if it exists.
+
+    The file is linked, which fails if the path exists: that excludes other processes where locks do not.
+    """
+    with _Temporaries(root, fsync) as temporaries:
+        temporaries.add(key, value)
+        item = temporaries.items[0]
+        attempts = _ATTEMPTS
+        while True:
+            try:
+                with lock_path(item.path, root.directory, fsync=fsync) as lock:
+                    return _link(item, lock)
+            except FileNotFoundError:  # another writer has removed the directory, or the temporary file
+                attempts -= 1
+                if not attempts:
+                    raise
+                files.discard(item.temporary)
+                _write(item, value, fsync)
+
+
+def _link(item: _Temporary, lock: PathLock) -> bool:
+    """Give a temporary file its path, under the lock of the path. Returns False if the path exists."""
+    try:
+        os.link(item.temporary, item.path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno in files.MISSING:
+            raise
+        if os.path.lexists(item.path):  # the file system has no links
+            return False
+        lock.replace(item.temporary)
+    finally:
+        files.discard(item.temporary)
+    return True
 
 
 class _Temporaries:

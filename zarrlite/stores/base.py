@@ -5,13 +5,15 @@ Rules
 - `get(k, r) == get(k)[r.start:r.stop]` for every store and every range; a missing key is None.
 - Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults
   that are built on these. A class that overrides one of the four gets the defaults that are built on it again.
-- `set` replaces a value as a whole or not at all. Erasing a missing key is not an error.
+- `set` replaces a value as a whole or not at all; with `new` it never replaces one. A class whose `set` does not take
+  `new` gets that: looked up and stored under the lock of the key. Erasing a missing key is not an error.
 - `lock(key)` excludes every other writer of that key; a change by a function is read, compute, write under that lock.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -83,6 +85,8 @@ class Store(ABC):
                 for name in derived:
                     if name not in cls.__dict__:
                         setattr(cls, name, Store.__dict__[name])
+        if "set" in cls.__dict__:
+            cls.set = _exclusive(cls.set)  # type: ignore[method-assign]
 
     # Reading
 
@@ -143,8 +147,8 @@ class Store(ABC):
 
     # Writing
 
-    def set(self, key: str, value: Buffer) -> None:
-        """Store a value as a whole."""
+    def set(self, key: str, value: Buffer, new: bool = False) -> bool:
+        """Store a value as a whole; with `new`, only if there is no such key. Returns whether the value was stored."""
         raise ReadOnlyError(f"{self!r} cannot be written")
 
     def erase(self, key: str) -> None:
@@ -218,6 +222,34 @@ _BUILT_ON = {
     "erase": ("change", "erase_prefix"),
     "list": ("list_prefix", "list_dir"),
 }
+
+
+def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
+    """Return a `set` that takes `new`, for a class whose own may not."""
+    code = getattr(store_value, "__code__", None)
+    if code is None or "new" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        return store_value
+
+    @functools.wraps(store_value)
+    def exclusive(self: Store, key: str, value: Buffer, new: bool = False) -> bool:
+        if new:
+            return set_under_lock(self, key, value)
+        store_value(self, key, value)
+        return True
+
+    return exclusive
+
+
+def set_under_lock(store: Store, key: str, value: Buffer) -> bool:
+    """Store a value if there is no such key. Returns whether it was stored.
+
+    The lock of the key makes the look and the write one step: among the threads of a process, unless the lock of the
+    store excludes more.
+    """
+    with store.lock(key):
+        if store.size(key) is not None:
+            return False
+        return store.set(key, value)
 
 
 class StoredValue(Source):

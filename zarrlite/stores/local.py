@@ -183,8 +183,11 @@ class LocalStore(Store):
 
     # Writing
 
-    def set(self, key: str, value: Buffer) -> None:
+    def set(self, key: str, value: Buffer, new: bool = False) -> bool:
+        if new:
+            return atomic.put_new(self._named(key), value, self._root, fsync=self.fsync)
         atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
+        return True
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change several values; new ones that follow each other are stored together.

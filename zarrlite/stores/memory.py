@@ -60,10 +60,13 @@ class MappingStore(Store):
     def source(self, key: str) -> Source:
         return _MappedValue(self._mapping, check_key(key))
 
-    def set(self, key: str, value: Buffer) -> None:
+    def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         frozen = value if type(value) is bytes else bytes(flat(value))
         with self.lock(key), _locks((id(self._mapping), _WHOLE)):
+            if new and key in self._mapping:
+                return False
             self._mapping[key] = frozen
+        return True
 
     def erase(self, key: str) -> None:
         with self.lock(key), _locks((id(self._mapping), _WHOLE)):

@@ -72,8 +72,8 @@ class PrefixStore(Store):
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return self.store.location(self.prefix + prefix)
 
-    def set(self, key: str, value: Buffer) -> None:
-        self.store.set(self._below(key), value)
+    def set(self, key: str, value: Buffer, new: bool = False) -> bool:
+        return self.store.set(self._below(key), value, new)
 
     def erase(self, key: str) -> None:
         self.store.erase(self._below(key))
