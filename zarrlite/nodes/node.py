@@ -53,13 +53,27 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
     if metadata is None:
         content = load_json(data, key)
         metadata = parse_node(content, document=key)
-        # the part that was cut out must be the attributes of the node itself, not a member of something inside it
-        if load_json(text.encode()) == {**content, **({} if attributes is None else {"attributes": {}})}:
+        if _is_cacheable(metadata, text):
             if len(_known_documents) >= _MAX_KNOWN_DOCUMENTS:
                 _known_documents.clear()
             _known_documents[text] = metadata.with_attributes(None)
         return metadata
     return metadata if attributes is None else metadata.with_attributes(attributes)
+
+
+def _is_cacheable(metadata: Metadata, text: str) -> bool:
+    """Whether all documents with this text, which is that of a valid document, differ only in the node's attributes.
+
+    The attributes that were cut out are the first in the text. They must be those of the node, not of something inside
+    it: so another value in their place must be found in the node. Members that a caller could change are not shared.
+    """
+    if metadata.extra or getattr(metadata, "consolidated", None) is not None:
+        return False
+    member = _find_attributes(text)
+    if member is None:
+        return metadata.attributes is None  # their name may be written with escapes
+    probed = PLAIN.decode(f"{text[: member.end()]}0{text[member.end() + len('{}') :]}")
+    return bool(probed.get("attributes") == 0)  # valid attributes are an object
 
 
 def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None:
