@@ -606,3 +606,45 @@ def test_errors_are_subclasses_of_standard_exceptions() -> None:
         zarrlite.open(broken())
     with pytest.raises(KeyError):
         zarrlite.open(group())["nope"]
+
+
+# Runtime configuration is honoured or refused, also for nodes that exist.
+
+
+OPEN: dict[str, Callable[..., Any]] = {"open": zarrlite.open, "open_array": zarrlite.open_array}
+
+
+@pytest.mark.parametrize("function", OPEN.values(), ids=OPEN)
+@pytest.mark.parametrize("mode", ["r", "r+", "a"])
+def test_config_applies_to_existing_arrays(function: Callable[..., Any], mode: str) -> None:
+    store = array()
+    for write_empty in (True, False):
+        opened = function(store, mode=mode, config={"write_empty_chunks": write_empty, "order": "C"})
+        assert opened.options.write_empty_chunks is write_empty
+    assert function(store, mode=mode, write_empty_chunks=True, config={}).options.write_empty_chunks is True
+
+
+def test_config_applies_to_arrays_of_existing_groups() -> None:
+    opened: Any = zarrlite.open(group(), config={"write_empty_chunks": True})
+    assert opened["child"].options.write_empty_chunks is True
+
+
+@pytest.mark.parametrize("function", OPEN.values(), ids=OPEN)
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"config": {"order": "F"}}, "config['order'] must be 'C', not 'F'"),
+        ({"config": {"x": 1}}, "config must have only the members write_empty_chunks and order, not {'x': 1}"),
+        ({"order": "F"}, "order must be 'C', not 'F': use a transpose codec for another order of elements"),
+        (
+            {"storage_options": {"anon": True}},
+            "storage_options must be None: a store gets its options when it is created",
+        ),
+    ],
+)
+def test_configuration_that_would_be_ignored_is_refused(
+    function: Callable[..., Any], keywords: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        function(array(), **keywords)
+    assert str(caught.value) == message

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
+from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.data_types.base import DataType
 from zarrlite.errors import ArgumentError
 from zarrlite.extensions.config import Json
@@ -108,3 +109,29 @@ def check_format(zarr_format: int | None) -> None:
     """Refuse zarr-python's `zarr_format=2`."""
     if zarr_format not in (None, 3):
         raise ArgumentError(f"zarr_format must be 3, not {zarr_format!r}: zarrlite reads and writes Zarr version 3")
+
+
+def check_runtime(order: str | None, storage_options: object) -> None:
+    """Refuse values of zarr-python's `order` and `storage_options` that would be ignored."""
+    if storage_options is not None:
+        raise ArgumentError("storage_options must be None: a store gets its options when it is created")
+    if order not in (None, "C"):
+        raise ArgumentError(f"order must be 'C', not {order!r}: use a transpose codec for another order of elements")
+
+
+def override_options(
+    options: ArrayOptions,
+    config: Mapping[str, Any] | None,
+    write_empty_chunks: bool | None = None,
+    missing_chunks: MissingChunks | None = None,
+) -> ArrayOptions:
+    """Return the options with everything that the keywords, or zarr-python's `config`, set."""
+    members: dict[str, Any] = {**(config or {})}
+    order = members.pop("order", "C")
+    if order != "C":
+        raise ArgumentError(f"config['order'] must be 'C', not {order!r}")
+    configured = members.pop("write_empty_chunks", options.write_empty_chunks)
+    if members:
+        raise ArgumentError(f"config must have only the members write_empty_chunks and order, not {members!r}")
+    write_empty = configured if write_empty_chunks is None else write_empty_chunks
+    return ArrayOptions(missing_chunks or options.missing_chunks, bool(write_empty))

@@ -35,6 +35,8 @@ from zarrlite.nodes.arguments import (
     ShapeLike,
     StorageTransformerLike,
     check_format,
+    check_runtime,
+    override_options,
 )
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.node import write_new
@@ -248,15 +250,12 @@ def create_array_at(
     `write_empty_chunks` override them.
     """
     check_format(zarr_format)
-    if storage_options is not None:
-        raise ArgumentError("storage_options must be None: a store gets its options when it is created")
-    if order not in (None, "C"):
-        raise ArgumentError(f"order must be 'C', not {order!r}: use a transpose codec for another order of elements")
+    check_runtime(order, storage_options)
     if data is not None:
         data, shape, dtype = _read_data(data, shape, dtype)
     if shape is None or dtype is None:
         raise ArgumentError("an array needs shape= and dtype=, or data=")
-    array_options = _override(array_options, write_empty_chunks, missing_chunks, config)
+    array_options = override_options(array_options, config, write_empty_chunks, missing_chunks)
     metadata = array_metadata(shape, dtype, **keywords)
     array = Array(store, path, metadata, array_options)
     write_new(store, path, metadata, overwrite=overwrite)
@@ -307,21 +306,3 @@ def _convert(data: npt.ArrayLike) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"data cannot be converted to an array: {error}") from None
     return array
-
-
-def _override(
-    options: ArrayOptions,
-    write_empty_chunks: bool | None,
-    missing_chunks: MissingChunks | None,
-    config: Mapping[str, Any] | None,
-) -> ArrayOptions:
-    """Return the options with everything that the keywords, or zarr-python's `config`, set."""
-    members: dict[str, Any] = {**(config or {})}
-    order = members.pop("order", "C")
-    if order != "C":
-        raise ArgumentError(f"config['order'] must be 'C', not {order!r}")
-    configured = members.pop("write_empty_chunks", options.write_empty_chunks)
-    if members:
-        raise ArgumentError(f"config must have only the members write_empty_chunks and order, not {members!r}")
-    write_empty = configured if write_empty_chunks is None else write_empty_chunks
-    return ArrayOptions(missing_chunks or options.missing_chunks, bool(write_empty))

@@ -30,6 +30,8 @@ from zarrlite.nodes.arguments import (
     ShapeLike,
     StorageTransformerLike,
     check_format,
+    check_runtime,
+    override_options,
     suggest_keywords,
 )
 from zarrlite.nodes.array import Array
@@ -114,7 +116,7 @@ def open(  # noqa: A001
     write_data : bool, optional
         Whether to store `data`; False takes only the shape and the data type from it.
     config, order, zarr_format, storage_options : optional
-        Keywords of zarr-python; `config` and `order` apply to a new array.
+        Keywords of zarr-python; `config` applies to new and existing arrays.
 
     Returns
     -------
@@ -245,7 +247,7 @@ def open_array(
     write_data : bool, optional
         Whether to store `data`; False takes only the shape and the data type from it.
     config, order, zarr_format, storage_options : optional
-        Keywords of zarr-python; `config` and `order` apply to a new array.
+        Keywords of zarr-python; `config` applies to new and existing arrays.
 
     Returns
     -------
@@ -426,6 +428,10 @@ def _open(
         check_format(create["zarr_format"])
     place, where, metadata = _locate(store, path, mode, strict, options)
     if metadata is not None:
+        config, order, storage = create.get("config"), create.get("order"), create.get("storage_options")
+        if config is not None or order is not None or storage is not None:
+            check_runtime(order, storage)
+            array_options = override_options(array_options, config)
         return _node(place, where, metadata, array_options, strict, use_consolidated)
     from zarrlite.nodes.creation import create_array_at, passed_keywords  # late: existing nodes are opened without it
 
