@@ -640,6 +640,26 @@ def test_values_that_do_not_fit_cannot_be_appended(dtype: str, data: Any) -> Non
     assert contents(array) == before
 
 
+def test_arrays_cannot_grow_beyond_the_longest_dimension() -> None:
+    array = make(2**63 - 2, "u1", chunks=2**40, compressors=None)
+    before = contents(array)
+    with pytest.raises(ArgumentError) as caught:
+        array.append([1, 2])
+    length = 2**63
+    assert str(caught.value) == f"shape must have at most 64 lengths from 0 to 2**63 - 1, not ({length},)"
+    assert contents(array) == before
+
+
+def test_a_resize_that_another_array_left_unfinished_changes_nothing() -> None:
+    array = make((4, 4), "u1", chunks=(3, 3))
+    array[...] = 1
+    array.store.set("__zarrlite.resize", b'{"shape": [9]}')
+    array.resize((6, 6))
+    assert array[:4, :4].tolist() == [[1] * 4] * 4
+    assert int(array[...].sum()) == 16
+    assert keys(array) == ["c/0/0", "c/0/1", "c/1/0", "c/1/1"]
+
+
 def test_append_needs_a_dimension() -> None:
     with pytest.raises(ZarrliteError):
         make(()).append(5)

@@ -4,7 +4,9 @@ Rules
 - A chunk is replaced atomically, or changed under the lock of its key if only a part of it is written. A write of
   several chunks is not atomic as a whole: readers may see some of them already written.
 - The shape is changed before chunks are removed: an interrupted removal leaves chunks that readers never see, and
-  never a shape without its data.
+  never a shape without its data. Until they are removed there is a value at `__zarrlite.resize`: the next change of the
+  shape removes them first, so that they never come back.
+- The stored shape decides which chunks are outside of the array, under the lock of the document.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ import numpy.typing as npt
 from zarrlite.cached import cached_property
 from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
-from zarrlite.metadata.documents import ArrayMetadata
-from zarrlite.names import key_prefix
+from zarrlite.extensions.config import MAX_LENGTH, Config, Context, dump_json, load_json
+from zarrlite.metadata.documents import ArrayMetadata, parse_node
+from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes.arguments import ShapeLike
 from zarrlite.nodes.node import Node
 from zarrlite.selections import indexing
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.info import Info
 
 NDArray = np.ndarray[Any, Any]
+_RESIZING = "__zarrlite.resize"  # key below the array: chunks outside of its shape may still be stored
 
 
 class Array(Node):
@@ -422,8 +426,9 @@ class Array(Node):
         """Change the shape of the array in the store.
 
         Elements outside of the new shape are removed; new elements have the fill value, also where data was removed by
-        an earlier resize. The document is changed first, atomically. If the removal is interrupted, chunks that readers
-        never see are left in the store.
+        an earlier resize. The document is changed first, atomically: readers see the old shape or the new one. If the
+        removal is interrupted, chunks that readers never see are left in the store, and the next change of the shape
+        removes them. Data that other writers append meanwhile is kept.
 
         Parameters
         ----------
@@ -450,9 +455,11 @@ class Array(Node):
         if len(new) != self.ndim:
             raise ArgumentError(f"the array has {self.ndim} dimensions; {len(new)} lengths were given")
         old = self._reshape(lambda stored: new)
-        if any(n < o for n, o in zip(new, old, strict=True)):
-            for coords, key in list(self._chunks.stored()):
-                self._chunks.trim(coords, key, old)
+        if _is_smaller(new, old):
+            with self._base.lock(DOCUMENT):
+                stored = self._base.get(DOCUMENT)
+                if stored is not None:  # another writer may have deleted the array
+                    self._trim(parse_node(stored, strict=False))
 
     def _reshape(self, change: Callable[[Shape], Shape]) -> Shape:
         """Change the stored shape, which another object may have changed meanwhile, and return the old one."""
@@ -461,17 +468,39 @@ class Array(Node):
         def reshaped(stored: ArrayMetadata) -> ArrayMetadata:
             nonlocal old
             old = stored.shape
-            return stored.with_shape(change(old))
+            new = stored.with_shape(change(old))
+            self._trim(stored)
+            if _is_smaller(new.shape, old):
+                self._base.set(_RESIZING, dump_json({"shape": old}))
+            return new
 
         self.metadata = self.metadata.with_shape(self._change_metadata(reshaped).shape)
         self.__dict__.pop("_chunks", None)
         return old
 
+    def _trim(self, stored: Any) -> None:
+        """Remove everything outside of the stored shape, if a resize has left it. The caller holds the document's lock.
+
+        The value at `_RESIZING` has the shape before that resize: only lengths that have become smaller leave anything.
+        """
+        mark = self._base.get(_RESIZING)
+        if mark is None:
+            return
+        old = Config(load_json(mark, _RESIZING), "", Context(document=_RESIZING)).integers("shape")
+        if len(old) != len(stored.shape):  # left behind by another array that was here
+            old = (MAX_LENGTH,) * len(stored.shape)
+        metadata = self.metadata.with_shape(stored.shape)
+        chunks = Chunks(self._base, key_prefix(self.path), metadata, self.options, fold=True)
+        for coords, key in list(chunks.stored()):
+            chunks.trim(coords, key, old)
+        self._base.erase(_RESIZING)
+
     def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
         """Append data along one dimension.
 
-        The array is resized first, from the shape that is stored then: writers that append at the same time get
-        different regions. The new region is written after that; until then it reads as the fill value.
+        The array is resized first, atomically, from the shape that is stored then: writers that append at the same time
+        get different regions. The new region is written after that, chunk by chunk; until then, and where the writer is
+        interrupted, it reads as the fill value.
 
         Parameters
         ----------
@@ -512,13 +541,18 @@ class Array(Node):
             new = values.shape
             if len(new) != len(old) or new[:axis] != old[:axis] or new[axis + 1 :] != old[axis + 1 :]:
                 raise ArgumentError(f"data of shape {new} cannot be appended to shape {old} along axis {axis}")
-            return (*old[:axis], old[axis] + new[axis], *old[axis + 1 :])
+            return normalize_shape((*old[:axis], old[axis] + new[axis], *old[axis + 1 :]))
 
         start = self._reshape(grown)[axis]
         region = [slice(None)] * self.ndim
         region[axis] = slice(start, start + values.shape[axis])
         self[tuple(region)] = values
         return self.shape
+
+
+def _is_smaller(new: Shape, old: Shape) -> bool:
+    """Whether any length is smaller."""
+    return any(n < o for n, o in zip(new, old, strict=True))
 
 
 class Indexer:
