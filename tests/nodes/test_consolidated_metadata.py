@@ -1,4 +1,4 @@
-"""Consolidated metadata: how it is written, when it is used, and when it is removed."""
+"""Consolidated metadata: how it is written, when it is used, and how it follows the nodes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from nodes.states import (
     DATA,
     GROUP,
+    NEW,
     array,
     contents,
     group,
@@ -26,6 +27,7 @@ from zarrlite import (
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
+    ZarrliteError,
 )
 
 
@@ -81,27 +83,152 @@ def test_writers_ignore_consolidated_metadata() -> None:
     assert [path for path, _ in again.members(None)] == ["a", "g", "g/b", "new"]
 
 
-def test_a_change_below_removes_consolidated_metadata_until_the_next_call() -> None:
-    changes: list[Callable[[Group], Any]] = [
-        lambda top: top["a"].attrs.update(n=2),
-        lambda top: top["a"].resize((1, 1)),
-        lambda top: top.__delitem__("g"),
-        lambda top: top.create_array("g/new", data=[1]),
-        lambda top: top.create_array("a", data=[1.5], overwrite=True),
+CHANGES: dict[str, Callable[[Group], Any]] = {
+    "attributes": lambda top: top["a"].attrs.update(n=2),
+    "attributes of a group": lambda top: top["g"].attrs.update(n=2),
+    "resize": lambda top: top["a"].resize((1, 1)),
+    "append": lambda top: top["g/h/c"].append(DATA),
+    "delete": lambda top: top.__delitem__("g"),
+    "delete a leaf": lambda top: top.__delitem__("g/h/c"),
+    "create": lambda top: top.create_array("g/new", data=[1]),
+    "create deep below": lambda top: top.create_group("g/new/er"),
+    "overwrite": lambda top: top.create_array("a", data=[1.5], overwrite=True),
+    "overwrite a group": lambda top: top.create_array("g", data=[1.5], overwrite=True),
+    "copy": lambda top: zarrlite.copy(top["g"], top.store, "x/y"),
+    "copy over": lambda top: zarrlite.copy(top["g"], top.store, "a", overwrite=True),
+}
+
+
+def listed(store: MemoryStore, path: str = "", **options: Any) -> dict[str, Any]:
+    """Return the documents of all nodes as a reader finds them, without consolidated metadata."""
+    reader = zarrlite.open_group(store, path=path, mode="r", **options)
+    found = {name: node.metadata.to_json() for name, node in reader.members(None)}
+    for document in found.values():
+        document.pop("consolidated_metadata", None)
+    return found
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_consolidated_metadata_follows_every_change(change: Callable[[Group], Any]) -> None:
+    store = hierarchy()
+    zarrlite.consolidate_metadata(store, "g")
+    before = listed(store, use_consolidated=True)
+    change(zarrlite.open_group(store, mode="r+"))
+    after = listed(store, use_consolidated=True)
+    assert after == listed(store, use_consolidated=False) != before
+    if "g/h" in after:
+        assert listed(store, "g", use_consolidated=True) == listed(store, "g", use_consolidated=False)
+
+
+def test_consolidated_metadata_of_large_documents_is_dropped_by_a_change() -> None:
+    store = hierarchy()
+    zarrlite.open_group(store).attrs["text"] = "x" * (2**22 - 10_000)
+    zarrlite.open_array(store, path="a").attrs["n"] = 2
+    assert zarrlite.open_group(store, mode="r").metadata.consolidated is not None
+    zarrlite.open_group(store).attrs["text"] = "x" * 2**22
+    zarrlite.open_array(store, path="a").attrs["n"] = 3
+    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None
+    assert zarrlite.open_group(store, mode="r")["a"].attrs["n"] == 3
+
+
+def test_a_change_that_is_refused_keeps_consolidated_metadata() -> None:
+    store = hierarchy()
+    before = contents(store)
+    top: Any = zarrlite.open_group(store, mode="r+")
+    refused: list[Callable[[], Any]] = [
+        lambda: top["a"].attrs.update(n=object()),
+        lambda: top["a"].attrs.update(n=nested(127)),
+        lambda: top.create_group("a"),
+        lambda: top.create_group("a/below"),
+        lambda: top.create_group("new", attributes={"x": object()}),
+        lambda: top["a"].append([1]),
+        lambda: zarrlite.copy(top["g"], store, "a"),
     ]
-    for change in changes:
-        store = hierarchy()
-        assert zarrlite.open_group(store, mode="r").metadata.consolidated is not None
-        change(zarrlite.open_group(store, mode="r+"))
-        reader = zarrlite.open_group(store, mode="r")
-        assert reader.metadata.consolidated is None
-        listed = {path: node.metadata.to_json() for path, node in reader.members(None)}
-        assert not zarrlite.consolidate_metadata(store).read_only
-        again = zarrlite.open_group(store, mode="r", use_consolidated=True)
-        consolidated = {path: node.metadata.to_json() for path, node in again.members(None)}
-        for document in consolidated.values():
-            document.pop("consolidated_metadata", None)  # groups below have the part for their members
-        assert consolidated == listed
+    for change in refused:
+        with pytest.raises(ZarrliteError):
+            change()
+        assert contents(store) == before
+
+
+@pytest.mark.parametrize("copies", [[1], {"kind": "inline"}, {"metadata": []}], ids=str)
+def test_malformed_consolidated_metadata_is_dropped_by_a_change(copies: Any) -> None:
+    store = MemoryStore()
+    zarrlite.create_array(store, name="a", data=DATA)
+    document = {**json.loads(GROUP), "consolidated_metadata": copies}
+    store.set("zarr.json", json.dumps(document).encode())
+    zarrlite.open_array(store, path="a").attrs["n"] = 2
+    assert json.loads(bytes(store.get("zarr.json") or b"")) == json.loads(GROUP)
+
+
+def test_copies_have_no_indentation() -> None:
+    text = bytes(hierarchy().get("zarr.json") or b"").decode()
+    assert text.startswith('{\n  "zarr_format": 3,\n  "node_type": "group",\n')
+    assert text.endswith("\n}")
+    (line,) = [line for line in text.splitlines() if "consolidated_metadata" in line]
+    assert '"g/h/c": {' in line
+
+
+# Limits: nothing is stored that could not be opened again.
+
+
+def nested(depth: int) -> Any:
+    """Return a list of so many levels."""
+    value: Any = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+def test_consolidated_metadata_that_is_nested_too_deeply_is_refused() -> None:
+    store = hierarchy()
+    zarrlite.open_array(store, path="a").attrs["deep"] = nested(126)
+    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # it cannot hold this document any more
+    before = contents(store)
+    with pytest.raises(MetadataError) as caught:
+        zarrlite.consolidate_metadata(store)
+    assert str(caught.value) == (
+        "zarr.json#: must be nested at most 128 levels deep, consolidated metadata included; "
+        "consolidate the groups below it instead"
+    )
+    assert contents(store) == before
+
+
+def test_consolidated_metadata_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    for path in ("a", "b"):
+        zarrlite.create_group(store, path=path, attributes={"text": "x" * 20_000})
+    before = contents(store)
+    monkeypatch.setattr("zarrlite.extensions.config.MAX_DOCUMENT_BYTES", 30_000)
+    with pytest.raises(MetadataError, match=r"must have at most 30000 bytes, not \d+, consolidated metadata included"):
+        zarrlite.consolidate_metadata(store)
+    assert contents(store) == before
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(126, True), (127, False)])
+def test_attributes_can_be_nested_as_deeply_as_a_document_is_read(depth: int, fits: bool) -> None:
+    writers: list[Callable[[MemoryStore], Any]] = [
+        lambda store: zarrlite.create_group(store, path="x", attributes={"deep": nested(depth)}),
+        lambda store: zarrlite.create_array(store, name="x", **NEW, attributes={"deep": nested(depth)}),
+        lambda store: zarrlite.create_group(store, path="x").attrs.update(deep=nested(depth)),
+        lambda store: zarrlite.create_group(store, path="x").attrs.put({"deep": nested(depth)}),
+    ]
+    for write in writers:
+        store = MemoryStore()
+        if fits:
+            write(store)
+            assert zarrlite.open(store, path="x", mode="r").attrs["deep"] == nested(depth)
+            continue
+        with pytest.raises(MetadataError, match="must be nested at most 128 levels deep"):
+            write(store)
+        assert "deep" not in zarrlite.open(store, path="x", mode="a").attrs  # it can be opened, or created
+
+
+def test_attributes_of_groups_are_checked_and_read_as_they_are_stored() -> None:
+    store = MemoryStore()
+    with pytest.raises(MetadataError, match="member names must be unique"):
+        zarrlite.create_group(store, attributes={1: "a", "1": "b"})  # type: ignore[dict-item]
+    assert contents(store) == {}
+    assert dict(zarrlite.create_group(store, attributes={"x": (1, 2)}).attrs) == {"x": [1, 2]}
 
 
 def test_attributes_of_the_root_are_not_consolidated() -> None:

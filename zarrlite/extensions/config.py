@@ -374,9 +374,9 @@ def _fault(message: str, pointer: str = "", kind: FaultKind = "json") -> Metadat
     return MetadataError(message, pointer=pointer, kind=kind)
 
 
-def dump_json(document: Mapping[str, Json]) -> bytes:
+def dump_json(document: Mapping[str, Json], indent: int | None = 2) -> bytes:
     """Serialise a document. Raises ArgumentError for values that JSON cannot represent."""
     try:
-        return json.dumps(document, indent=2, allow_nan=False).encode()
+        return json.dumps(document, indent=indent, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"cannot be written as JSON: {error}") from None

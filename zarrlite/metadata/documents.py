@@ -254,9 +254,7 @@ class GroupMetadata(Members):
         if self.attributes is not None:
             document["attributes"] = self.attributes
         if self.consolidated is not None:
-            # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
-            metadata = dict(self.consolidated)
-            document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": metadata}
+            document["consolidated_metadata"] = consolidated_member(self.consolidated)
         return {**document, **self.extra}
 
     def without_consolidated(self) -> Self:
@@ -467,6 +465,27 @@ def parse_node(
     raise top.error("must be array or group", "node_type")
 
 
-def serialize(metadata: Metadata) -> bytes:
-    """Return the bytes of zarr.json."""
-    return dump_json(metadata.to_json())
+def consolidated_member(documents: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the member `consolidated_metadata` with the documents of the nodes below, by path."""
+    # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
+    return {"kind": "inline", "must_understand": False, "metadata": dict(documents)}
+
+
+def serialize(metadata: Metadata, key: str = "zarr.json") -> bytes:
+    """Return the bytes of zarr.json, as `dump_document` does."""
+    return dump_document(metadata.to_json(), key)
+
+
+def dump_document(content: Mapping[str, Json], key: str = "zarr.json") -> bytes:
+    """Serialise a metadata document; consolidated metadata comes last and is not indented, as it can be large.
+
+    Raises MetadataError if the document is larger or deeper than zarrlite reads: it could not be opened again.
+    """
+    copies = content.get("consolidated_metadata")
+    if copies is None:
+        data = dump_json(content)
+    else:
+        head = dump_json({name: value for name, value in content.items() if name != "consolidated_metadata"})
+        data = b'%b,\n  "consolidated_metadata": %b\n}' % (head.removesuffix(b"\n}"), dump_json(copies, indent=None))
+    load_json(data, key)
+    return data

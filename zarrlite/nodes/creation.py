@@ -258,8 +258,7 @@ def create_array_at(
     array_options = override_options(array_options, config, write_empty_chunks, missing_chunks)
     metadata = array_metadata(shape, dtype, **keywords)
     array = Array(store, path, metadata, array_options)
-    write_new(store, path, metadata, overwrite=overwrite)
-    array._chunks.erase_leftovers()
+    write_new(store, path, metadata, overwrite=overwrite, chunks=array._chunks)
     if data is not None and write_data:
         try:
             array[...] = data

@@ -2,8 +2,8 @@
 
 Rules
 - Members are found by listing the store; only documents that are asked for are read and parsed.
-- Groups opened for reading rely on consolidated metadata. It is removed from the groups above when a node is created,
-  changed or deleted through this library; changes that other programs make do not show in it.
+- Groups opened for reading rely on consolidated metadata. It follows the changes that are made through this library;
+  changes that other programs make do not show in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError, ZarrliteError
-from zarrlite.extensions.config import Json, escape
+from zarrlite.extensions.config import Json, dump_json, escape, load_json
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, Options, parse_node
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
 from zarrlite.nodes.arguments import (
@@ -33,7 +33,7 @@ from zarrlite.nodes.arguments import (
     suggest_keywords,
 )
 from zarrlite.nodes.array import Array
-from zarrlite.nodes.node import Node, load, not_found, write_new
+from zarrlite.nodes.node import Node, load, not_found, remove, write_new
 from zarrlite.stores import Store
 
 if TYPE_CHECKING:
@@ -490,7 +490,12 @@ class Group(Node):
         path = normalize_path(path)
         if not path:
             raise ArgumentError("a group cannot delete itself as its own member; use delete()")
-        self[path].delete()
+        try:
+            self[path].delete()
+        except NodeNotFoundError:
+            self._check_writable()
+            if not remove(self.store, key_prefix(self.path) + path):  # members that an interrupted removal has left
+                raise
 
     def __setitem__(self, path: str, value: npt.ArrayLike) -> None:
         """Store an array under a path; it replaces the node that is there."""
@@ -564,7 +569,12 @@ class Group(Node):
         """
         node = self.get(name)
         if node is None:
-            return self.create_group(name)
+            try:
+                return self.create_group(name)
+            except NodeExistsError:  # another writer was faster, or the path leads through an array
+                node = self.get(name)
+                if node is None:
+                    raise
         if not isinstance(node, Group):
             raise NodeExistsError(f"{node.path!r} is an array, not a group", path=node.path)
         return node
@@ -740,7 +750,12 @@ class Group(Node):
         check_keywords("require_array", keywords, ArrayKeywords.__optional_keys__)
         node = self.get(name)
         if node is None:
-            return self.create_array(name, shape=shape, dtype=dtype, **keywords)
+            try:
+                return self.create_array(name, shape=shape, dtype=dtype, **keywords)
+            except NodeExistsError:  # another writer was faster, or the path leads through an array
+                node = self.get(name)
+                if node is None:
+                    raise
         required = array_metadata(shape, dtype)
         if not isinstance(node, Array) or (node.shape, node.dtype) != (required.shape, required.data_type.dtype):
             kind = f"an array of shape {required.shape} and data type {required.data_type.name}"
@@ -758,9 +773,10 @@ class Group(Node):
     def consolidate_metadata(self) -> Group:
         """Copy the documents of all nodes below into the document of this group.
 
-        Readers then find the whole hierarchy in one document. The copies are collected first and written at once,
-        atomically. A change of a node through this library removes them again; a change by another program does not
-        show in them.
+        Readers then find the whole hierarchy in one document. The copies are collected and written under the lock of
+        the document, atomically. A change of a node through this library takes them out and puts them back, up to
+        date, after the change; if it is interrupted, they are absent. Documents of more than 4 MiB lose them instead.
+        A change by another program does not show in them.
 
         Returns
         -------
@@ -770,7 +786,8 @@ class Group(Node):
         Raises
         ------
         MetadataError
-            If the document of a node below is refused. Nothing is changed.
+            If the document of a node below is refused, or all of them together are too large or nested too deeply to
+            be read again. Nothing is changed.
         ReadOnlyError
             If this group is read-only.
 
@@ -783,13 +800,20 @@ class Group(Node):
         ['a', 'g', 'g/b']
         """
         direct = Group(self.store, self.path, GroupMetadata(), strict=self._strict, use_consolidated=False)
-        documents = {path: _without_consolidated(node.metadata) for path, node in direct.members(None)}
 
         # core spec, Additional fields: documents "may contain an additional field named consolidated_metadata"
         def consolidated(metadata: GroupMetadata) -> GroupMetadata:
+            # under the lock of the document, which writers of the nodes below take first
+            documents = {path: _without_consolidated(node.metadata) for path, node in direct.members(None)}
             return GroupMetadata(metadata.attributes, documents, metadata.extra)
 
-        self.metadata = self._change_metadata(consolidated)
+        try:
+            self.metadata = self._rewrite(consolidated)
+        except MetadataError as error:
+            if error.kind != "limit":
+                raise
+            message = f"{error.message}, consolidated metadata included; consolidate the groups below it instead"
+            raise MetadataError(message, kind="limit", document=error.document) from None
         return self
 
 
@@ -812,6 +836,6 @@ def create_group_at(
     options: ArrayOptions = ArrayOptions(),
 ) -> Group:
     """Create a group at a path of a store."""
-    metadata = GroupMetadata(attributes=dict(attributes or {}))
+    metadata = GroupMetadata(attributes=load_json(dump_json(dict(attributes or {})), "attributes"))
     write_new(store, path, metadata, overwrite=overwrite)
     return Group(store, path, metadata, options=options)

@@ -2,21 +2,24 @@
 
 Rules
 - A document is changed under the lock of its key, so that two writers of attributes do not lose each other's changes.
-- Consolidated metadata is removed from the groups above before a node is created, changed or deleted: after a crash
-  it is absent, never stale.
+- A new node is created by storing its document, which only one of several writers can do. Chunks that another node left
+  there are erased before, under the lock of the document.
+- A node is removed by erasing its document, then those below it, then everything else: a node that can be opened has
+  all of its values, and a group all of its members.
+- Consolidated metadata above is taken out before a change and put back after it (consolidated.py).
+- Nothing is stored that zarrlite could not open again: limits are checked before.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Self
 
-from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.buffers.ranges import Buffer
+from zarrlite.chunks.chunks import Chunks
 from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
 from zarrlite.extensions.config import (
-    MAX_DOCUMENT_BYTES,
     MAX_DOCUMENT_DEPTH,
     PLAIN,
     PLAIN_BYTES,
@@ -27,11 +30,13 @@ from zarrlite.extensions.config import (
 from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_node, serialize
 from zarrlite.names import DOCUMENT, key_prefix
+from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
 from zarrlite.stores import PrefixStore, Store
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
 _MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is emptied when it is full
-_DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed shows that a document is too long
+_VERSION_2 = (".zarray", ".zgroup")  # the documents of Zarr version 2
+_ATTEMPTS = 10  # times to overwrite a node that other writers create at the same time
 _known_documents: dict[str, Metadata] = {}  # valid documents, parsed, by their text without attributes
 
 
@@ -42,7 +47,7 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
     """
     # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
     key = f"{path}/{DOCUMENT}" if path else DOCUMENT
-    data = store.get(key, _DOCUMENT_RANGE)
+    data = store.get(key, DOCUMENT_RANGE)
     if data is None:
         return None
     parts = None if options or not strict else _split_attributes(data)
@@ -108,7 +113,7 @@ def find_draft(store: Store) -> Any:
 
 def is_version_2(store: Store, path: str) -> bool:
     """Whether a path has the documents of Zarr version 2."""
-    return any(store.size(key_prefix(path) + name) is not None for name in (".zarray", ".zgroup"))
+    return any(store.size(key_prefix(path) + name) is not None for name in _VERSION_2)
 
 
 def not_found(store: Store, path: str) -> NodeNotFoundError:
@@ -123,32 +128,115 @@ def not_found(store: Store, path: str) -> NodeNotFoundError:
     return NodeNotFoundError(f"{place}: {reason}", path=path)
 
 
-def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool) -> None:
-    """Create a node, and the groups above it that do not exist. Everything is checked before the store is changed."""
-    document = serialize(metadata)
-    make_room(store, path, overwrite=overwrite)
-    store.set(key_prefix(path) + DOCUMENT, document)
+def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool, chunks: Chunks | None = None) -> None:
+    """Create a node, and the groups above it that do not exist. Everything is checked before the store is changed.
+
+    One of several writers that create a node at one path succeeds; with `overwrite` all do, one after the other.
+    `chunks` are those of a new array: what is stored of them already was left behind by another node.
+    """
+    key = key_prefix(path) + DOCUMENT
+    document = serialize(metadata, key)
+    for _ in range(_ATTEMPTS):
+        clear(store, path, overwrite=overwrite)
+        missing = missing_ancestors(store, path)
+        with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
+            copies.take_out()
+            _create_groups(store, path, missing)
+            created = _create(store, key, document, chunks)
+            copies.put_back([*missing, path], replaced=True)
+        if created:
+            return
+        if not overwrite:
+            break
+    raise _exists(store, path)
+
+
+def _create(store: Store, key: str, document: bytes, chunks: Chunks | None) -> bool:
+    """Store the document of a new node. Returns False if there is one."""
+    with store.lock(key):
+        if store.size(key) is not None:
+            return False
+        if chunks is not None:
+            chunks.erase_leftovers()
+        return store.set(key, document, new=True)
+
+
+def _create_groups(store: Store, path: str, missing: Iterable[str]) -> None:
+    """Create groups above a node, the highest first; other writers may create them at the same time."""
+    for group in missing:
+        document = serialize(GroupMetadata(attributes={}))
+        if not store.set(key_prefix(group) + DOCUMENT, document, new=True):
+            missing_ancestors(store, path)  # raises if it is an array
+
+
+def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]]) -> None:
+    """Store the documents of a node and of those below it, by keys relative to it; its own is the last of them."""
+    prefix = key_prefix(path)
+    missing = missing_ancestors(store, path)
+    with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
+        copies.take_out()
+        _create_groups(store, path, missing)
+        for key, document in documents[:-1]:
+            store.set(prefix + key, document)
+        created = all(store.set(prefix + key, document, new=True) for key, document in documents[-1:])
+        changed = [(prefix + key)[: -len(DOCUMENT)].rstrip("/") for key, _ in documents]
+        copies.put_back([*missing, *changed], replaced=True)
+    if not created:
+        raise _exists(store, path)
 
 
 def make_room(store: Store, path: str, *, overwrite: bool) -> None:
-    """Remove the node at a path if `overwrite` is set, and create the groups above it that do not exist."""
+    """Remove the node at a path if `overwrite` is set, and create the groups above it that do not exist.
+
+    Consolidated metadata above is dropped: the caller stores documents later.
+    """
+    clear(store, path, overwrite=overwrite)
+    missing = missing_ancestors(store, path)
+    with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
+        copies.take_out()
+        _create_groups(store, path, missing)
+
+
+def clear(store: Store, path: str, *, overwrite: bool) -> None:
+    """Remove the node at a path, or refuse to. Nothing is changed if no node could be created there."""
     prefix = key_prefix(path)
-    exists = store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)
-    if exists and not overwrite:
-        message = f"a node already exists at {path!r} in {store!r}; overwrite=True replaces it"
-        raise NodeExistsError(message, path=path)
-    missing = _missing_ancestors(store, path)
-    drop_copies(store, path)
-    if exists:
-        store.erase_prefix(prefix)
-    for ancestor in missing:
-        store.set(key_prefix(ancestor) + DOCUMENT, serialize(GroupMetadata(attributes={})))
+    if not overwrite and (store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)):
+        raise _exists(store, path)
+    missing_ancestors(store, path)
+    if overwrite:
+        remove(store, path)
 
 
-def _missing_ancestors(store: Store, path: str) -> list[str]:
+def _exists(store: Store, path: str) -> NodeExistsError:
+    return NodeExistsError(f"a node already exists at {path!r} in {store!r}; overwrite=True replaces it", path=path)
+
+
+def remove(store: Store, path: str) -> bool:
+    """Remove a node and everything below it. Returns False if there is no document, neither there nor below.
+
+    Documents are erased first, that of a group before those of its members, and no chunk while one of them is there.
+    Where only nodes below are left, by a removal that was interrupted, they are removed, and nothing else.
+    """
+    prefix = key_prefix(path)
+    documents = [key for key in store.list_prefix(prefix) if key.rpartition("/")[2] in (DOCUMENT, *_VERSION_2)]
+    if not documents:
+        return False
+    documents.sort(key=lambda key: key.count("/"))
+    with CopiesAbove(store, path, ancestors(path)) as copies:
+        copies.take_out()
+        for key in documents:
+            store.erase(key)
+        copies.put_back((), replaced=True)
+    prefixes = dict.fromkeys(key[: key.rfind("/") + 1] for key in documents)
+    for below in [prefix] if prefix in prefixes else prefixes:
+        store.erase_prefix(below)
+    return True
+
+
+def missing_ancestors(store: Store, path: str) -> list[str]:
     """Return the paths above this one that have no node, the root first. Raises if one of them is an array."""
     missing = []
-    for ancestor in _ancestors(path):
+    for ancestor in ancestors(path):
         try:
             metadata = load(store, ancestor)
         except MetadataError:
@@ -163,28 +251,6 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
             message = f"{path!r} cannot be created: {ancestor!r} is an array, and only groups have members"
             raise NodeExistsError(message, path=ancestor)
     return missing
-
-
-def _ancestors(path: str) -> Iterator[str]:
-    """Yield the paths of the groups above a node, the root first."""
-    if path:
-        names = path.split("/")
-        yield from itertools.accumulate(["", *names[:-1]], lambda above, name: f"{above}/{name}" if above else name)
-
-
-def drop_copies(store: Store, path: str) -> None:
-    """Remove consolidated metadata from the groups above a node that is about to change: readers would believe it."""
-    for ancestor in _ancestors(path):
-        key = key_prefix(ancestor) + DOCUMENT
-        if b'"consolidated_metadata"' in bytes(store.get(key) or b""):
-            store.update(key, _without_copies)
-
-
-def _without_copies(data: Buffer | None) -> Buffer | None:
-    document = {} if data is None else load_json(data)
-    if document.pop("consolidated_metadata", None) is None:
-        return data
-    return dump_json(document)
 
 
 class Node:
@@ -323,7 +389,9 @@ class Node:
     def delete(self) -> None:
         """Remove the node and everything below it from the store.
 
-        The metadata document goes first: if the removal is interrupted, the rest is not a node any more.
+        The metadata document goes first, then those of the nodes below, then everything else. If the removal is
+        interrupted, the node is gone, and each node below is gone or complete; `del` on the group above, or creating a
+        node with `overwrite=True`, removes the rest.
 
         Raises
         ------
@@ -339,9 +407,7 @@ class Node:
         ['zarr.json']
         """
         self._check_writable()
-        drop_copies(self.store, self.path)
-        self._base.erase(DOCUMENT)
-        self._base.erase_prefix("")
+        remove(self.store, self.path)
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -351,17 +417,27 @@ class Node:
 
     def _change_metadata(self, change: Callable[[Any], Any]) -> Any:
         """Change the stored document, which other writers may have changed meanwhile; return the new metadata."""
+        with CopiesAbove(self.store, self.path, ancestors(self.path)) as copies:
+            changed = self._rewrite(change, copies.take_out)
+            copies.put_back([self.path])
+        return changed
+
+    def _rewrite(self, change: Callable[[Any], Any], before: Callable[[], None] | None = None) -> Any:
+        """Change the stored document under its lock; `before` runs when it is known that the change is valid."""
         self._check_writable()
+        key = key_prefix(self.path) + DOCUMENT
         changed: Any = None
 
         def rewrite(data: Buffer | None) -> bytes:
             nonlocal changed
             if data is None:
                 raise not_found(self.store, self.path)
-            changed = change(parse_node(data, document=key_prefix(self.path) + DOCUMENT, strict=False))
-            return serialize(changed)
+            changed = change(parse_node(data, document=key, strict=False))
+            document = serialize(changed, key)
+            if before is not None:
+                before()
+            return document
 
-        drop_copies(self.store, self.path)
         self._base.update(DOCUMENT, rewrite)
         return changed
 

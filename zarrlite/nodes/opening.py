@@ -36,7 +36,7 @@ from zarrlite.nodes.arguments import (
 )
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group, create_group_at
-from zarrlite.nodes.node import find_draft, is_version_2, load, make_room, not_found
+from zarrlite.nodes.node import clear, find_draft, is_version_2, load, not_found, write_copies
 from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.open import check_directory
 
@@ -433,6 +433,24 @@ def _open(
             check_runtime(order, storage)
             array_options = override_options(array_options, config)
         return _node(place, where, metadata, array_options, strict, use_consolidated)
+    try:
+        return _create(place, where, mode, create, options, array_options)
+    except NodeExistsError:
+        # another writer has created it meanwhile; or the path leads through an array, and there is still no node
+        if mode != "a" or (metadata := load(place, where, strict=strict, options=options)) is None:
+            raise
+    return _node(place, where, metadata, array_options, strict, use_consolidated)
+
+
+def _create(
+    place: Store,
+    where: str,
+    mode: Mode,
+    create: NewNodeKeywords,
+    options: Options | None,
+    array_options: ArrayOptions,
+) -> Array | Group:
+    """Create an array if the keywords have a shape or data, and a group otherwise."""
     from zarrlite.nodes.creation import create_array_at, passed_keywords  # late: existing nodes are opened without it
 
     overwrite = mode == "w"
@@ -699,9 +717,10 @@ def create_group(
 def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
     """Copy the documents of a hierarchy into the document of the group at its root.
 
-    Readers then find the whole hierarchy in one document. The copies are collected first and written at once,
-    atomically. A change of a node through this library removes them again; a change by another program does not show
-    in them.
+    Readers then find the whole hierarchy in one document. The copies are collected and written under the lock of the
+    document, atomically. A change of a node through this library takes them out and puts them back, up to date, after
+    the change; if it is interrupted, they are absent. Documents of more than 4 MiB lose them instead. A change by
+    another program does not show in them.
 
     Parameters
     ----------
@@ -722,7 +741,8 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
     NodeExistsError
         If the node is an array.
     MetadataError
-        If the document of a node below is refused. Nothing is changed.
+        If the document of a node below is refused, or all of them together are too large or nested too deeply to be
+        read again. Nothing is changed.
     ReadOnlyError
         If the store is read-only.
 
@@ -742,7 +762,8 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     """Copy a node, with everything below it, to another place.
 
     Values are copied byte for byte, without decoding, also those that are not part of a node. Chunks are copied
-    first, then documents from the leaves up: a node that can be opened at the target is complete.
+    first, then documents from the leaves up: a node that can be opened at the target is complete. The document of the
+    copy itself comes last, and only one of several writers that copy to one place can store it.
 
     Parameters
     ----------
@@ -781,16 +802,20 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
     if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):
         raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
-    make_room(target, where, overwrite=overwrite)
+    clear(target, where, overwrite=overwrite)
     nodes = [("", source), *(source.members(None) if isinstance(source, Group) else ())]
     for below, node in nodes:
         if isinstance(node, Array):
             Array(target, prefix + below if below else where, node.metadata)._chunks.erase_leftovers()
     keys = list(source.store.list_prefix(origin))
     documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
-    values = [key for key in keys if key not in documents]
-    for key in [*values, *sorted(documents, key=lambda key: -key.count("/"))]:
-        value = source.store.get(key)
-        if value is not None:
+    for key in keys:
+        if key not in documents and (value := source.store.get(key)) is not None:
             target.set(prefix + key[len(origin) :], value)
+    copied = [
+        (key[len(origin) :], value)
+        for key in sorted(documents, key=lambda key: -key.count("/"))
+        if (value := source.store.get(key)) is not None
+    ]
+    write_copies(target, where, copied)
     return _node(target, where, source.metadata, source.options, strict=True, use_consolidated=None)

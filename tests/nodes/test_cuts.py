@@ -1,0 +1,196 @@
+"""A killed writer leaves the old node, the new node, or no node; never a mixture, and nothing that comes back later."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from nodes.cuts import State, look, run_in_memory, run_on_disk
+
+import zarrlite
+from zarrlite import NodeNotFoundError
+from zarrlite.storage_transformers import ConcatParts, Part
+from zarrlite.stores import Store
+
+OLD = list(range(1, 9))
+NEW = list(range(11, 19))
+FILL = [0] * 8
+DOTS: dict[str, Any] = {"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}}
+PARTS: dict[str, Any] = {"storage_transformers": [ConcatParts([Part(""), Part(".tail", 2)])]}
+
+
+def create(store: Store, path: str = "a", values: Any = OLD, version: int = 1, **more: Any) -> Any:
+    """Create an array of two chunks and part of a third; None creates it without values."""
+    more = {"compressors": None, "chunks": 3, "attributes": {"version": version}, **more}
+    array = zarrlite.create_array(store, name=path, shape=8, dtype="u1", **more)
+    if values is not None:
+        array[...] = values
+    return array
+
+
+def tree(store: Store) -> None:
+    """Create a group with three arrays in it, one of which has keys without prefixes."""
+    zarrlite.create_group(store, attributes={"version": 1})
+    create(store)
+    create(store, "g/dots", **DOTS)
+    create(store, "g/h/deep")
+
+
+def consolidated(store: Store) -> None:
+    tree(store)
+    zarrlite.consolidate_metadata(store)
+    zarrlite.consolidate_metadata(store, "g")
+
+
+def leftovers(store: Store, **more: Any) -> None:
+    """Leave the chunks of an array whose removal was cut off."""
+    create(store, **more)
+    store.erase("a/zarr.json")
+
+
+def delete(store: Store, path: str) -> None:
+    """Remove a node that has a parent; `del` also removes the members that a cut removal has left."""
+    with contextlib.suppress(NodeNotFoundError):
+        del zarrlite.open_group(store, mode="r+")[path]
+
+
+def delete_root(store: Store) -> None:
+    with contextlib.suppress(NodeNotFoundError):
+        zarrlite.open_group(store, mode="r+").delete()
+        return
+    zarrlite.create_group(store, overwrite=True).delete()
+
+
+def copy(store: Store, source: str, target: str) -> None:
+    zarrlite.copy(zarrlite.open(store, path=source, mode="r"), store, target, overwrite=True)
+
+
+def resize(store: Store, shape: int) -> None:
+    zarrlite.open_array(store, path="a", mode="r+").resize(shape)
+
+
+Operation = Callable[[Store], object]
+# the state before, and an operation that leaves each node as it was, absent, or new; run again, it completes
+CHANGES: dict[str, tuple[Operation, Operation]] = {
+    "create": (lambda store: None, partial(create, overwrite=True, version=2, values=NEW)),
+    "create deep below": (tree, partial(create, path="x/y/z", overwrite=True, version=2, values=NEW)),
+    "create over leftovers": (leftovers, partial(create, values=None, overwrite=True)),
+    "create over leftovers, dots": (partial(leftovers, **DOTS), partial(create, values=None, overwrite=True, **DOTS)),
+    "create over leftovers in parts": (
+        partial(leftovers, **PARTS), partial(create, values=None, overwrite=True, **PARTS),
+    ),
+    "overwrite": (create, partial(create, overwrite=True, version=2, values=NEW)),
+    "overwrite, dots": (partial(create, **DOTS), partial(create, overwrite=True, version=2, values=None, **DOTS)),
+    "overwrite a group": (tree, partial(create, path="g", overwrite=True, version=2, values=NEW)),
+    "overwrite a group by a group": (tree, lambda store: zarrlite.create_group(store, path="g", overwrite=True)),
+    "delete": (tree, partial(delete, path="a")),
+    "delete, dots": (tree, partial(delete, path="g/dots")),
+    "delete a group": (tree, partial(delete, path="g")),
+    "delete the root": (tree, delete_root),
+    "copy": (tree, partial(copy, source="g", target="x")),
+    "copy over an array": (tree, partial(copy, source="g", target="a")),
+    "attributes": (tree, lambda store: zarrlite.open(store, path="g/dots").attrs.update(version=2)),
+    "consolidate": (tree, zarrlite.consolidate_metadata),
+    "consolidate again": (consolidated, zarrlite.consolidate_metadata),
+    "consolidated, attributes": (
+        consolidated, lambda store: zarrlite.open(store, path="g/h/deep").attrs.update(version=2),
+    ),
+    "consolidated, create": (consolidated, partial(create, path="g/new/b", overwrite=True, version=2, values=NEW)),
+    "consolidated, overwrite": (consolidated, partial(create, path="g", overwrite=True, version=2, values=NEW)),
+    "consolidated, delete": (consolidated, partial(delete, path="g")),
+    "consolidated, copy": (consolidated, partial(copy, source="g/h", target="g/x")),
+    "consolidated, resize": (consolidated, lambda store: zarrlite.open_array(store, path="g/dots").resize(2)),
+}  # fmt: skip
+
+
+def reference(prepare: Operation, operate: Operation) -> tuple[State, State]:
+    states: list[State] = []
+    run_in_memory(prepare, lambda store: None, lambda store: states.append(look(store)))
+    run_in_memory(
+        lambda store: (prepare(store), operate(store)), lambda store: None, lambda store: states.append(look(store))
+    )
+    return states[0], states[1]
+
+
+def judge(old: State, new: State, operate: Operation, store: Store) -> None:
+    """Compare each node with the old and the new one, then complete the operation."""
+    for path, seen in look(store).items():
+        if seen == old.get(path):
+            continue
+        assert path in new, f"{path!r} is {seen}, not {old.get(path)}"
+        after = new[path]
+        assert seen.attributes == after.attributes, f"{path!r} is {seen}, neither {old.get(path)} nor {after}"
+        if after.values is not None:  # values are written after the document of a new array
+            allowed = [{value, 0} if path not in old or after != old[path] else {value} for value in after.values]
+            assert len(seen.values) == len(allowed), f"{path!r} has {seen.values}"
+            wrong = [value for value, choice in zip(seen.values, allowed, strict=True) if value not in choice]
+            assert not wrong, f"{path!r} has {seen.values}, neither {old.get(path)} nor {after}"
+    operate(store)
+    assert look(store) == new, "the operation cannot be completed"
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_nodes_are_old_or_new_or_absent_after_every_cut(name: str) -> None:
+    prepare, operate = CHANGES[name]
+    old, new = reference(prepare, operate)
+    assert run_in_memory(prepare, operate, partial(judge, old, new, operate))
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_nodes_on_a_disk_are_old_or_new_or_absent_after_every_kill(name: str, tmp_path: Path) -> None:
+    prepare, operate = CHANGES[name]
+    old, new = reference(prepare, operate)
+    assert run_on_disk(prepare, operate, partial(judge, old, new, operate), tmp_path)
+
+
+# Changes of the shape: the array stays, with all values that are inside of both shapes.
+
+
+LAYOUTS: dict[str, dict[str, Any]] = {"chunks": {}, "dots": DOTS, "shards": {"shards": 6}}
+shapes = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+
+
+def judge_shrunk(store: Store) -> None:
+    """Check that the array has its old shape and values, or the new shape, and that no cut value comes back."""
+    array = zarrlite.open_array(store, path="a", mode="r+")
+    assert array[...].tolist() == OLD[: array.shape[0]]
+    assert array.shape[0] in (2, 8)
+    expected = array[...].tolist()
+    for length in (5, 8, 12):
+        other = zarrlite.open_array(store, path="a", mode="r+")
+        if length > other.shape[0]:
+            other.append(np.full(length - other.shape[0] - 1, 7)) if length == 5 else None
+            expected += [7] * (length - len(expected) - 1) if length == 5 else []
+            other.resize(length)
+            expected += [0] * (length - len(expected))
+            assert other[...].tolist() == expected
+
+
+@shapes
+@pytest.mark.parametrize("place", ["memory", "disk"])
+def test_values_that_a_killed_resize_has_cut_never_come_back(
+    layout: dict[str, Any], place: str, tmp_path: Path
+) -> None:
+    arguments: Any = (partial(create, **layout), partial(resize, shape=2), judge_shrunk)
+    assert run_in_memory(*arguments) if place == "memory" else run_on_disk(*arguments, tmp_path)
+
+
+@shapes
+@pytest.mark.parametrize("place", ["memory", "disk"])
+def test_a_killed_append_keeps_what_was_there(layout: dict[str, Any], place: str, tmp_path: Path) -> None:
+    def append(store: Store) -> None:
+        zarrlite.open_array(store, path="a", mode="r+").append([21, 22, 23, 24])
+
+    def judge_appended(store: Store) -> None:
+        found = zarrlite.open_array(store, path="a", mode="r")[...].tolist()
+        assert found[:8] == OLD
+        assert len(found) in (8, 12)
+        assert all(value in (0, 21 + i) for i, value in enumerate(found[8:]))
+
+    arguments: Any = (partial(create, **layout), append, judge_appended)
+    assert run_in_memory(*arguments) if place == "memory" else run_on_disk(*arguments, tmp_path)

@@ -1,0 +1,157 @@
+"""Processes that create, change and resize the same nodes at the same time."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import NodeExistsError
+
+TIMEOUT = 60  # seconds; the processes take a fraction of one
+PROCESSES = 4
+ROUNDS = 12
+
+pytestmark = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="these processes are forked"
+)
+
+
+def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int = PROCESSES) -> list[list[Any]]:
+    """Run `work(round, worker)` in processes that begin each round together. Returns the results by round."""
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(processes), context.SimpleQueue()
+
+    def run(worker: int) -> None:
+        try:
+            for n in range(rounds):
+                barrier.wait(TIMEOUT)
+                results.put((n, worker, work(n, worker)))
+        except BaseException:
+            barrier.abort()  # the others need not wait
+            raise
+
+    workers = [context.Process(target=run, args=(i,)) for i in range(processes)]
+    for process in workers:
+        process.start()
+    try:
+        found: list[list[Any]] = [[None] * processes for _ in range(rounds)]
+        for process in workers:
+            process.join(TIMEOUT)
+        assert [process.exitcode for process in workers] == [0] * processes
+        while not results.empty():
+            n, worker, result = results.get()
+            found[n][worker] = result
+        return found
+    finally:
+        for process in workers:
+            process.kill()
+            process.join()
+
+
+def attempt(create: Callable[[], Any]) -> bool:
+    """Whether a node was created, and not there already."""
+    try:
+        create()
+    except NodeExistsError:
+        return False
+    return True
+
+
+CREATE: dict[str, Callable[[Path, str, int], Any]] = {
+    "create_array": lambda root, name, i: zarrlite.create_array(root, name=name, data=[i + 1] * 8, chunks=3),
+    "create_array, other chunks": lambda root, name, i: zarrlite.create_array(
+        root, name=name, data=[i + 1] * 8, chunks=i + 1, attributes={"by": i}
+    ),
+    "open_array": lambda root, name, i: zarrlite.open_array(root, path=name, mode="w-", data=[i + 1] * 8, chunks=3),
+}
+
+
+@pytest.mark.parametrize("create", CREATE.values(), ids=CREATE)
+def test_one_of_several_processes_creates_an_array(create: Callable[[Path, str, int], Any], tmp_path: Path) -> None:
+    zarrlite.create_group(tmp_path)
+    created = race(lambda n, i: attempt(lambda: create(tmp_path, f"g{n}/a", i)))
+    for n, results in enumerate(created):
+        assert results.count(True) == 1
+        # the values are those of the winner: the others have removed nothing, and stored nothing
+        assert zarrlite.open_array(tmp_path, path=f"g{n}/a", mode="r")[...].tolist() == [results.index(True) + 1] * 8
+
+
+def test_one_of_several_processes_creates_a_group(tmp_path: Path) -> None:
+    def create(n: int, i: int) -> bool:
+        return attempt(lambda: zarrlite.create_group(tmp_path / f"{n}", attributes={"by": i}))
+
+    for n, results in enumerate(race(create)):
+        assert results.count(True) == 1
+        assert zarrlite.open_group(tmp_path / f"{n}", mode="r").attrs["by"] == results.index(True)
+
+
+TOLERANT: dict[str, Callable[[Path], Any]] = {
+    "open_group": lambda path: zarrlite.open_group(path, mode="a"),
+    "open_array": lambda path: zarrlite.open_array(path, mode="a", shape=4, dtype="u1"),
+    "open": lambda path: zarrlite.open(path, path="deep/down", mode="a"),
+    "require_group": lambda path: zarrlite.open_group(path, mode="a").require_group("a/b"),
+    "require_array": lambda path: zarrlite.open_group(path, mode="a").require_array("a", shape=4, dtype="u1"),
+}
+
+
+@pytest.mark.parametrize("function", TOLERANT.values(), ids=TOLERANT)
+def test_every_process_opens_what_one_of_them_creates(function: Callable[[Path], Any], tmp_path: Path) -> None:
+    race(lambda n, i: function(tmp_path / f"{n}") and None)
+
+
+def test_nothing_that_is_appended_is_lost_to_a_resize(tmp_path: Path) -> None:
+    for n in range(ROUNDS):
+        zarrlite.create_array(tmp_path, name=f"{n}", data=np.arange(1, 21, dtype="u1"), chunks=3)
+
+    def work(n: int, i: int) -> None:
+        array = zarrlite.open_array(tmp_path, path=f"{n}", mode="r+")
+        if i:
+            array.append(np.full(6, 100 + i))
+        else:
+            array.resize(19)
+
+    race(work, processes=3)
+    for n in range(ROUNDS):
+        found = zarrlite.open_array(tmp_path, path=f"{n}", mode="r")[...].tolist()
+        assert found[:19] == list(range(1, 20))
+        rest = found[19:]
+        if len(rest) % 6:  # one append came before the resize, which has cut its values
+            rest = rest[1:] if rest[0] == 20 else rest
+        whole = [rest[k : k + 6] for k in range(0, len(rest), 6)]
+        assert all(values in ([101] * 6, [102] * 6) for values in whole), found
+
+
+def test_consolidated_metadata_is_true_after_any_race(tmp_path: Path) -> None:
+    for n in range(ROUNDS):
+        zarrlite.create_group(tmp_path / f"{n}").create_array("a", shape=4, dtype="u1")
+
+    def work(n: int, i: int) -> None:
+        root = zarrlite.open_group(tmp_path / f"{n}", mode="r+")
+        for k in range(4):
+            if i == 0:
+                root.consolidate_metadata()
+            elif i == 1:
+                root["a"].attrs[f"{k}"] = n
+            elif i == 2:
+                root.create_group(f"g{k}/h")
+            else:
+                root.create_group(f"x{k}")
+                del root[f"x{k}"]
+
+    race(work)
+    for n in range(ROUNDS):
+        found = [
+            {path: dict(node.attrs) for path, node in reader.members(None)}
+            for reader in (
+                zarrlite.open_group(tmp_path / f"{n}", mode="r", use_consolidated=use) for use in (True, False)
+            )
+        ]
+        assert found[0] == found[1]
+        assert found[0]["a"] == {f"{k}": n for k in range(4)}
+        assert len(found[0]) == 1 + 4 * 2
