@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 import zarrlite
 from zarrlite import Array, ByteRange, LocalStore
 from zarrlite.buffers.ranges import ALL
@@ -112,6 +114,8 @@ def run_on_disk(
     prepare: Callable[[Store], object], operate: Callable[[Store], object], judge: Judge, root: Path
 ) -> int:
     """Kill an operation before each system call that changes a name. Returns the number of kills."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this platform has no fork")
     (root / "before").mkdir()
     prepare(LocalStore(root / "before"))
     calls = 0

@@ -161,3 +161,19 @@ def test_delete_removes_a_node_and_everything_below_it(tmp_path: Path, local: bo
     assert list(store.list()) == []
     if local:
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("finish", ["del", "overwrite"])
+def test_members_that_an_interrupted_removal_left_can_be_removed(finish: str) -> None:
+    store = hierarchy()
+    store.erase("g/zarr.json")
+    store.set("g/notes.txt", b"kept")
+    root = zarrlite.open_group(store, mode="r+")
+    if finish == "del":
+        del root["g"]
+        with pytest.raises(NodeNotFoundError):
+            del root["g"]
+    else:
+        assert list(root.create_group("g", overwrite=True)) == []
+        store.erase("g/zarr.json")
+    assert sorted(store.list()) == ["a/c/0/0", "a/zarr.json", "g/notes.txt", "zarr.json"]

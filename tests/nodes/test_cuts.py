@@ -119,7 +119,8 @@ def reference(prepare: Operation, operate: Operation) -> tuple[State, State]:
 
 def judge(old: State, new: State, operate: Operation, store: Store) -> None:
     """Compare each node with the old and the new one, then complete the operation."""
-    for path, seen in look(store).items():
+    found = look(store)
+    for path, seen in found.items():
         if seen == old.get(path):
             continue
         assert path in new, f"{path!r} is {seen}, not {old.get(path)}"
@@ -130,6 +131,9 @@ def judge(old: State, new: State, operate: Operation, store: Store) -> None:
             assert len(seen.values) == len(allowed), f"{path!r} has {seen.values}"
             wrong = [value for value, choice in zip(seen.values, allowed, strict=True) if value not in choice]
             assert not wrong, f"{path!r} has {seen.values}, neither {old.get(path)} nor {after}"
+    for path in [path for path in found if path in old and path not in new and old[path].values is None]:
+        missing = [name for name in old if name.startswith(f"{path}/".lstrip("/")) and name not in found]
+        assert not missing, f"the group {path!r} is still there, but its members {missing} are gone"
     operate(store)
     assert look(store) == new, "the operation cannot be completed"
 

@@ -1,4 +1,4 @@
-"""Processes that create, change and resize the same nodes at the same time."""
+"""Writers that create, change and resize the same nodes at the same time."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import NodeExistsError
+from zarrlite import MemoryStore, NodeExistsError
+from zarrlite.stores import MappingStore
 
 TIMEOUT = 60  # seconds; the processes take a fraction of one
 PROCESSES = 4
 ROUNDS = 12
 
-pytestmark = pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="these processes are forked"
-)
-
 
 def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int = PROCESSES) -> list[list[Any]]:
     """Run `work(round, worker)` in processes that begin each round together. Returns the results by round."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this platform has no fork")
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(processes), context.SimpleQueue()
 
@@ -155,3 +154,77 @@ def test_consolidated_metadata_is_true_after_any_race(tmp_path: Path) -> None:
         assert found[0] == found[1]
         assert found[0]["a"] == {f"{k}": n for k in range(4)}
         assert len(found[0]) == 1 + 4 * 2
+
+
+# Rivals at the worst moment: another writer that acts once, when a key is locked or stored.
+
+
+class Contested(MemoryStore):
+    """A store in which a rival acts once, before a key is locked or after it is stored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rivals: dict[tuple[str, str], Callable[[Any], object]] = {}
+
+    def _let_rival_act(self, *moment: str) -> None:
+        rival = self.rivals.pop(moment, None)  # type: ignore[call-overload]
+        if rival is not None:
+            rival(MappingStore(self._mapping))
+
+    def lock(self, key: str) -> Any:
+        self._let_rival_act("lock", key)
+        return super().lock(key)
+
+    def set(self, key: str, value: Any, new: bool = False) -> bool:
+        stored = super().set(key, value, new)
+        self._let_rival_act("set", key)
+        return stored
+
+
+def test_an_array_that_is_created_in_the_last_moment_is_kept() -> None:
+    store = Contested()
+    store.rivals["lock", "a/zarr.json"] = lambda place: zarrlite.create_array(place, name="a", data=[1, 2, 3])
+    with pytest.raises(NodeExistsError):
+        zarrlite.create_array(store, name="a", data=[4, 5, 6])
+    assert zarrlite.open_array(store, path="a", mode="r")[...].tolist() == [1, 2, 3]
+
+
+def test_an_array_that_is_created_in_the_last_moment_can_be_overwritten() -> None:
+    store = Contested()
+    store.rivals["lock", "a/zarr.json"] = lambda place: zarrlite.create_array(place, name="a", data=[1, 2, 3], chunks=1)
+    zarrlite.create_array(store, name="a", shape=3, dtype="int64", chunks=1, overwrite=True)
+    assert zarrlite.open_array(store, path="a", mode="r")[...].tolist() == [0, 0, 0]
+
+
+def test_mode_a_opens_what_is_created_in_the_last_moment() -> None:
+    store = Contested()
+    store.rivals["lock", "g/zarr.json"] = lambda place: zarrlite.create_group(
+        place, path="g", attributes={"by": "rival"}
+    )
+    assert zarrlite.open_group(store, path="g", mode="a").attrs["by"] == "rival"
+
+
+def test_a_node_is_not_created_below_an_array_that_appears_in_the_last_moment() -> None:
+    store = Contested()
+    zarrlite.create_group(store)
+    store.rivals["lock", "zarr.json"] = lambda place: zarrlite.create_array(place, name="a", data=[1])
+    with pytest.raises(NodeExistsError, match="'a' is an array"):
+        zarrlite.create_group(store, path="a/below")
+    assert sorted(store.list()) == ["a/c/0", "a/zarr.json", "zarr.json"]
+
+
+def test_data_that_is_appended_while_chunks_are_removed_is_kept() -> None:
+    store = Contested()
+    array = zarrlite.create_array(store, data=list(range(1, 21)), chunks=3)
+    store.rivals["set", "zarr.json"] = lambda place: zarrlite.open_array(place, mode="r+").append([100] * 6)
+    array.resize(19)
+    assert zarrlite.open_array(store, mode="r")[...].tolist() == [*range(1, 20), *[100] * 6]
+
+
+def test_documents_that_change_while_they_are_consolidated_are_not_missed() -> None:
+    store = Contested()
+    root = zarrlite.create_group(store)
+    root.create_group("a")
+    store.rivals["lock", "zarr.json"] = lambda place: zarrlite.open_group(place, path="a").attrs.update(n=1)
+    root.consolidate_metadata()
+    assert zarrlite.open_group(store, mode="r", use_consolidated=True)["a"].attrs["n"] == 1

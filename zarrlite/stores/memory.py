@@ -25,6 +25,7 @@ class MappingStore(Store):
 
     >>> mapping = {}
     >>> MappingStore(mapping).set("a/b", b"value")
+    True
     >>> mapping
     {'a/b': b'value'}
     """
