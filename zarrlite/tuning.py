@@ -44,6 +44,8 @@ MAX_CACHED_INDEX_BYTES: Final = 2**16  # bytes of a shard index that a writer re
 # Stores
 MIN_TMPFILES: Final = 3  # values; fewer are renamed, which costs no more (write/disk/64K)
 MAX_TMPFILES: Final = 64  # values; more are renamed, as each needs an open descriptor
+MIN_LOCK_PAUSE: Final = 0.0002  # seconds before a lock of another process is tried for the second time
+MAX_LOCK_PAUSE: Final = 0.01  # seconds between two attempts at most: pauses double up to this
 
 # Metadata
 MAX_REFRESHED_BYTES: Final = 2**22  # bytes; consolidated metadata of larger documents is dropped, not kept up to date

@@ -201,7 +201,7 @@ def test_an_update_may_store_other_values(method: str, root: Path) -> None:
     assert [store.get(key) for key in KEYS] == [b"last" if key == KEYS[1] else value for key, value in ITEMS]
 
 
-def test_files_are_synced_before_they_get_their_names_and_directories_after(
+def test_files_are_synced_before_they_get_their_names_and_directories_before_the_next_name(
     method: str, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, calls = LocalStore(root, fsync=True), []
@@ -216,4 +216,4 @@ def test_files_are_synced_before_they_get_their_names_and_directories_after(
     monkeypatch.setattr(os, "link", lambda *args, **options: (calls.append("name"), link(*args, **options)))
     monkeypatch.setattr(os, "replace", lambda *args: (calls.append("name"), replace(*args)))
     store.set_many(ITEMS[:4])
-    assert calls == ["file"] * 4 + ["name"] * 4 + ["directory"]
+    assert calls == ["file"] * 4 + ["name", "directory"] * 4

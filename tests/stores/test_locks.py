@@ -14,8 +14,9 @@ import pytest
 
 from zarrlite import threads
 from zarrlite.errors import StoreError
-from zarrlite.stores import LocalStore, filelock, inode_locks
-from zarrlite.stores.locks import LockTable, _reset_tables
+from zarrlite.stores import LocalStore, MemoryStore, Store, filelock, inode_locks
+from zarrlite.stores.inode_locks import InodeLock
+from zarrlite.stores.locks import Lock, LockContext, Table, _empty_tables, new_table
 from zarrlite.testing import in_threads
 from zarrlite.tuning import DEFERRED_SIZE
 
@@ -40,62 +41,85 @@ def is_locked(path: Path) -> bool:
 # Threads
 
 
+def hold(table: Table, key: str, seconds: float | None = None) -> LockContext:
+    return LockContext(Lock(table, key), seconds, key)
+
+
 def test_a_lock_excludes_other_threads() -> None:
-    locks, holders = LockTable(), []
+    locks, holders = new_table(), []
 
     def work() -> None:
         for _ in range(200):
-            with locks("a"):
+            with hold(locks, "a"):
                 holders.append(1)
                 assert len(holders) == 1
                 holders.pop()
 
     in_threads(*[work] * 4)
-    assert len(locks) == 0
+    assert locks == {}
 
 
 def test_locks_of_different_keys_do_not_exclude_each_other() -> None:
-    locks = LockTable()
+    locks = new_table()
     both = threading.Barrier(2, timeout=60)
 
     def work(key: str) -> None:
-        with locks(key):
+        with hold(locks, key):
             both.wait()
 
     in_threads(lambda: work("a"), lambda: work("b"))
 
 
-def test_acquiring_without_waiting_returns_none_if_another_thread_holds_the_lock() -> None:
-    locks, acquired = LockTable(), []
-    with locks("a"):
-        in_threads(lambda: acquired.append(locks.acquire("a", wait=False)))
-        assert locks.acquire("a", wait=False).depth == 2
-    assert acquired == [None]
+def test_a_thread_may_acquire_a_lock_again_and_release_it_in_any_order() -> None:
+    locks = new_table()
+    first, second = hold(locks, "a"), hold(locks, "a")
+    first.__enter__()
+    second.__enter__()
+    first.close()
+    assert list(locks) == ["a"]
+    second.close()
+    second.close()
+    assert locks == {}
 
 
 def test_a_lock_is_released_after_an_error() -> None:
-    locks = LockTable()
-    with pytest.raises(ZeroDivisionError), locks("a"):
+    locks = new_table()
+    with pytest.raises(ZeroDivisionError), hold(locks, "a"):
         raise ZeroDivisionError
-    assert len(locks) == 0
+    assert locks == {}
+
+
+@pytest.mark.parametrize("store", [MemoryStore(), pytest.param(None, id="LocalStore")])
+def test_a_thread_that_holds_a_lock_for_too_long_is_an_error_for_the_others(tmp_path: Path, store: Store | None) -> None:
+    store = store or LocalStore(tmp_path, lock_timeout=0)
+    context = store.lock("a")
+    context._timeout = 0  # type: ignore[attr-defined]
+    errors: list[StoreError] = []
+
+    def wait() -> None:
+        with pytest.raises(StoreError) as caught, context:
+            pass
+        errors.append(caught.value)
+
+    with store.lock("a"):
+        in_threads(wait)
+    number = threading.get_ident()
+    reason = f"thread {number} of this process has not released its lock in time; end it, or raise lock_timeout"
+    assert [(str(error), error.key, error.errno) for error in errors] == [
+        (f"'a' cannot be locked: {reason}", "a", errno.ETIMEDOUT)
+    ]
 
 
 def test_a_forked_child_starts_without_locks_and_without_their_descriptors(store: LocalStore) -> None:
     before = os.listdir("/proc/self/fd")
-    locks = LockTable()
-    with locks("a"), store.lock("b/k"), store.lock("b/k2"):
-        _reset_tables()  # as in a forked child
+    locks = new_table()
+    with hold(locks, "a"), store.lock("b/k"), store.lock("b/k2"):
+        _empty_tables()  # as in a forked child
         assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
         assert os.listdir("/proc/self/fd") == before
-        with locks("a"), store.lock("b/k"):
+        with hold(locks, "a"), store.lock("b/k"):
             assert len(locks) == 1
     assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
-
-
-def test_a_lock_table_pickles_as_an_empty_one() -> None:
-    locks = LockTable()
-    with locks("a"):
-        assert len(pickle.loads(pickle.dumps(locks))) == 0
 
 
 # Files
@@ -170,14 +194,14 @@ def test_a_large_replaced_file_is_closed_by_another_thread(
 
 def before_next_acquire(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Act once as another process would, after a descriptor was opened and before it is locked."""
-    acts, acquire = [act], inode_locks.acquire
+    acts, acquire = [act], InodeLock.acquire
 
-    def late(fd: int) -> object:
+    def late(lock: InodeLock, deadline: float | None) -> object:
         if acts:
             acts.pop()()
-        return acquire(fd)
+        return acquire(lock, deadline)
 
-    monkeypatch.setattr(inode_locks, "acquire", late)
+    monkeypatch.setattr(InodeLock, "acquire", late)
 
 
 @pytest.mark.parametrize(
@@ -245,14 +269,14 @@ def test_a_directory_that_others_have_created_again_is_not_removed(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.set("a/k", b"")
-    try_acquire = inode_locks.try_acquire
+    try_acquire = InodeLock.try_acquire
 
-    def late(fd: int) -> object:
+    def late(lock: InodeLock) -> object:
         (tmp_path / "a").rmdir()
         (tmp_path / "a").mkdir()
-        return try_acquire(fd)
+        return try_acquire(lock)
 
-    monkeypatch.setattr(inode_locks, "try_acquire", late)
+    monkeypatch.setattr(InodeLock, "try_acquire", late)
     store.erase("a/k")
     assert (tmp_path / "a").is_dir()
 
@@ -260,7 +284,9 @@ def test_a_directory_that_others_have_created_again_is_not_removed(
 # Failures
 
 
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EBADF])
+@pytest.mark.parametrize(
+    "number", [errno.ENOSYS, errno.ENOLCK, errno.EBADF, errno.EPERM, errno.EACCES, errno.ENOTTY, errno.EOPNOTSUPP]
+)
 def test_a_file_system_without_locks_causes_a_warning_and_works(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -268,6 +294,7 @@ def test_a_file_system_without_locks_causes_a_warning_and_works(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", flock)
+    store.set("a/k", b"1")  # a lock file is enough for a key that does not exist
     with pytest.warns(RuntimeWarning, match=r"cannot lock files \(.*\): other processes are not excluded from writing"):
         store.set("a/k", b"1")
     monkeypatch.setattr("warnings.warn", lambda *args, **kwargs: None)
@@ -291,5 +318,8 @@ def test_a_failed_lock_is_an_error_and_leaves_no_files(store: LocalStore, monkey
 
 
 def test_try_acquire_fails_for_an_inode_that_this_thread_holds(store: LocalStore, tmp_path: Path) -> None:
+    lock = InodeLock()
     with store.lock("a/k"):
-        assert inode_locks.try_acquire(os.open(tmp_path / "a", os.O_RDONLY)) is None
+        lock.open(str(tmp_path / "a"), os.O_RDONLY)
+        assert not lock.try_acquire()
+        lock.release()

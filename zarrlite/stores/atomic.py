@@ -4,6 +4,8 @@ Rules
 - A value is written to a temporary file in the directory of its path, which is renamed under the lock of the path
   (filelock.py).
 - Several values are all written before the first is renamed; then they are renamed in order.
+- With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: after a power
+  cut no value is new while one before it is old.
 - Consecutive new files of one directory are renamed under one lock of that directory.
 - If another writer removes the directory meanwhile, it is created again for a single value. Several values fail and can
   be stored again.
@@ -22,6 +24,7 @@ from zarrlite.buffers.pieces import Value
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
 from zarrlite.stores.filelock import PathLock, is_free, lock_directory, lock_path, prune
+from zarrlite.stores.inode_locks import UNSUPPORTED
 from zarrlite.stores.paths import Root
 from zarrlite.stores.store_errors import store_error
 
@@ -47,7 +50,7 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool) -> None
         while done < len(items):
             temporaries.key = items[done].key
             try:
-                done += _rename_together(items, done) or _rename(items[done], root, fsync)
+                done += _rename_together(items, done, root, fsync) or _rename(items[done], root, fsync)
             except FileNotFoundError:  # another writer has removed the directory, or the temporary file
                 attempts -= 1
                 if len(items) > 1 or not attempts:
@@ -67,8 +70,12 @@ def put_new(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
         attempts = _ATTEMPTS
         while True:
             try:
-                with lock_path(item.path, root.directory, fsync=fsync) as lock:
-                    return _link(item, lock)
+                with lock_path(item.path, root, fsync=fsync) as lock:
+                    if not _link(item, lock):
+                        return False
+                if fsync:
+                    files.sync_directory(item.directory)
+                return True
             except FileNotFoundError:  # another writer has removed the directory, or the temporary file
                 attempts -= 1
                 if not attempts:
@@ -80,7 +87,7 @@ def put_new(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
 def _link(item: _Temporary, lock: PathLock) -> bool:
     """Give a temporary file its path, under the lock of the path. Returns False if the path exists."""
     try:
-        os.link(item.temporary, item.path)
+        lock.link(item.temporary)
     except FileExistsError:
         return False
     except OSError as error:
@@ -124,9 +131,6 @@ class _Temporaries:
             self.remove()
             if isinstance(error, OSError) and not isinstance(error, StoreError):
                 raise store_error(error, "written", self.key) from error
-        elif self.fsync:
-            for directory in dict.fromkeys(item.directory for item in self.items):
-                files.sync_directory(directory)
 
 
 def _write(item: _Temporary, value: Value, fsync: bool) -> None:
@@ -145,15 +149,24 @@ def _write(item: _Temporary, value: Value, fsync: bool) -> None:
     return files.write(item.temporary, value, fsync=fsync)
 
 
-def _rename_together(items: list[_Temporary], first: int) -> int:
+def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: bool) -> int:
     """Rename the items from `first` on, as far as they are new files of one directory. Returns how many."""
     directory, done = items[first].directory, first
-    if not is_free(items[first].path):
+    if not is_free(items[first].path, root):
         return 0
-    with lock_directory(directory):
-        while done < len(items) and items[done].directory == directory and is_free(items[done].path):
-            os.replace(items[done].temporary, items[done].path)
-            done += 1
+    try:
+        with lock_directory(directory, root) as is_mine:
+            while is_mine and done < len(items) and items[done].directory == directory:
+                if not is_free(items[done].path, root):
+                    break
+                os.replace(items[done].temporary, items[done].path)
+                if fsync:
+                    files.sync_directory(directory)
+                done += 1
+    except OSError as error:
+        if done > first or error.errno not in UNSUPPORTED:
+            raise
+        root.locks_directories = False
     return done - first
 
 
@@ -161,6 +174,8 @@ def _rename(item: _Temporary, root: Root, fsync: bool) -> int:
     """Rename one item. Returns 1."""
     if os.path.islink(item.path):
         root.link_has_target(item.path, item.key)  # refuses a target outside the root
-    with lock_path(item.path, root.directory, fsync=fsync) as lock:
+    with lock_path(item.path, root, fsync=fsync) as lock:
         lock.replace(item.temporary)
+    if fsync:
+        files.sync_directory(item.directory)
     return 1

@@ -24,12 +24,12 @@ from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
-from zarrlite.stores.locks import LockTable
+from zarrlite.stores.locks import Lock, LockContext, new_table
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _MAX_BYTES = 2**40  # bytes of a value that is built in memory
-_locks = LockTable()
+_locks = new_table()
 # keys and prefixes; an alias, since inside the class `list` is the operation
 Listing = tuple[list[str], list[str]]
 Buffers = list[Buffer | None]
@@ -211,7 +211,7 @@ class Store(ABC):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
         check_key(key)
-        return contextlib.nullcontext() if self.read_only else _locks((*self.location(), key))
+        return contextlib.nullcontext() if self.read_only else LockContext(Lock(_locks, (*self.location(), key)), key=key)
 
 
 # Operations that get their defaults again with each of the four. Not `size`: to read whole values for it would be slow,

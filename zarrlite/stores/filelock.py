@@ -1,15 +1,17 @@
-"""The exclusive right to write a path, among threads and processes, without lock files.
+"""The exclusive right to write a path, among threads and processes.
 
 Rules
-- The holder of a path has flock(LOCK_EX) on the file at the path or, while there is no such file, on its directory.
+- The holder of a path has flock(LOCK_EX) on the file at the path or, while there is no such file, on its directory. If
+  directories cannot be locked (NFS), the holder has a lock file in place of the directory (lock_file.py).
 - A lock counts only if the locked inode is still the one at the path; otherwise it is released and acquired again.
 - A holder that keeps the path after it replaces or removes the file locks the next inode of the path (the new file, or
   the directory) before the change.
 - A directory is removed only under its lock: the holder of an absent file must not lose the directory it has locked.
+- With `lock_method="file"` the holder has a lock file, whether there is a file at the path or not.
 - The kernel grants a lock to a descriptor. Here it belongs to a thread: acquiring it again in that thread only counts.
 
-This module owns a lock table (locks.py) that is keyed by path and excludes the threads of this process. The resource of
-an entry is a PathLock, which owns an entry of inode_locks.py; that one owns the descriptor and its flock.
+This module owns a table (locks.py) that is keyed by path and excludes the threads of this process. The holder of a path
+owns locks of inodes (inode_locks.py), each with its descriptor and flock, or a lock file.
 
 Two absent files of one directory exclude each other. That is more than needed; a thread may hold several paths at once
 if each further one is only ever written under the lock of the first.
@@ -18,42 +20,62 @@ if each further one is only ever written under the lock of the first.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-from collections.abc import Callable, Iterator
-from typing import cast
+import stat
+from collections.abc import Callable
 
-from zarrlite.errors import StoreError
 from zarrlite.stores import inode_locks
-from zarrlite.stores.files import DIRECTORY, MISSING, NOT_A_FILE, READ, make_directories, size
-from zarrlite.stores.locks import LockEntry, LockTable
-from zarrlite.stores.store_errors import store_error
+from zarrlite.stores.files import (
+    DIRECTORY,
+    MISSING,
+    NOT_A_FILE,
+    NOT_WRITABLE,
+    READ,
+    READ_AND_WRITE,
+    make_directories,
+)
+from zarrlite.stores.inode_locks import InodeLock
+from zarrlite.stores.lock_file import LockFile
+from zarrlite.stores.locks import Lock, LockContext, new_table
+from zarrlite.stores.paths import Root
 
-_ATTEMPTS = 100  # times to create a directory that other processes keep removing
-_table = LockTable()
+_ATTEMPTS = 1000  # times to lock a path whose file others keep replacing, and to create a directory that they remove
+_table = new_table()
 
 
-class PathLock:
-    """The right to write one path, held by this thread."""
+class PathLock(Lock):
+    """The right to write one path."""
 
-    def __init__(self, path: str, keep: str, fsync: bool, entry: LockEntry) -> None:
+    __slots__ = ("_deadline", "_holds_absent", "_inodes", "_keep", "_lock_files", "_root", "fsync", "path")
+
+    def __init__(self, path: str, root: Root, *, fsync: bool = False) -> None:
+        super().__init__(_table, path)
         self.path = path
-        self._keep = keep  # this directory and its parents are never removed, even if empty
-        self._fsync = fsync
-        self._entry = entry
-        self._inode: LockEntry | None = None
-        self._holds_directory = False  # whether the locked inode is the directory: there is no file at the path
+        self.fsync = fsync
+        self._root = root
+        self._keep = root.directory  # this directory and its parents are never removed, even if empty
+        self._inodes: list[InodeLock] = []
+        self._lock_files: list[LockFile] = []
+        self._holds_absent = False  # whether there was no file at the path when it was locked
+        self._deadline: float | None = None
 
-    def acquire(self) -> None:
-        """Wait for the right."""
-        while inode_locks.HAS_FLOCK and not (self._acquire_file() or self._acquire_directory()):
-            pass  # the previous holder has replaced the inode that was waited for
+    def acquire(self, deadline: float | None) -> Lock:
+        """Wait for the right. Returns the holder, whose methods change the file."""
+        holder = super().acquire(deadline)
+        holder._deadline = deadline  # type: ignore[attr-defined]
+        if holder is self:
+            self._acquire_path()
+        return holder
 
     def release(self) -> None:
-        """Release the right, and remove a directory that was created only to be locked."""
-        removed = self._holds_directory and self._is_sole_user() and self._remove_directory()
-        self._release_inode()
-        if removed:
-            prune(os.path.dirname(self.directory), self._keep)
+        super().release()
+        if self._holds_absent and not self.users:  # a directory may have been created only to be locked
+            prune(self.directory, self._keep)
+
+    def free(self) -> None:
+        for lock in (*self._inodes, *self._lock_files):
+            lock.release()
 
     @property
     def directory(self) -> str:
@@ -61,11 +83,18 @@ class PathLock:
 
     def replace(self, temporary: str) -> None:
         """Rename a file to the path."""
+        self._put(temporary, os.replace)
+
+    def link(self, temporary: str) -> None:
+        """Link a file to the path, which must not exist."""
+        self._put(temporary, os.link)
+
+    def _put(self, temporary: str, put: Callable[[str, str], None]) -> None:
         if self._is_nested():
-            self._transfer(os.open(temporary, READ), lambda: os.replace(temporary, self.path), is_directory=False)
+            self._transfer(temporary, lambda: put(temporary, self.path))
         else:
-            os.replace(temporary, self.path)
-            self._holds_directory = False  # the directory is not empty: `release` need not try to remove it
+            put(temporary, self.path)
+        self._holds_absent = False  # the directory is not empty: `release` need not try to remove it
 
     def remove(self) -> None:
         """Unlink the file at the path, if it exists."""
@@ -74,148 +103,179 @@ class PathLock:
             # single erase has no claim on the other files that the holder of the directory is about to write, and
             # each could wait for the other.
             if self._is_nested():
-                self._transfer(os.open(self.directory, DIRECTORY), lambda: os.unlink(self.path), is_directory=True)
+                self._transfer(None, lambda: os.unlink(self.path))
+                self._holds_absent = True
             else:
                 os.unlink(self.path)
 
     def _is_nested(self) -> bool:
-        """Whether an outer context of this thread holds the path after this change."""
-        return inode_locks.HAS_FLOCK and self._entry.depth > 1
+        """Whether an outer context of this thread holds the path after this change, by the lock of an inode."""
+        return len(self.users) > 1 and _uses_flock(self._root)
 
-    def _transfer(self, fd: int, change: Callable[[], None], *, is_directory: bool) -> None:
-        """Acquire the next inode of the path, make the change, and release the previous inode."""
-        inode = inode_locks.acquire(fd)
+    def _transfer(self, next_file: str | None, change: Callable[[], None]) -> None:
+        """Lock the next file of the path, or its absence, make the change, and release the previous locks."""
+        previous = [*self._inodes, *self._lock_files]
         try:
+            if next_file is None:
+                self._lock_absent()
+            else:
+                self._lock_inode(next_file, READ_AND_WRITE)
             change()
         except BaseException:
-            inode_locks.release(inode)
+            self._release_all_but(previous)
             raise
-        self._release_inode()
-        self._inode, self._holds_directory = inode, is_directory
+        self._release_all_but([lock for lock in (*self._inodes, *self._lock_files) if lock not in previous])
 
-    def _release_inode(self) -> None:
-        inode, self._inode = self._inode, None
-        if inode is not None:
-            inode_locks.release(inode)
+    def _release_all_but(self, kept: list[InodeLock | LockFile]) -> None:
+        """Release locks of the path. Each is forgotten only after it was released."""
+        for locks in (self._inodes, self._lock_files):
+            for lock in [lock for lock in locks if lock not in kept]:  # type: ignore[attr-defined]
+                lock.release()
+                locks.remove(lock)  # type: ignore[attr-defined]
 
-    def _is_sole_user(self) -> bool:
-        """Whether no other path of this thread, and no parent of this forked child, relies on the locked inode."""
-        return self._inode is not None and self._inode.depth == 1 and self._inode.resource is not None
+    def _acquire_path(self) -> None:
+        if self._root.lock_method == "file":
+            self._create_lock_file()
+        elif inode_locks.HAS_FLOCK and not (self._acquire_file() or self._acquire_absent()):
+            for _, _ in zip(range(_ATTEMPTS), inode_locks.pauses(self._deadline), strict=False):
+                if self._acquire_file() or self._acquire_absent():
+                    return
+            raise OSError(errno.EAGAIN, "another file is there each time it is locked")
 
     def _acquire_file(self) -> bool:
+        """Lock the file at the path. Returns False if there is none, or another one by now."""
         try:
-            fd = os.open(self.path, READ)
+            inode = self._lock_inode(self.path, READ_AND_WRITE)
         except OSError as error:
-            if error.errno in MISSING or error.errno in NOT_A_FILE:
-                return False
-            raise
-        if size(fd) is None:  # not a regular file
-            os.close(fd)
-            return False
-        return self._acquire_inode(fd, is_directory=False)
-
-    def _acquire_directory(self) -> bool:
-        return self._acquire_inode(self._open_directory(), is_directory=True)
-
-    def _acquire_inode(self, fd: int, *, is_directory: bool) -> bool:
-        """Acquire an inode. Returns False if the path has another inode by now."""
-        self._inode, self._holds_directory = inode_locks.acquire(fd), is_directory
-        is_current = self._inode.key == inode_locks.identity(self.directory if is_directory else self.path)
-        if is_current and not (is_directory and os.path.isfile(self.path)):
+            if error.errno not in MISSING and error.errno not in NOT_A_FILE:
+                raise
+            inode = None
+        if inode is not None and inode.key == inode_locks.identity(self.path):
+            self._holds_absent = False
             return True
-        self._release_inode()  # not release(): the directory at the path is not the locked one
+        self._release_all_but([])
         return False
 
-    def _open_directory(self) -> int:
+    def _acquire_absent(self) -> bool:
+        """Lock the absence of a file at the path. Returns False if there is one by now."""
+        self._holds_absent = True
+        if self._lock_absent() and not os.path.isfile(self.path):
+            return True
+        self._release_all_but([])
+        return False
+
+    def _lock_inode(self, path: str, flags: int) -> InodeLock | None:
+        """Lock a file. Returns None if it is not a regular one."""
+        inode = InodeLock()
+        self._inodes.append(inode)
+        try:
+            info = inode.open(path, flags)  # for writing: NFS refuses to lock a file that is open for reading
+        except OSError as error:
+            if error.errno not in NOT_WRITABLE:
+                raise
+            info = inode.open(path, READ)
+        if not stat.S_ISREG(info.st_mode):
+            return None
+        inode.acquire_if_possible(self._deadline)
+        return inode
+
+    def _lock_absent(self) -> bool:
+        """Lock the directory or, where directories cannot be locked, create a lock file.
+
+        Returns False if the directory at the path is another one by now.
+        """
+        if self._root.locks_directories:
+            inode = InodeLock()
+            self._inodes.append(inode)
+            self._open_directory(inode)
+            try:
+                inode.acquire(self._deadline)
+            except OSError as error:
+                if error.errno not in inode_locks.UNSUPPORTED:
+                    raise
+                self._root.locks_directories = False
+                inode.release()
+                self._inodes.remove(inode)
+            else:
+                return inode.key == inode_locks.identity(self.directory)
+        self._create_lock_file()
+        return True
+
+    def _create_lock_file(self) -> None:
+        lock_file = LockFile(self.path)
+        self._lock_files.append(lock_file)
+        self._holds_absent = True
+        self._keep = min(self._keep, lock_file.acquire(self._deadline, fsync=self.fsync), key=len)
+
+    def _open_directory(self, inode: InodeLock) -> None:
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(FileNotFoundError):
-                return os.open(self.directory, DIRECTORY)
+                inode.open(self.directory, DIRECTORY)
+                return
             with contextlib.suppress(FileNotFoundError):
-                existing = make_directories(self.directory, fsync=self._fsync)
+                existing = make_directories(self.directory, fsync=self.fsync)
                 self._keep = min(self._keep, existing, key=len)
-        return os.open(self.directory, DIRECTORY)
-
-    def _remove_directory(self) -> bool:
-        directory = self.directory
-        return len(directory) > len(self._keep) and _rmdir(directory)
+        inode.open(self.directory, DIRECTORY)
 
 
-class lock_path:
-    """A context that holds the right to write a path. On exit, empty directories below `keep` are removed."""
+def lock_path(path: str, root: Root, *, fsync: bool = False, key: str | None = None) -> LockContext:
+    """Return a context that holds the right to write a path: a PathLock.
 
-    __slots__ = ("_entry", "_fsync", "_keep", "_path")
-
-    def __init__(self, path: str, keep: str, *, fsync: bool = False) -> None:
-        self._path, self._keep, self._fsync = path, keep, fsync
-
-    def __enter__(self) -> PathLock:
-        entry = self._entry = cast("LockEntry", _table.acquire(self._path))  # never None: it waits
-        if entry.depth == 1:
-            lock = entry.resource = PathLock(self._path, self._keep, self._fsync, entry)
-            try:
-                lock.acquire()
-            except BaseException:
-                self.__exit__()
-                raise
-        path_lock: PathLock = entry.resource
-        return path_lock
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            if self._entry.depth == 1:
-                self._entry.resource.release()
-        finally:
-            _table.release(self._entry)
+    On exit, empty directories below the root are removed. If a key is passed, an OSError on entry names it.
+    """
+    return LockContext(PathLock(path, root, fsync=fsync), root.lock_timeout, key)
 
 
-class lock_key(lock_path):
-    """`lock_path` for the path of a key: an OSError on entry becomes a StoreError that names the key."""
+class _DirectoryLock(InodeLock):
+    """The lock of the directory at a path."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_directory", "_wait")
 
-    def __init__(self, key: str, path: str, root: str, fsync: bool) -> None:
-        super().__init__(path, root, fsync=fsync)
-        self._key = key
+    def __init__(self, directory: str, *, wait: bool) -> None:
+        super().__init__()
+        self._directory = directory
+        self._wait = wait
 
-    def __enter__(self) -> PathLock:
-        try:
-            return super().__enter__()
-        except OSError as error:
-            raise error if isinstance(error, StoreError) else store_error(error, "locked", self._key) from error
+    def acquire(self, deadline: float | None) -> bool:  # type: ignore[override]
+        """Lock the directory. Returns False if it is locked and must not be waited for, or others have removed it."""
+        self.open(self._directory, DIRECTORY)
+        if self._wait:
+            super().acquire(deadline)
+        elif not self.try_acquire():
+            return False
+        return self.key == inode_locks.identity(self._directory)
 
 
-@contextlib.contextmanager
-def lock_directory(directory: str) -> Iterator[None]:
-    """Hold the right to write every absent path of a directory. The body must not wait for another lock."""
-    inode = inode_locks.acquire(os.open(directory, DIRECTORY))
-    while inode.key != inode_locks.identity(directory):
-        inode_locks.release(inode)
-        inode = inode_locks.acquire(os.open(directory, DIRECTORY))
-    try:
-        yield
-    finally:
-        inode_locks.release(inode)
+def lock_directory(directory: str, root: Root) -> LockContext:
+    """Return a context that holds the right to write every absent path of a directory, and returns whether it does.
+
+    The body must not wait for another lock. It does not hold the right if others have removed the directory, or if
+    directories cannot be locked.
+    """
+    return LockContext(_DirectoryLock(directory, wait=True), root.lock_timeout)
 
 
 def is_locked(path: str) -> bool:
-    """Whether a thread of this process holds the right to write a path, or waits for it."""
+    """Whether a thread of this process holds the right to write a path."""
     return path in _table
 
 
-def is_free(path: str) -> bool:
+def is_free(path: str, root: Root) -> bool:
     """Whether a path is absent and not locked here, so that the lock of its directory is enough to create it."""
-    return inode_locks.HAS_FLOCK and path not in _table and not os.access(path, os.F_OK)
+    return (
+        root.locks_directories and _uses_flock(root) and path not in _table and not os.access(path, os.F_OK)
+    )
 
 
-def prune(directory: str, keep: str) -> bool:
+def prune(directory: str, keep: str) -> str | None:
     """Remove a directory and its parents below `keep`, as far as they are empty and not locked.
 
-    Returns whether any was removed.
+    Returns the directory from which the last one was removed. Returns None if none was removed.
     """
-    removed = False
+    changed = None
     while len(directory) > len(keep) and remove_directory(directory):
-        removed, directory = True, os.path.dirname(directory)
-    return removed
+        changed = directory = os.path.dirname(directory)
+    return changed
 
 
 def remove_directory(directory: str) -> bool:
@@ -223,15 +283,15 @@ def remove_directory(directory: str) -> bool:
     if not inode_locks.HAS_FLOCK:
         return _rmdir(directory)
     try:
-        inode = inode_locks.try_acquire(os.open(directory, DIRECTORY))
-    except OSError:
-        return False
-    if inode is None:
-        return False
-    try:
-        return inode.key == inode_locks.identity(directory) and _rmdir(directory)
-    finally:
-        inode_locks.release(inode)
+        with LockContext(_DirectoryLock(directory, wait=False)) as is_mine:
+            return is_mine and _rmdir(directory)
+    except OSError as error:
+        # holders of absent files have lock files then, and the directory is not empty
+        return error.errno in inode_locks.UNSUPPORTED and _rmdir(directory)
+
+
+def _uses_flock(root: Root) -> bool:
+    return inode_locks.HAS_FLOCK and root.lock_method == "flock"
 
 
 def _rmdir(directory: str) -> bool:

@@ -3,6 +3,8 @@
 Rules
 - Nothing here knows about keys, roots or locks, and everything raises OSError.
 - Reads never request more than the file contains; short reads and writes are continued until they are complete.
+- `(fd,) = map(os.open, ...)` stores a descriptor without a check for signals after the call, unlike `fd = os.open(...)`:
+  an interrupt cannot lose it before the `try` that closes it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ READ: Final = os.O_RDONLY | _CLOEXEC | _NONBLOCK
 NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 READ_HERE: Final = READ | NOFOLLOW  # a symlink is an error
 DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
+READ_AND_WRITE: Final = os.O_RDWR | _CLOEXEC | _NONBLOCK
+CREATE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC
 _FD_LINKS = "/proc/self/fd"
 # a file without a name (Linux); 0 if the platform has no such files, or no way to link them later
 TMPFILE: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_FD_LINKS) else 0
@@ -35,9 +39,12 @@ TMPFILE: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_FD
 SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # NOFOLLOW met a symlink
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # there is no file at the path
 NOT_A_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # a directory or a socket, which cannot be written
+NOT_WRITABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY})
 DISK_FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
-TEMPORARY: Final = "__zarrlite.tmp."  # prefix of the names of files that are being written
+RESERVED: Final = "__zarrlite."  # prefix of the names that this library gives to files of its own
+TEMPORARY: Final = RESERVED + "tmp."  # prefix of the names of files that are being written
+LOCK: Final = RESERVED + "lock."  # prefix of the names of lock files
 FILE_TYPE_MASK: Final = 0o170000  # bits of a mode; the masked mode is compared with stat.S_IFREG and the like
 
 
@@ -110,7 +117,7 @@ def temporary_name(directory: str) -> str:
 
 def write(path: str, value: Value, *, fsync: bool) -> None:
     """Write a new file."""
-    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC, 0o666)
+    (fd,) = map(os.open, (path,), (CREATE,), (0o666,))
     try:
         write_to(fd, value, fsync=fsync)
     finally:
@@ -185,16 +192,19 @@ def open_single(path: str) -> int | None:
     Returns None if it is missing, a symlink, not a regular file, or has other hard links.
     """
     try:
-        fd = os.open(path, os.O_RDWR | NOFOLLOW | _NONBLOCK | _CLOEXEC)
+        (fd,) = map(os.open, (path,), (READ_AND_WRITE | NOFOLLOW,))
     except OSError as error:
         if error.errno in MISSING or error.errno in NOT_A_FILE:
             return None
         raise
-    info = os.fstat(fd)
-    if info.st_mode & FILE_TYPE_MASK == stat.S_IFREG and info.st_nlink == 1:
-        return fd
-    os.close(fd)
-    return None
+    is_single = False
+    try:
+        info = os.fstat(fd)
+        is_single = info.st_mode & FILE_TYPE_MASK == stat.S_IFREG and info.st_nlink == 1
+    finally:
+        if not is_single:
+            os.close(fd)
+    return fd if is_single else None
 
 
 def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool) -> None:
@@ -245,9 +255,9 @@ def make_directories(directory: str, *, fsync: bool) -> str:
 
 
 def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable. A missing directory is ignored."""
-    with contextlib.suppress(FileNotFoundError):
-        fd = os.open(directory, DIRECTORY)
+    """Make the names in a directory durable. A missing directory, and a file, are ignored."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        (fd,) = map(os.open, (directory,), (DIRECTORY,))
         try:
             os.fsync(fd)
         finally:

@@ -1,17 +1,17 @@
 """Locks of inodes: flock, owned by a thread rather than a descriptor, and dropped by a forked child.
 
 Rules
-- `acquire` and `try_acquire` take ownership of the descriptor they are passed: they close it, whatever happens.
+- A lock owns the descriptor that it opens. `_closing` closes it, exactly once, whoever asks for its next item.
 - A thread that holds an inode through one descriptor holds it through any other: no thread waits for itself.
 - A forked child shares the open file and with it the lock. So the child closes its copies of the descriptors, and the
   parent unlocks explicitly: closing alone would leave the lock with the child.
+- flock has no time limit, so a busy inode is tried again and again, after pauses.
 - A large file that has been replaced is freed when its last descriptor is closed, which takes longer than writing it.
   Another thread does that, after the lock has been released (`threads.run_later`).
 - Where files cannot be locked (Windows, network file systems without flock), threads exclude each other but processes
   do not.
 
-This module owns a lock table (locks.py) that is keyed by device and inode number. The resource of an entry is the
-descriptor that has the flock, or None in a forked child.
+The key of a lock is the pair of device and inode number.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from __future__ import annotations
 import errno
 import os
 import warnings
-from typing import cast
+from collections.abc import Iterator
+from time import monotonic, sleep
 
 from zarrlite import threads
-from zarrlite.stores.locks import LockEntry, LockTable
-from zarrlite.tuning import DEFERRED_SIZE
+from zarrlite.stores.files import MISSING
+from zarrlite.stores.locks import Lock, new_table, timeout
+from zarrlite.tuning import DEFERRED_SIZE, MAX_LOCK_PAUSE, MIN_LOCK_PAUSE
 
 try:
     import fcntl
@@ -31,111 +33,134 @@ except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
 HAS_FLOCK = fcntl is not None
-_UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EINVAL}
+UNSUPPORTED = frozenset(
+    {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EINVAL, errno.EPERM, errno.EACCES, errno.ENOTTY}
+)
+Identity = tuple[int, int]
+_table = new_table()
 
 
-class _InodeTable(LockTable):
-    """A lock table that closes its descriptors when a forked child drops it."""
+class InodeLock(Lock):
+    """The lock of the inode of an open file or directory."""
 
-    def reset(self) -> None:
-        for entry in list(getattr(self, "_entries", {}).values()):
-            _close_resource(entry, unlock=False)
-        super().reset()
+    __slots__ = ("_closing", "_fds", "_unlocked")
+
+    def __init__(self) -> None:
+        super().__init__(_table, None)
+        self._fds: list[int] = []  # at most one
+        self._closing = map(os.close, self._fds)
+        self._unlocked = False
+
+    def open(self, path: str, flags: int) -> os.stat_result:
+        """Open the file or directory to be locked. Returns its state."""
+        self._fds.extend(map(os.open, (path,), (flags,)))
+        info = os.fstat(self._fds[0])
+        self.key = info.st_dev, info.st_ino
+        return info
+
+    def acquire(self, deadline: float | None) -> Lock:
+        """Wait for the lock of the opened inode. Raises an error of `UNSUPPORTED` if it cannot be locked."""
+        holder = super().acquire(deadline)
+        if holder is not self:
+            self.forget()
+            return holder
+        if self._flock():
+            return self
+        for _ in pauses(deadline):
+            if self._flock():
+                return self
+        raise timeout(_process_with_lock(self.key))  # type: ignore[arg-type]
+
+    def acquire_if_possible(self, deadline: float | None) -> None:
+        """Wait for the lock; if the file system cannot lock files, exclude only the threads of this process."""
+        try:
+            self.acquire(deadline)
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                raise
+            warnings.warn(
+                f"the file system cannot lock files ({error.strerror}): other processes are not excluded from writing; "
+                'LocalStore(..., lock_method="file") excludes them',
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def try_acquire(self) -> bool:
+        """Acquire the lock of the opened inode without waiting. Returns False if it is held, be it by this thread."""
+        if self.key in _table:
+            return False
+        try:
+            return super().acquire(monotonic()) is self and self._flock()
+        except TimeoutError:
+            return False
+
+    def release(self) -> None:
+        super().release()
+        if not self._unlocked and _table.get(self.key) is not self:  # it never was the holder
+            self.forget()
+
+    def free(self) -> None:
+        if not self._unlocked:
+            is_large_and_unlinked = False
+            try:
+                fcntl.flock(self._fds[0], fcntl.LOCK_UN)
+                info = os.fstat(self._fds[0])
+                is_large_and_unlinked = info.st_nlink == 0 and info.st_size >= DEFERRED_SIZE
+            except OSError:  # the file system does not support locks
+                pass
+            self._unlocked = True
+            if is_large_and_unlinked:  # closing it frees all its pages
+                threads.run_later(any, self._closing)
+                return
+        self.forget()
+
+    def forget(self) -> None:
+        try:
+            any(self._closing)
+        except OSError:
+            return  # nothing was written, so nothing is lost
+
+    def _flock(self) -> bool:
+        try:
+            fcntl.flock(self._fds[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
-_table = _InodeTable()
-
-
-def acquire(fd: int) -> LockEntry:
-    """Wait for the lock of the inode that a descriptor refers to."""
-    return cast("LockEntry", _acquire(fd, wait=True))  # never None: it waits
-
-
-def try_acquire(fd: int) -> LockEntry | None:
-    """Acquire the lock of a descriptor's inode without waiting.
-
-    Returns None if the lock is held, be it by this thread.
-    """
-    entry = _acquire(fd, wait=False)
-    if entry is not None and entry.depth > 1:
-        release(entry)
-        return None
-    return entry
-
-
-def release(entry: LockEntry) -> None:
-    """Release a lock that was acquired, once."""
-    if entry.depth == 1:
-        _close_resource(entry, unlock=True)
-    _table.release(entry)
-
-
-def identity(path: str) -> tuple[int, int] | None:
+def identity(path: str) -> Identity | None:
     """Return the device and inode number of a path, which are the key of its lock. Returns None if it is missing."""
     try:
         info = os.stat(path)
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in MISSING:
+            return None
+        raise
     return info.st_dev, info.st_ino
 
 
-def _acquire(fd: int, wait: bool) -> LockEntry | None:
-    entry = None
-    try:
-        info = os.fstat(fd)
-        entry = _table.acquire((info.st_dev, info.st_ino), wait)
-    finally:
-        if entry is None or entry.depth > 1:
-            _close(fd)
-    if entry is None or entry.depth > 1:
-        return entry
-    entry.resource = fd  # before it is locked: a child forked from now on knows what to close
-    try:
-        if _flock(fd, wait):
-            return entry
-    except BaseException:
-        release(entry)
-        raise
-    release(entry)
-    return None
+def pauses(deadline: float | None) -> Iterator[None]:
+    """Yield at once, and then after pauses that grow, until the deadline has passed."""
+    pause = MIN_LOCK_PAUSE
+    while True:
+        yield
+        left = pause if deadline is None else deadline - monotonic()
+        if left <= 0:
+            return
+        sleep(min(pause, left))
+        pause = min(2 * pause, MAX_LOCK_PAUSE)
 
 
-def _flock(fd: int, wait: bool) -> bool:
+def _process_with_lock(key: Identity) -> str:
+    """Return a description of the process that has locked an inode, as far as Linux knows."""
+    device, inode = key
+    place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in _UNSUPPORTED:
-            raise
-        warnings.warn(
-            f"the file system cannot lock files ({error.strerror}): other processes are not excluded from writing",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    return True
-
-
-def _close_resource(entry: LockEntry, unlock: bool) -> None:
-    fd, entry.resource = entry.resource, None  # first: a child forked now must not close a descriptor that was reused
-    if fd is None:
-        return
-    is_large_and_unlinked = False
-    try:
-        if unlock:
-            fcntl.flock(fd, fcntl.LOCK_UN)
-            info = os.fstat(fd)
-            is_large_and_unlinked = info.st_nlink == 0 and info.st_size >= DEFERRED_SIZE
-    except OSError:  # the file system does not support locks
+        with open("/proc/locks") as file:
+            for line in file:  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+                words = line.split()
+                if words[1] == "FLOCK" and words[5] == place:
+                    return f"process {words[4]}"
+    except (OSError, IndexError):
         pass
-    if is_large_and_unlinked:  # closing it frees all its pages
-        threads.run_later(_close, fd)
-    else:
-        _close(fd)
-
-
-def _close(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        return  # nothing was written, so nothing is lost
+    return "another process"

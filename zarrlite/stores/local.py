@@ -6,6 +6,7 @@ Rules
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
 - No key leads out of the root, also not through symlinks (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
+- With `fsync`, a change is durable before its operation returns, and changes become durable in their order.
 - Directories exist as long as something is in them; only the root stays.
 """
 
@@ -15,8 +16,9 @@ import contextlib
 import itertools
 import os
 import stat
+from _thread import TIMEOUT_MAX
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from zarrlite.buffers.pieces import Value
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
@@ -37,9 +39,10 @@ from zarrlite.stores.base import (
     flat,
     overwrite,
 )
-from zarrlite.stores.filelock import lock_key, lock_path, prune, remove_directory
+from zarrlite.stores.filelock import lock_path, prune, remove_directory
 from zarrlite.stores.open_file import OpenFile
-from zarrlite.stores.paths import Root, is_temporary
+from zarrlite.stores.locks import LOCK_TIMEOUT
+from zarrlite.stores.paths import Root, is_reserved
 from zarrlite.stores.store_errors import as_store_error, store_error
 
 
@@ -52,7 +55,15 @@ class LocalStore(Store):
 
     limits = Limits(concurrency=1)
 
-    def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        read_only: bool = False,
+        lock_timeout: float | None = LOCK_TIMEOUT,
+        lock_method: Literal["flock", "file"] = "flock",
+    ) -> None:
         given = root if type(root) is str else os.fsdecode(root)
         if not given or "\0" in given:
             raise ArgumentError(f"{given!r} is not the path of a directory")
@@ -60,7 +71,11 @@ class LocalStore(Store):
         self.root = os.path.normpath(given) if given[0] == os.sep == "/" else os.path.abspath(given)
         self.fsync = fsync
         self.read_only = read_only
-        self._root = Root(self.root)
+        if lock_timeout is not None and not 0 <= lock_timeout <= TIMEOUT_MAX:
+            raise ArgumentError(f"lock_timeout must be a number of seconds or None, not {lock_timeout!r}")
+        if lock_method not in ("flock", "file"):
+            raise ArgumentError(f"lock_method must be 'flock' or 'file', not {lock_method!r}")
+        self._root = Root(self.root, lock_method, lock_timeout)
 
     def __repr__(self) -> str:
         return f"LocalStore({self.root!r})"
@@ -96,7 +111,7 @@ class LocalStore(Store):
         for request in requests:  # a short loop: other threads take the GIL at system calls
             key, value = request[0], None
             start, stop = request[1]
-            if stop is not None and 0 <= start < stop <= files.MAX_READ and files.TEMPORARY not in key:
+            if stop is not None and 0 <= start < stop <= files.MAX_READ and files.RESERVED not in key:
                 size = request[2] if len(request) > 2 else None
                 value = _read_range(self._root.path(key), start, stop, size, memory)
             if value is None:  # missing, or not an ordinary file or range
@@ -134,20 +149,21 @@ class LocalStore(Store):
                 if error.errno in files.MISSING:
                     return None
                 raise
-            return info.st_size if stat.S_ISREG(info.st_mode) and not is_temporary(key) else None
+            return info.st_size if stat.S_ISREG(info.st_mode) and not is_reserved(key) else None
 
     def open_file(self, key: str) -> int | None:
         """Open a value for reading and return its descriptor. Returns None if there is no such value."""
         path = self._root.path(key)
-        if files.TEMPORARY in key and is_temporary(key):
+        if files.RESERVED in key and is_reserved(key):
             return None
         try:
             try:
-                return os.open(path, files.READ_HERE)
+                (fd,) = map(os.open, (path,), (files.READ_HERE,))
             except OSError as error:
                 if error.errno not in files.SYMLINK or not self._root.link_has_target(path, key):
                     raise
-                return os.open(path, files.READ)
+                (fd,) = map(os.open, (path,), (files.READ,))
+            return fd
         except OSError as error:
             if error.errno in files.MISSING:
                 return None
@@ -241,10 +257,23 @@ class LocalStore(Store):
     def erase(self, key: str) -> None:
         path = self._writable(key)
         with as_store_error("erased", key):
-            if os.path.lexists(path) and not os.path.isdir(path):
+            try:
+                info = os.lstat(path)
+            except OSError as error:
+                if error.errno in files.MISSING:
+                    return
+                raise
+            if not stat.S_ISDIR(info.st_mode) and not (stat.S_ISLNK(info.st_mode) and os.path.isdir(path)):
                 self._unlink(path)
-                if prune(os.path.dirname(path), self.root):
-                    self._root.forget()
+                self._prune(os.path.dirname(path))
+
+    def _prune(self, directory: str) -> None:
+        """Remove directories that are empty, and make that durable, and all that was erased in the first of them."""
+        changed = prune(directory, self.root)
+        if changed is not None:
+            self._root.forget()
+        if self.fsync:
+            files.sync_directory(changed or directory)
 
     def erase_prefix(self, prefix: str) -> None:
         """Remove every key under a prefix, and the leftovers of killed writers; targets of symlinks stay."""
@@ -256,13 +285,14 @@ class LocalStore(Store):
                 os.unlink(top)
             else:
                 self._erase_tree(top)
-            prune(os.path.dirname(top), self.root)
             self._root.forget()
+            if prefix:
+                self._prune(os.path.dirname(top))
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
         if self.read_only:
             return contextlib.nullcontext()
-        return lock_key(key, self._writable(key), self.root, self.fsync)
+        return lock_path(self._writable(key), self._root, fsync=self.fsync, key=key)
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -271,8 +301,9 @@ class LocalStore(Store):
     def _named(self, key: str) -> str:
         """Return a key that may be written."""
         self._check_writable()
-        if files.TEMPORARY in key and is_temporary(key):
-            raise KeyRefusedError(f"{key!r} is not a key: names with {files.TEMPORARY!r} are reserved", key=key)
+        if files.RESERVED in key and is_reserved(key):
+            prefix = files.TEMPORARY if files.TEMPORARY in key else files.LOCK
+            raise KeyRefusedError(f"{key!r} is not a key: names with {prefix!r} are reserved", key=key)
         return key
 
     def _writable(self, key: str) -> str:
@@ -284,7 +315,7 @@ class LocalStore(Store):
         return path
 
     def _unlink(self, path: str) -> None:
-        with lock_path(path, self.root) as lock:
+        with lock_path(path, self._root) as lock:
             lock.remove()
 
     def _erase_tree(self, top: str) -> None:
@@ -293,19 +324,21 @@ class LocalStore(Store):
             for entry in _scan(directory):
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
-                elif entry.is_symlink() or is_temporary(entry.name):
+                elif entry.is_symlink() or entry.name.startswith(files.TEMPORARY):
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(entry.path)
-                else:
+                elif not entry.name.startswith(files.LOCK):
                     self._unlink(entry.path)
         for directory in reversed(directories):
-            if directory != self.root:
-                remove_directory(directory)
+            is_removed = directory != self.root and remove_directory(directory)
+            if self.fsync and not is_removed:
+                files.sync_directory(directory)
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
     try:
-        with os.scandir(directory) as found:
+        (found,) = map(os.scandir, (directory,))
+        with found:
             return list(found)
     except OSError as error:
         if error.errno in files.MISSING:
@@ -316,7 +349,7 @@ def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
 def _read_range(path: str, start: int, stop: int, size: int | None, memory: memoryview | None) -> Buffer | None:
     """Read a range of a file by as few system calls as possible. Returns None if anything is unusual."""
     try:
-        fd = os.open(path, files.READ_HERE)
+        (fd,) = map(os.open, (path,), (files.READ_HERE,))
     except OSError:
         return None
     try:

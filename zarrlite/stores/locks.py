@@ -1,123 +1,128 @@
 """Locks by key, among the threads of one process.
 
 Rules
-- A table has an entry for a key only while a thread holds its lock or waits for it: it never grows with the keys that
-  were ever locked.
-- A lock is re-entrant in the thread that holds it; `LockEntry.depth` counts how often that thread has acquired it.
-- A table pickles as an empty one and is emptied in a forked child: the threads that could release the locks do not
-  exist there.
-
-This module owns tables and entries. The resource of an entry belongs to the module that owns the table.
+- A table maps a key to the lock of the thread that holds it, and contains nothing else.
+- A lock is re-entrant: a thread that acquires a key again becomes another user of the lock that it holds.
+- An interrupt (Ctrl-C) may arrive wherever a Python function starts or a C function has returned. So the table alone
+  says who holds a key, and one call to C changes it: `(result,) = map(function, (argument,))` stores a result without a
+  check for signals after the call. `release` may be repeated, and completes a `release` that was interrupted.
+- No wait is longer than its deadline. TimeoutError names the holder.
+- A forked child starts with empty tables: the threads that could release the locks do not exist there.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import weakref
-from _thread import RLock
+from _thread import allocate_lock, get_ident
 from collections.abc import Hashable
-from typing import Any, cast
+from io import IOBase
+from time import monotonic
+from typing import Any
+
+from zarrlite.errors import StoreError
+from zarrlite.stores.store_errors import store_error
+
+LOCK_TIMEOUT = 300.0  # seconds; a longer wait for a lock is an error
+
+Table = dict[Hashable, "Lock"]
+_tables: list[Table] = []
 
 
-class LockEntry:
-    """The entry of one key in a table: its lock, and a count of the threads that use it."""
-
-    __slots__ = ("depth", "key", "lock", "resource", "users")
-
-    def __init__(self, key: Hashable) -> None:
-        self.key = key
-        self.lock = RLock()
-        self.users = 0  # acquisitions and waiting threads
-        self.depth = 0  # how often the holder has acquired the lock
-        self.resource: Any = None  # set by the holder and valid while it holds the lock
+def new_table() -> Table:
+    """Return a new table, which a forked child empties."""
+    table: Table = {}
+    _tables.append(table)
+    return table
 
 
-class LockTable:
-    """A table of locks by key.
+class Lock:
+    """A lock of a key, to be acquired and released once.
 
-    >>> locks = LockTable()
-    >>> with locks("c/0"), locks("c/0") as entry:
-    ...     entry.depth, len(locks)
-    (2, 1)
-    >>> len(locks)
-    0
+    The first lock of a thread in a table is the holder; its users are all the locks of that thread and key.
     """
 
-    def __init__(self) -> None:
-        self.reset()
-        _tables.add(self)
+    __slots__ = ("ended", "key", "table", "thread", "users")
 
-    def reset(self) -> None:
-        """Drop every entry."""
-        self.guard = RLock()  # re-entrant: a finalizer or a signal handler may run while it is held
-        self._entries: dict[Hashable, LockEntry] = {}
-
-    def acquire(self, key: Hashable, wait: bool = True) -> LockEntry | None:
-        """Acquire the lock of a key. Returns None if `wait` is false and another thread holds it."""
-        with self.guard:
-            entry = self._entries.get(key) or self._entries.setdefault(key, LockEntry(key))
-            entry.users += 1
-        acquired = False
-        try:
-            acquired = entry.lock.acquire(blocking=wait)
-        finally:
-            if not acquired:  # the lock is busy, or waiting was interrupted
-                self._leave(entry)
-        if not acquired:
-            return None
-        entry.depth += 1
-        return entry
-
-    def release(self, entry: LockEntry) -> None:
-        """Release a lock that was acquired, once."""
-        entry.depth -= 1
-        entry.lock.release()
-        self._leave(entry)
-
-    def _leave(self, entry: LockEntry) -> None:
-        with self.guard:
-            entry.users -= 1
-            if not entry.users and self._entries.get(entry.key) is entry:  # a fork may have reset the table
-                del self._entries[entry.key]
-
-    def __call__(self, key: Hashable) -> _LockContext:
-        """Return a context that holds the lock of a key."""
-        return _LockContext(self, key)
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._entries
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __reduce__(self) -> tuple[type[LockTable], tuple[()]]:
-        return type(self), ()
-
-
-class _LockContext:
-    """A context that holds the lock of a key."""
-
-    __slots__ = ("entry", "key", "table")
-
-    def __init__(self, table: LockTable, key: Hashable) -> None:
+    def __init__(self, table: Table, key: Hashable) -> None:
         self.table = table
         self.key = key
+        self.users: list[Lock] = []
+        self.ended = allocate_lock()  # locked until this lock is released; other threads wait for it
+        self.ended.acquire()
 
-    def __enter__(self) -> LockEntry:
-        self.entry = cast("LockEntry", self.table.acquire(self.key))  # never None: it waits
-        return self.entry
+    def acquire(self, deadline: float | None) -> Lock:
+        """Wait until no other thread holds the key. Returns the holder: this lock, or one that this thread has."""
+        self.thread = get_ident()
+        while True:
+            (holder,) = map(self.table.setdefault, (self.key,), (self,))
+            if holder.thread == self.thread:
+                holder.users.append(self)
+                return holder
+            holder.wait(deadline)
 
-    def __exit__(self, *exception: object) -> None:
-        self.table.release(self.entry)
+    def wait(self, deadline: float | None) -> None:
+        """Wait until this lock is released."""
+        seconds = -1 if deadline is None else max(0.0, deadline - monotonic())
+        (ended,) = map(self.ended.acquire, (True,), (seconds,))
+        if not ended:
+            raise timeout(f"thread {self.thread} of this process")
+        self.ended.release()  # for the next one that waits
+
+    def release(self) -> None:
+        """Release the lock, if it is held; the key is free once all its users have done so."""
+        holder = self.table.get(self.key)
+        if holder is None:
+            return
+        if self in holder.users:
+            holder.users.remove(self)
+        if not holder.users and holder.thread == get_ident():
+            holder.free()
+            (freed,) = map(self.table.pop, (self.key,), (None,))
+            if freed is not None:
+                freed.ended.release()
+
+    def free(self) -> None:
+        """Release the resources of a holder that has no users any more."""
+
+    def forget(self) -> None:
+        """Close the resources of a holder in a forked child, where its parent still holds them."""
 
 
-_tables: weakref.WeakSet[LockTable] = weakref.WeakSet()
+class LockContext(IOBase):
+    """A context that holds a lock. If a key is passed, an OSError on entry becomes a StoreError that names it.
+
+    `__exit__` and the finalizer of IOBase are C code that calls `close`. A method of Python could be interrupted before
+    its first instruction; then the finalizer, which runs as soon as the context is dropped, calls `close` once more.
+    """
+
+    def __init__(self, lock: Lock, timeout: float | None = LOCK_TIMEOUT, key: str | None = None) -> None:
+        self._lock = lock
+        self._key = key
+        self._timeout = timeout
+        self.close = lock.release  # type: ignore[method-assign]
+
+    def __enter__(self) -> Any:
+        try:
+            return self._lock.acquire(None if self._timeout is None else monotonic() + self._timeout)
+        except BaseException as error:
+            self.close()
+            if self._key is not None and isinstance(error, OSError) and not isinstance(error, StoreError):
+                raise store_error(error, "locked", self._key) from error
+            raise
 
 
-def _reset_tables() -> None:
-    for table in list(_tables):
-        table.reset()
+def timeout(holder: str) -> TimeoutError:
+    """Return the error for a lock that was not released in time."""
+    return TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; end it, or raise lock_timeout")
+
+
+def _empty_tables() -> None:
+    for table in _tables:
+        for holder in table.values():
+            holder.forget()
+        table.clear()
 
 
 if hasattr(os, "register_at_fork"):  # Windows does not fork
-    os.register_at_fork(after_in_child=_reset_tables)
+    os.register_at_fork(after_in_child=_empty_tables)

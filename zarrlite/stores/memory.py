@@ -14,10 +14,10 @@ from typing import Any
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
-from zarrlite.stores.locks import LockTable
+from zarrlite.stores.locks import Lock, LockContext, new_table
 
 _WHOLE = ""  # the name under which the mapping as a whole is locked; it is not a key
-_locks = LockTable()  # for all mappings: two stores over one mapping exclude each other
+_locks = new_table()  # for all mappings: two stores over one mapping exclude each other
 
 
 class MappingStore(Store):
@@ -63,14 +63,14 @@ class MappingStore(Store):
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         frozen = value if type(value) is bytes else bytes(flat(value))
-        with self.lock(key), _locks((id(self._mapping), _WHOLE)):
+        with self.lock(key), self._guard():
             if new and key in self._mapping:
                 return False
             self._mapping[key] = frozen
         return True
 
     def erase(self, key: str) -> None:
-        with self.lock(key), _locks((id(self._mapping), _WHOLE)):
+        with self.lock(key), self._guard():
             self._mapping.pop(key, None)
 
     def list(self) -> Iterator[str]:
@@ -82,10 +82,13 @@ class MappingStore(Store):
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude the other threads; only this process knows the mapping."""
-        return _locks((id(self._mapping), check_key(key)))
+        return LockContext(Lock(_locks, (id(self._mapping), check_key(key))), key=key)
+
+    def _guard(self) -> AbstractContextManager[Any]:
+        return LockContext(Lock(_locks, (id(self._mapping), _WHOLE)), key=_WHOLE)
 
     def _snapshot(self) -> dict[str, Any]:
-        with _locks((id(self._mapping), _WHOLE)):
+        with self._guard():
             return dict(self._mapping)
 
 

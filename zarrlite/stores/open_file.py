@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.buffers.source import Source
@@ -16,6 +17,7 @@ from zarrlite.errors import StoreError
 from zarrlite.stores import files
 from zarrlite.stores.store_errors import store_error
 
+_NOTHING: Callable[[], object] = bool  # for a finalizer that has nothing to do
 _NO_FILE = -1
 _NOT_OPENED = -2
 
@@ -23,6 +25,9 @@ _NOT_OPENED = -2
 class OpenFile(Source):
     """A value that is read in parts from one open file."""
 
+    # An interrupt may arrive before the first instruction of `close`. Then the finalizer closes the file. It is a C
+    # function of each object, since Python ignores interrupts that arrive in a `__del__` of its own.
+    __slots__ = ("__del__",)
     _fd = _NOT_OPENED
     _size: int | None = None  # when it was opened: appended bytes belong to another state of the value
 
@@ -30,6 +35,7 @@ class OpenFile(Source):
         self.key = key
         self._path = path
         self._open = open_file  # for paths that are not just regular files
+        self.__del__ = _NOTHING
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         size = self._size if self._fd != _NOT_OPENED else self.known_size()
@@ -56,8 +62,11 @@ class OpenFile(Source):
         if self._fd == _NOT_OPENED:
             try:
                 fd = self._open_quickly()
-                self._fd = _NO_FILE if fd is None else fd
-                self._size = None if fd is None else files.size(fd)
+                self._fd = _NO_FILE if fd is None else fd  # no call before this: an interrupt would lose the file
+                if fd is None:
+                    return None
+                self.__del__ = partial(os.close, fd)
+                self._size = files.size(fd)
             except OSError as error:
                 raise error if isinstance(error, StoreError) else store_error(error, "read", self.key) from error
         return self._size
@@ -66,9 +75,10 @@ class OpenFile(Source):
 
     def _open_quickly(self) -> int | None:
         """Open the file, as `open_file` does, but without looking at the path again."""
-        if files.TEMPORARY not in self.key:
+        if files.RESERVED not in self.key:
             try:
-                return os.open(self._path, files.READ_HERE)
+                (fd,) = map(os.open, (self._path,), (files.READ_HERE,))
+                return fd
             except OSError:
                 pass
         return self._open(self.key)
@@ -88,4 +98,8 @@ class OpenFile(Source):
     def close(self) -> None:
         fd, self._fd, self._size = self._fd, _NOT_OPENED, None
         if fd >= 0:
-            os.close(fd)
+            self.__del__ = _NOTHING
+            try:
+                os.close(fd)
+            except OSError as error:
+                raise store_error(error, "read", self.key) from error

@@ -4,7 +4,8 @@ Rules
 - A path never leaves the root, not through symlinks either. A symlink that stays inside the root is the value or prefix
   that it points at; a dangling symlink is missing.
 - Each directory is checked once: a program that can write below the root can still replace one while a process works.
-- Names that begin with `__zarrlite.tmp.` belong to files that are being written. They are not keys.
+- Names that begin with `__zarrlite.tmp.` belong to files that are being written, and names that begin with
+  `__zarrlite.lock.` to lock files. They are not keys.
 - A listing contains what can be read: no temporary files, no symlinks that leave the root or form a cycle, no names
   that are not keys.
 """
@@ -14,11 +15,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+from typing import Any
 
 from zarrlite.errors import KeyRefusedError
 from zarrlite.stores import files
 from zarrlite.stores.base import check_key, check_prefix
-from zarrlite.stores.files import FILE_TYPE_MASK, MISSING, TEMPORARY
+from zarrlite.stores.files import FILE_TYPE_MASK, LOCK, MISSING, RESERVED, TEMPORARY
+from zarrlite.stores.locks import LOCK_TIMEOUT
 
 _MAX_CHECKED = 10_000  # directories; the set of checked ones is emptied when it has this size, to bound its memory
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names that need no further check
@@ -27,14 +30,20 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names that n
 class Root:
     """A directory, and the mapping from keys to paths below it."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(
+        self, directory: str, lock_method: str = "flock", lock_timeout: float | None = LOCK_TIMEOUT
+    ) -> None:
         self.directory = directory
+        self.lock_method = lock_method  # how processes exclude each other: "flock" or "file"
+        self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: for ever
         self._base = directory if directory.endswith("/") else directory + "/"
         self._checked = {""}  # directories below the root that are known to be inside it, each with a trailing "/"
         self.has_tmpfile = files.TMPFILE > 0  # whether files without a name can be created, as far as is known
+        self.locks_directories = True  # whether flock works for directories, as far as is known
 
-    def __reduce__(self) -> tuple[type[Root], tuple[str]]:
-        return type(self), (self.directory,)  # directories checked in this process may be different ones elsewhere
+    def __reduce__(self) -> tuple[type[Root], tuple[Any, ...]]:
+        # directories checked in this process may be different ones elsewhere
+        return type(self), (self.directory, self.lock_method, self.lock_timeout)
 
     def path(self, key: str) -> str:
         """Return the path of a key. Its directories are checked to be in the root; the file may still be a symlink."""
@@ -46,8 +55,12 @@ class Root:
 
     def link_has_target(self, path: str, key: str) -> bool:
         """Whether a symlink has a target. Refuses a target outside the root."""
-        if not os.path.exists(path):
-            return False
+        try:
+            os.stat(path)
+        except OSError as error:
+            if error.errno in MISSING:
+                return False
+            raise
         self._check_link(path, key)
         return True
 
@@ -57,10 +70,11 @@ class Root:
         They are sorted including that `/`, so that a walk through them yields all keys in order.
         """
         self._check_directories(_check_encodable(check_prefix(prefix)))
-        if is_temporary(prefix):
+        if is_reserved(prefix):
             return []
         try:
-            with os.scandir(self._base + prefix) as scanned:
+            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot lose it before it is closed
+            with scanned:
                 return sorted(filter(None, (self._entry(prefix, entry) for entry in scanned)))
         except OSError as error:
             if error.errno in MISSING:
@@ -102,7 +116,7 @@ class Root:
     def _entry(self, prefix: str, entry: os.DirEntry[str]) -> str | None:
         """Return the key or prefix of a directory entry. Returns None if it is not listed."""
         name = entry.name
-        if name.startswith(TEMPORARY) or "\\" in name or not _is_encodable(name):
+        if name.startswith((TEMPORARY, LOCK)) or "\\" in name or not _is_encodable(name):
             return None
         is_link = entry.is_symlink()
         if is_link and not self._is_listed_link(prefix, entry):
@@ -120,9 +134,9 @@ class Root:
         return self._is_inside(target) and all(target != os.path.realpath(self._base + parent) for parent in parents)
 
 
-def is_temporary(key: str) -> bool:
-    """Whether a name in the key is reserved for files that are being written."""
-    return TEMPORARY in key and f"/{TEMPORARY}" in f"/{key}"
+def is_reserved(key: str) -> bool:
+    """Whether a name in the key is reserved for files that are being written, or for lock files."""
+    return RESERVED in key and (f"/{TEMPORARY}" in f"/{key}" or f"/{LOCK}" in f"/{key}")
 
 
 def _check_encodable(key: str) -> str:

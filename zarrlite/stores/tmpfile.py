@@ -3,6 +3,7 @@
 Rules
 - A writer that is killed leaves no temporary files.
 - All files are written before the first is linked; then they are linked in order, under the locks of their directories.
+  With `fsync`, a directory is synced before the next file is linked.
 - On any obstacle, stop: files that are not linked yet are discarded, and the caller stores their values by renaming
   (atomic.py), which reports the error if there is one.
 """
@@ -11,12 +12,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from zarrlite.buffers.pieces import Value
 from zarrlite.stores import files
 from zarrlite.stores.filelock import is_free, is_locked, lock_directory, prune
 from zarrlite.stores.paths import Root
+from zarrlite.stores.store_errors import store_error
 from zarrlite.tuning import MAX_TMPFILES, MIN_TMPFILES
 
 _TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not mean that the file system lacks O_TMPFILE
@@ -29,40 +31,57 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
     """
     if not MIN_TMPFILES <= len(values) <= MAX_TMPFILES or not root.has_tmpfile:
         return 0
-    opened: list[tuple[str, str, int]] = []  # directory, path, descriptor
+    opened: list[tuple[str, str]] = []  # directory and path of each file
+    fds: list[int] = []
+    closing = map(os.close, fds)
     done = 0
     try:
-        if not is_free(root.path(values[0][0])):
+        if not is_free(root.path(values[0][0]), root):
             return 0
         for key, value in values:
             path = root.path(key)
             directory = path[: path.rindex("/")] or "/"
-            fd = _open(directory, fsync)
-            opened.append((directory, path, fd))
-            files.write_to(fd, value, fsync=fsync)
+            opened.append((directory, path))
+            _open(directory, fds, fsync)
+            files.write_to(fds[-1], value, fsync=fsync)
         for directory, group in itertools.groupby(opened, key=lambda item: item[0]):
-            with lock_directory(directory):
-                for _, path, fd in group:
-                    if is_locked(path) or not files.link_tmpfile(fd, path):
+            with lock_directory(directory, root) as is_mine:
+                for _, path in group:
+                    if not is_mine or is_locked(path) or not files.link_tmpfile(fds[done], path):
                         return done
+                    if fsync:
+                        files.sync_directory(directory)
                     done += 1
-            if fsync:
-                files.sync_directory(directory)
+    except TimeoutError as error:  # of a lock: not to be waited for again
+        raise store_error(error, "written", values[done][0]) from error
     except Exception as error:  # renaming will run into it again, report it and clean up
         root.has_tmpfile = not isinstance(error, OSError) or error.errno in _TRANSIENT
     except BaseException:
-        for directory in {directory for directory, _, _ in opened}:
+        for directory in {directory for directory, _ in opened}:
             prune(directory, root.directory)
         raise
     finally:
-        for _, _, fd in opened:
-            os.close(fd)
+        try:
+            any(closing)  # one call to C: an interrupt cannot leave some of them open
+        except OSError as error:
+            while not _has_closed(closing):
+                pass
+            raise store_error(error, "written", values[0][0]) from error
     return done
 
 
-def _open(directory: str, fsync: bool) -> int:
+def _has_closed(closing: Iterator[None]) -> bool:
+    """Close further files. Returns False if one of them could not be closed properly."""
     try:
-        return os.open(directory, files.TMPFILE, 0o666)
+        return not any(closing)
+    except OSError:
+        return False
+
+
+def _open(directory: str, fds: list[int], fsync: bool) -> None:
+    """Create a file without a name and append its descriptor."""
+    try:
+        fds.extend(map(os.open, (directory,), (files.TMPFILE,), (0o666,)))
     except FileNotFoundError:
         files.make_directories(directory, fsync=fsync)
-    return os.open(directory, files.TMPFILE, 0o666)
+        fds.extend(map(os.open, (directory,), (files.TMPFILE,), (0o666,)))

@@ -1,0 +1,138 @@
+"""Locks by the exclusive creation of a file, for file systems that cannot lock files or directories.
+
+Rules
+- The lock of a path is a file beside it, `__zarrlite.lock.` and its name. To create it is to hold the lock, on any file
+  system and among machines; the threads of a process are excluded by other means (filelock.py).
+- The file names its holder: process, start of the process, machine. A lock is stale if its process has run on this
+  machine and has ended. Only then another process removes it, one at a time, under a lock of its own.
+- Any other lock is waited for. The error names the holder and the file that may be removed if the holder has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import hashlib
+import os
+import warnings
+
+from zarrlite.stores.files import CREATE, LOCK, make_directories
+from zarrlite.stores.inode_locks import pauses
+
+_MAX_NAME = 200  # bytes of a file name; longer ones are replaced by a hash, as the lock needs a longer one
+
+
+class LockFile:
+    """The lock of a path by a file beside it, to be acquired and released once."""
+
+    def __init__(self, path: str) -> None:
+        directory, name = os.path.split(path)
+        if len(os.fsencode(name)) > _MAX_NAME:
+            name = hashlib.sha256(os.fsencode(name)).hexdigest()
+        self.path = os.path.join(directory, LOCK + name)
+        self._fds: list[int] = []  # of the file that was created; at most one
+        self._closing = map(os.close, self._fds)
+        self._removing = map(os.unlink, (self.path,))  # exactly once: the next file at the path is not this lock
+
+    def acquire(self, deadline: float | None, *, fsync: bool = False) -> str:
+        """Wait until the file can be created. Returns the deepest directory that existed before, which may be created.
+
+        Raises TimeoutError if another process holds the lock.
+        """
+        existing = os.path.dirname(self.path)
+        for _ in pauses(deadline):
+            try:
+                self._fds.extend(map(os.open, (self.path,), (CREATE,), (0o666,)))
+            except FileExistsError:
+                self._remove_stale()
+            except FileNotFoundError:
+                with contextlib.suppress(FileNotFoundError):  # others remove the directory meanwhile
+                    created = make_directories(os.path.dirname(self.path), fsync=fsync)
+                    existing = min(existing, created, key=len)
+            else:
+                os.write(self._fds[0], _identity(os.getpid()).encode())
+                any(self._closing)
+                return existing
+        holder = _describe(self._read())
+        remedy = f"remove {self.path!r} if that has ended"
+        raise TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; {remedy}")
+
+    def release(self) -> None:
+        """Remove the file, if it was created. May be repeated."""
+        if not self._fds:
+            return
+        try:
+            any(self._closing)
+        finally:
+            try:
+                any(self._removing)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                warnings.warn(f"{self.path!r} cannot be removed: {error.strerror}", RuntimeWarning, stacklevel=2)
+
+    def _read(self) -> str:
+        try:
+            with open(self.path, errors="replace") as file:
+                return file.read(1000)
+        except OSError:
+            return ""
+
+    def _remove_stale(self) -> None:
+        """Remove the file if its holder has ended."""
+        if not _has_ended(self._read()):
+            return
+        guard = LockFile(self.path)
+        try:
+            guard._fds.extend(map(os.open, (guard.path,), (CREATE,), (0o666,)))
+            if _has_ended(self._read()):  # still: since the guard exists, no other process has removed it
+                os.unlink(self.path)
+        except (FileExistsError, FileNotFoundError):
+            return  # another process removes it, or has removed it
+        finally:
+            guard.release()
+
+
+@functools.cache
+def _machine() -> str:
+    """Return a name of this boot of this machine, and of the namespace of its process ids."""
+    words = [os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")]
+    with contextlib.suppress(OSError):
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            words.append(file.read().strip())
+        words.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(words)
+
+
+def _identity(process: int) -> str:
+    return f"{process} {_started(process)} {_machine()}"
+
+
+def _started(process: int) -> str:
+    """Return when a process has started, in ticks since the boot; "-" if that is not known."""
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "-"
+
+
+def _has_ended(holder: str) -> bool:
+    """Whether the holder of a lock was a process of this machine that has ended."""
+    process, _, rest = holder.partition(" ")
+    if not (process.isascii() and process.isdigit() and rest.partition(" ")[2] == _machine() and os.name == "posix"):
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return "-" not in (rest.partition(" ")[0], _started(int(process))) and holder != _identity(int(process))
+
+
+def _describe(holder: str) -> str:
+    process, _, rest = holder.partition(" ")
+    machine = rest.partition(" ")[2].partition(" ")[0]
+    return f"process {process} on {machine}" if machine else "another process"
