@@ -95,9 +95,9 @@ class InodeLock(Lock):
             return False
 
     def release(self) -> None:
-        super().release()
         if not self._unlocked and _table.get(self.key) is not self:  # it never was the holder
             self.forget()
+        super().release()
 
     def free(self) -> None:
         if not self._unlocked:

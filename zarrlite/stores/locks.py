@@ -42,12 +42,13 @@ class Lock:
     The first lock of a thread in a table is the holder; its users are all the locks of that thread and key.
     """
 
-    __slots__ = ("ended", "key", "table", "thread", "users")
+    __slots__ = ("ended", "key", "released", "table", "thread", "users")
 
     def __init__(self, table: Table, key: Hashable) -> None:
         self.table = table
         self.key = key
         self.users: list[Lock] = []
+        self.released: list[bool] = []  # has an item once `release` is complete
         self.ended = allocate_lock()  # locked until this lock is released; other threads wait for it
         self.ended.acquire()
 
@@ -72,15 +73,15 @@ class Lock:
     def release(self) -> None:
         """Release the lock, if it is held; the key is free once all its users have done so."""
         holder = self.table.get(self.key)
-        if holder is None:
-            return
-        if self in holder.users:
-            holder.users.remove(self)
-        if not holder.users and holder.thread == get_ident():
-            holder.free()
-            (freed,) = map(self.table.pop, (self.key,), (None,))
-            if freed is not None:
-                freed.ended.release()
+        if holder is not None:
+            if self in holder.users:
+                holder.users.remove(self)
+            if not holder.users and holder.thread == get_ident():
+                holder.free()
+                (freed,) = map(self.table.pop, (self.key,), (None,))
+                if freed is not None:
+                    freed.ended.release()
+        self.released.append(True)
 
     def free(self) -> None:
         """Release the resources of a holder that has no users any more."""
@@ -92,15 +93,19 @@ class Lock:
 class LockContext(IOBase):
     """A context that holds a lock. If a key is passed, an OSError on entry becomes a StoreError that names it.
 
-    `__exit__` and the finalizer of IOBase are C code that calls `close`. A method of Python could be interrupted before
-    its first instruction; then the finalizer, which runs as soon as the context is dropped, calls `close` once more.
+    `__exit__` and the finalizer of IOBase are C code. `__exit__` calls `close`. If that is interrupted, be it before its
+    first instruction, the finalizer, which runs as soon as the context is dropped, calls it again. After a complete
+    release it runs no Python code, in which it would ignore an interrupt.
     """
+
+    __slots__ = ("closed",)
 
     def __init__(self, lock: Lock, timeout: float | None = LOCK_TIMEOUT, key: str | None = None) -> None:
         self._lock = lock
         self._key = key
         self._timeout = timeout
         self.close = lock.release  # type: ignore[method-assign]
+        self.closed = lock.released  # type: ignore[assignment, misc]
 
     def __enter__(self) -> Any:
         try:
