@@ -27,6 +27,7 @@ from zarrlite.selections import indexing
 from zarrlite.selections.selection import everything
 from zarrlite.stores import LocalStore, files
 from zarrlite.stores.filelock import lock_path
+from zarrlite.stores.paths import Root
 
 Step = tuple[str, Callable[[], Any]]
 LOOPS, REPEATS = 100, 60  # calls in a loop, and loops; the fastest loop counts
@@ -203,7 +204,7 @@ def in_place(path: str) -> None:
     fd = os.open(shard, os.O_RDWR | os.O_CLOEXEC)
 
     def lock() -> None:
-        with lock_path(shard, path):
+        with lock_path(shard, Root(path)):
             pass
 
     def overwrite() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import pickle
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -90,7 +89,9 @@ def test_a_lock_is_released_after_an_error() -> None:
 
 
 @pytest.mark.parametrize("store", [MemoryStore(), pytest.param(None, id="LocalStore")])
-def test_a_thread_that_holds_a_lock_for_too_long_is_an_error_for_the_others(tmp_path: Path, store: Store | None) -> None:
+def test_a_thread_that_holds_a_lock_for_too_long_is_an_error_for_the_others(
+    tmp_path: Path, store: Store | None
+) -> None:
     store = store or LocalStore(tmp_path, lock_timeout=0)
     context = store.lock("a")
     context._timeout = 0  # type: ignore[attr-defined]

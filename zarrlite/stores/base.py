@@ -211,7 +211,9 @@ class Store(ABC):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude every other writer of this key, in this process at least, while the context lasts."""
         check_key(key)
-        return contextlib.nullcontext() if self.read_only else LockContext(Lock(_locks, (*self.location(), key)), key=key)
+        return (
+            contextlib.nullcontext() if self.read_only else LockContext(Lock(_locks, (*self.location(), key)), key=key)
+        )
 
 
 # Operations that get their defaults again with each of the four. Not `size`: to read whole values for it would be slow,

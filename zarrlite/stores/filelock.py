@@ -47,7 +47,7 @@ _table = new_table()
 class PathLock(Lock):
     """The right to write one path."""
 
-    __slots__ = ("_deadline", "_holds_absent", "_inodes", "_keep", "_lock_files", "_root", "fsync", "path")
+    __slots__ = ("_deadline", "_holds_absent", "_keep", "_locks", "_root", "fsync", "path")
 
     def __init__(self, path: str, root: Root, *, fsync: bool = False) -> None:
         super().__init__(_table, path)
@@ -55,8 +55,7 @@ class PathLock(Lock):
         self.fsync = fsync
         self._root = root
         self._keep = root.directory  # this directory and its parents are never removed, even if empty
-        self._inodes: list[InodeLock] = []
-        self._lock_files: list[LockFile] = []
+        self._locks: list[InodeLock | LockFile] = []
         self._holds_absent = False  # whether there was no file at the path when it was locked
         self._deadline: float | None = None
 
@@ -74,7 +73,7 @@ class PathLock(Lock):
             prune(self.directory, self._keep)
 
     def free(self) -> None:
-        for lock in (*self._inodes, *self._lock_files):
+        for lock in self._locks:
             lock.release()
 
     @property
@@ -114,7 +113,7 @@ class PathLock(Lock):
 
     def _transfer(self, next_file: str | None, change: Callable[[], None]) -> None:
         """Lock the next file of the path, or its absence, make the change, and release the previous locks."""
-        previous = [*self._inodes, *self._lock_files]
+        previous = self._locks[:]
         try:
             if next_file is None:
                 self._lock_absent()
@@ -122,16 +121,15 @@ class PathLock(Lock):
                 self._lock_inode(next_file, READ_AND_WRITE)
             change()
         except BaseException:
-            self._release_all_but(previous)
+            self._release([lock for lock in self._locks if lock not in previous])
             raise
-        self._release_all_but([lock for lock in (*self._inodes, *self._lock_files) if lock not in previous])
+        self._release(previous)
 
-    def _release_all_but(self, kept: list[InodeLock | LockFile]) -> None:
-        """Release locks of the path. Each is forgotten only after it was released."""
-        for locks in (self._inodes, self._lock_files):
-            for lock in [lock for lock in locks if lock not in kept]:  # type: ignore[attr-defined]
-                lock.release()
-                locks.remove(lock)  # type: ignore[attr-defined]
+    def _release(self, locks: list[InodeLock | LockFile]) -> None:
+        """Release some locks of the path. Each is forgotten only after it was released."""
+        for lock in locks:
+            lock.release()
+            self._locks.remove(lock)
 
     def _acquire_path(self) -> None:
         if self._root.lock_method == "file":
@@ -143,7 +141,7 @@ class PathLock(Lock):
             raise OSError(errno.EAGAIN, "another file is there each time it is locked")
 
     def _acquire_file(self) -> bool:
-        """Lock the file at the path. Returns False if there is none, or another one by now."""
+        """Lock the file at the path. Returns False if it is missing, or another one is there by now."""
         try:
             inode = self._lock_inode(self.path, READ_AND_WRITE)
         except OSError as error:
@@ -153,7 +151,7 @@ class PathLock(Lock):
         if inode is not None and inode.key == inode_locks.identity(self.path):
             self._holds_absent = False
             return True
-        self._release_all_but([])
+        self._release(self._locks[:])
         return False
 
     def _acquire_absent(self) -> bool:
@@ -161,13 +159,13 @@ class PathLock(Lock):
         self._holds_absent = True
         if self._lock_absent() and not os.path.isfile(self.path):
             return True
-        self._release_all_but([])
+        self._release(self._locks[:])
         return False
 
     def _lock_inode(self, path: str, flags: int) -> InodeLock | None:
         """Lock a file. Returns None if it is not a regular one."""
         inode = InodeLock()
-        self._inodes.append(inode)
+        self._locks.append(inode)
         try:
             info = inode.open(path, flags)  # for writing: NFS refuses to lock a file that is open for reading
         except OSError as error:
@@ -186,7 +184,7 @@ class PathLock(Lock):
         """
         if self._root.locks_directories:
             inode = InodeLock()
-            self._inodes.append(inode)
+            self._locks.append(inode)
             self._open_directory(inode)
             try:
                 inode.acquire(self._deadline)
@@ -195,7 +193,7 @@ class PathLock(Lock):
                     raise
                 self._root.locks_directories = False
                 inode.release()
-                self._inodes.remove(inode)
+                self._locks.remove(inode)
             else:
                 return inode.key == inode_locks.identity(self.directory)
         self._create_lock_file()
@@ -203,7 +201,7 @@ class PathLock(Lock):
 
     def _create_lock_file(self) -> None:
         lock_file = LockFile(self.path)
-        self._lock_files.append(lock_file)
+        self._locks.append(lock_file)
         self._holds_absent = True
         self._keep = min(self._keep, lock_file.acquire(self._deadline, fsync=self.fsync), key=len)
 
@@ -262,9 +260,7 @@ def is_locked(path: str) -> bool:
 
 def is_free(path: str, root: Root) -> bool:
     """Whether a path is absent and not locked here, so that the lock of its directory is enough to create it."""
-    return (
-        root.locks_directories and _uses_flock(root) and path not in _table and not os.access(path, os.F_OK)
-    )
+    return root.locks_directories and _uses_flock(root) and path not in _table and not os.access(path, os.F_OK)
 
 
 def prune(directory: str, keep: str) -> str | None:

@@ -3,8 +3,8 @@
 Rules
 - Nothing here knows about keys, roots or locks, and everything raises OSError.
 - Reads never request more than the file contains; short reads and writes are continued until they are complete.
-- `(fd,) = map(os.open, ...)` stores a descriptor without a check for signals after the call, unlike `fd = os.open(...)`:
-  an interrupt cannot lose it before the `try` that closes it.
+- `(fd,) = map(os.open, ...)` stores a descriptor without a check for signals after the call, unlike a plain call: an
+  interrupt cannot lose it before the `try` that closes it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Locks of inodes: flock, owned by a thread rather than a descriptor, and dropped by a forked child.
 
 Rules
-- A lock owns the descriptor that it opens. `_closing` closes it, exactly once, whoever asks for its next item.
+- A lock owns the descriptor that it opens. `_closing` closes it, exactly once, when its next item is requested.
 - A thread that holds an inode through one descriptor holds it through any other: no thread waits for itself.
 - A forked child shares the open file and with it the lock. So the child closes its copies of the descriptors, and the
   parent unlocks explicitly: closing alone would leave the lock with the child.

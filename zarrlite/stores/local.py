@@ -40,8 +40,8 @@ from zarrlite.stores.base import (
     overwrite,
 )
 from zarrlite.stores.filelock import lock_path, prune, remove_directory
-from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.locks import LOCK_TIMEOUT
+from zarrlite.stores.open_file import OpenFile
 from zarrlite.stores.paths import Root, is_reserved
 from zarrlite.stores.store_errors import as_store_error, store_error
 
@@ -49,8 +49,32 @@ from zarrlite.stores.store_errors import as_store_error, store_error
 class LocalStore(Store):
     """A store below a directory, which is created when something is first written.
 
-    `fsync` makes a value durable before `set` returns. Other processes are excluded from writing a locked key where the
-    file system can lock files; not on Windows, nor on network file systems without flock (a warning says so).
+    Values are replaced atomically. Writers of a key exclude each other, threads as well as processes.
+
+    Parameters
+    ----------
+    root : str or os.PathLike
+        The path of the directory.
+    fsync : bool, optional
+        Whether every change, erasures included, survives a power cut once its operation has returned. Changes of one
+        operation become durable in their order, which takes one sync of a directory for each.
+    read_only : bool, optional
+        Whether to refuse all changes.
+    lock_timeout : float or None, optional
+        How many seconds to wait for another writer of a key before a StoreError names it. None waits for ever.
+    lock_method : {"flock", "file"}, optional
+        How processes exclude each other. "flock" locks files and directories; on file systems that cannot lock files a
+        warning reports that only threads exclude each other, as on Windows. "file" creates a lock file beside the
+        value, which works everywhere, also among machines, and takes longer. All writers must use the same method.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     store = LocalStore(directory, lock_timeout=10)
+    ...     store.set("a/b", b"0123")
+    ...     list(store.list()), store.get("a/b", ByteRange(1, 3))
+    (['a/b'], b'12')
     """
 
     limits = Limits(concurrency=1)

@@ -31,7 +31,7 @@ class LockFile:
         if len(os.fsencode(name)) > _MAX_NAME:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)
-        self._fds: list[int] = []  # of the file that was created; at most one
+        self._fds: list[int] = []  # at most one: the file that was created
         self._closing = map(os.close, self._fds)
         self._removing = map(os.unlink, (self.path,))  # exactly once: the next file at the path is not this lock
 

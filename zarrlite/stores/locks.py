@@ -93,8 +93,8 @@ class Lock:
 class LockContext(IOBase):
     """A context that holds a lock. If a key is passed, an OSError on entry becomes a StoreError that names it.
 
-    `__exit__` and the finalizer of IOBase are C code. `__exit__` calls `close`. If that is interrupted, be it before its
-    first instruction, the finalizer, which runs as soon as the context is dropped, calls it again. After a complete
+    `__exit__` and the finalizer of IOBase are C code. `__exit__` calls `close`. If that is interrupted, be it before
+    its first instruction, the finalizer, which runs as soon as the context is dropped, calls it again. After a complete
     release it runs no Python code, in which it would ignore an interrupt.
     """
 

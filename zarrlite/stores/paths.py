@@ -30,9 +30,7 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names that n
 class Root:
     """A directory, and the mapping from keys to paths below it."""
 
-    def __init__(
-        self, directory: str, lock_method: str = "flock", lock_timeout: float | None = LOCK_TIMEOUT
-    ) -> None:
+    def __init__(self, directory: str, lock_method: str = "flock", lock_timeout: float | None = LOCK_TIMEOUT) -> None:
         self.directory = directory
         self.lock_method = lock_method  # how processes exclude each other: "flock" or "file"
         self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: for ever

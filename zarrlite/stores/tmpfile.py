@@ -52,7 +52,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
                     if fsync:
                         files.sync_directory(directory)
                     done += 1
-    except TimeoutError as error:  # of a lock: not to be waited for again
+    except TimeoutError as error:  # a lock that must not be waited for again
         raise store_error(error, "written", values[done][0]) from error
     except Exception as error:  # renaming will run into it again, report it and clean up
         root.has_tmpfile = not isinstance(error, OSError) or error.errno in _TRANSIENT
