@@ -80,12 +80,17 @@ def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int)
         return
     queue = _Queue(itertools.chain(first, jobs))
     others: list[Future[None]] = []
-    with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
-        others += (_get_pool().submit(_work, work, queue) for _ in range(count - 1))
     try:
+        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+            for _ in range(count - 1):
+                others.append(_get_pool().submit(_work, work, queue))
         _work(work, queue)
-    finally:
         errors = [other.exception() for other in others]  # waits for all of them
+    except BaseException:  # an interrupt, perhaps while waiting: no thread goes on after the caller
+        queue.stop()
+        for other in others:
+            other.exception()
+        raise
     for error in errors:
         if error is not None:
             raise error

@@ -72,6 +72,7 @@ OPERATIONS: dict[str, Callable[[Store], object]] = {
 STORES: dict[str, Callable[[Path], Store]] = {
     "local": LocalStore,
     "local, durable": lambda root: LocalStore(root, fsync=True),
+    "local, with lock files": lambda root: LocalStore(root, lock_method="file"),
     "memory": lambda root: MemoryStore(),
 }
 each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)

@@ -10,6 +10,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ Tree = Callable[[Path], list[str]]
 
 
 class TestLocalStore(StoreLaws):
-    options: dict[str, bool] = {}
+    options: dict[str, Any] = {}
 
     @pytest.fixture(autouse=True)
     def _directories(self, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -36,6 +37,10 @@ class TestLocalStore(StoreLaws):
 
 class TestLocalStoreWithFsync(TestLocalStore):
     options = {"fsync": True}
+
+
+class TestLocalStoreWithLockFiles(TestLocalStore):
+    options = {"lock_method": "file"}
 
 
 class TestLocalStoreWithoutLockableFiles(TestLocalStore):

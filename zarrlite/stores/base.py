@@ -73,7 +73,26 @@ class WrongSizeError(TruncatedError):
 
 
 class Store(ABC):
-    """A mapping from keys to values."""
+    """A mapping from keys to values.
+
+    A subclass must have `get`; `set`, `erase` and `list` make it writable. All other operations have defaults that are
+    built on these four. A store is used by several threads at once.
+
+    Attributes
+    ----------
+    read_only : bool
+        Whether the store refuses changes.
+    limits : Limits
+        How many requests the store serves well at once.
+
+    Examples
+    --------
+    >>> class Squares(Store):
+    ...     def get(self, key, byte_range=ByteRange()):
+    ...         return byte_range.of(str(int(check_key(key)) ** 2).encode())
+    >>> Squares().get("12"), Squares().get("12", ByteRange(-2)), Squares().size("5")
+    (b'144', b'44', 2)
+    """
 
     read_only: bool = False
     limits: Limits = Limits()

@@ -135,6 +135,13 @@ class _MappedValue(Source):
 class MemoryStore(MappingStore):
     """A store of its own in memory; a pickled one is a copy.
 
+    Parameters
+    ----------
+    values : mapping of str to bytes, optional
+        The first keys and values, which are copied.
+
+    Examples
+    --------
     >>> store = MemoryStore({"a": b"0123"})
     >>> store, bytes(store.get("a", ByteRange(1, -1)))
     (MemoryStore(1 key), b'12')

@@ -1,0 +1,114 @@
+"""Waiting for a writer in another process has a limit, and lock files do without flock."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.stores.test_local_processes import exit_status, fork, in_processes
+from zarrlite.errors import ArgumentError, StoreError
+from zarrlite.stores import LocalStore, inode_locks
+
+LOCK_FILE = "__zarrlite.lock.k"
+
+
+@pytest.mark.parametrize("key", ["a/k", "a/new"])
+def test_a_process_that_keeps_its_lock_is_named_after_the_time_limit(tmp_path: Path, key: str) -> None:
+    store = LocalStore(tmp_path, lock_timeout=0.01)
+    store.set("a/k", b"old")
+    path = tmp_path / key
+    fd = os.open(path if path.exists() else path.parent, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)  # the kernel does not care that the process is the same
+    reason = f"process {os.getpid()} has not released its lock in time; end it, or raise lock_timeout"
+    try:
+        for operation, action in ((lambda: store.set(key, b""), "written"), (store.lock(key).__enter__, "locked")):
+            with pytest.raises(StoreError) as caught:
+                operation()
+            assert str(caught.value) == f"{key!r} cannot be {action}: {reason}"
+            assert (caught.value.key, caught.value.errno) == (key, errno.ETIMEDOUT)
+    finally:
+        os.close(fd)
+    store.set(key, b"new")
+    assert store.get(key) == b"new"
+    assert list(tmp_path.rglob("__zarrlite*")) == []
+
+
+def test_a_file_system_that_reports_changing_files_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(tmp_path)
+    store.set("k", b"old")
+    monkeypatch.setattr(inode_locks, "sleep", lambda seconds: None)
+    monkeypatch.setattr(inode_locks, "identity", lambda path: (0, 0))
+    with pytest.raises(StoreError, match=r"^'k' cannot be written: another file is there each time it is locked$"):
+        store.set("k", b"new")
+
+
+@pytest.mark.parametrize("option", [{"lock_timeout": -1}, {"lock_timeout": float("nan")}, {"lock_method": "nfs"}])
+def test_options_of_locks_are_checked(tmp_path: Path, option: dict) -> None:
+    with pytest.raises(ArgumentError, match=rf"^{next(iter(option))} must be "):
+        LocalStore(tmp_path, **option)
+
+
+# Lock files
+
+
+@pytest.mark.parametrize("start", [b"0", None])
+def test_lock_files_exclude_processes(tmp_path: Path, start: bytes | None) -> None:
+    if start is not None:
+        LocalStore(tmp_path).set("a/k", start)
+    work = "store = LocalStore(store.root, lock_method='file')\nfor _ in range(30): store.update('a/k', add_one)"
+    in_processes(tmp_path, *[work] * 3)
+    assert LocalStore(tmp_path).get("a/k") == b"90"
+    assert list(tmp_path.rglob("__zarrlite*")) == []
+
+
+def test_processes_exclude_each_other_if_only_files_can_be_locked(tmp_path: Path) -> None:
+    """As on NFS, which refuses to lock what is open for reading only."""
+    work = """
+import errno, fcntl
+flock = fcntl.flock
+def only_writable(fd, operation):
+    if fcntl.fcntl(fd, fcntl.F_GETFL) & 3 == 0:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+    flock(fd, operation)
+fcntl.flock = only_writable
+import warnings
+warnings.simplefilter("error")
+for n in range(30):
+    store.update("a/k", add_one)
+    store.update("b/k", lambda old: b"" if old is None else None)
+"""
+    in_processes(tmp_path, *[work] * 3)
+    assert LocalStore(tmp_path).get("a/k") == b"90"
+    assert list(tmp_path.rglob("__zarrlite*")) == []
+
+
+def test_the_lock_file_of_a_killed_process_is_removed(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, lock_method="file", lock_timeout=10)
+
+    def die() -> None:
+        with store.lock("k"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert exit_status(fork(die)) == -signal.SIGKILL
+    assert os.listdir(tmp_path) == [LOCK_FILE]
+    assert list(store.list()) == []
+    store.set("k", b"1")
+    assert os.listdir(tmp_path) == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("content", "holder"), [("17 1 elsewhere boot namespace", "process 17 on elsewhere"), ("", "another process")]
+)
+def test_the_lock_file_of_another_machine_is_waited_for(tmp_path: Path, content: str, holder: str) -> None:
+    (tmp_path / LOCK_FILE).write_text(content)
+    store = LocalStore(tmp_path, lock_method="file", lock_timeout=0.01)
+    remedy = f"remove {str(tmp_path / LOCK_FILE)!r} if that has ended"
+    with pytest.raises(StoreError) as caught:
+        store.set("k", b"1")
+    assert str(caught.value) == f"'k' cannot be written: {holder} has not released its lock in time; {remedy}"
+    assert os.listdir(tmp_path) == [LOCK_FILE]
