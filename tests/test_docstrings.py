@@ -19,7 +19,7 @@ from zarrlite.nodes.node import Attributes, Node
 
 NODE_CLASSES = (Array, Attributes, Group, Indexer, Info, Node, Tree)
 # names whose docstring need not have sections
-SUMMARY_ONLY = {"ByteRange", "Extension", "LocalStore", "MemoryStore", "Store"}
+SUMMARY_ONLY = {"Extension"}
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "See Also", "Notes", "Examples")
 
 

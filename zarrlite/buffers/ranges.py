@@ -15,8 +15,19 @@ Buffer = bytes | bytearray | memoryview
 class ByteRange(NamedTuple):
     """The part `value[start:stop]` of a value.
 
+    Attributes
+    ----------
+    start : int
+        The offset of the first byte; a negative one counts from the end.
+    stop : int or None
+        The offset after the last byte; None means the end of the value.
+
+    Examples
+    --------
     >>> ByteRange(-4).of(b"0123456789")
     b'6789'
+    >>> ByteRange(2, 5).of(b"0123456789")
+    b'234'
     """
 
     start: int = 0
