@@ -168,7 +168,7 @@ class Selection:
             view: Array = array[self._slices or self._sliced()]
             return view
         index, order = self.numpy_index()
-        elements: Array = array[(*index, ...)] if order is None else array.transpose(order)[index]
+        elements: Array = array[index] if order is None else array.transpose(order)[index]
         return elements
 
     def put(self, array: Array, values: Array) -> None:
@@ -176,9 +176,11 @@ class Selection:
         if self.plain:
             array[self._slices or self._sliced()] = values
             return
+        if array.dtype.kind == "T":
+            values = _one_for_each(values, self.shape, array.dtype)
         index, order = self.numpy_index()
         if order is None:
-            array[(*index, ...)] = values
+            array[index] = values
         else:
             array.transpose(order)[index] = values
 
@@ -323,7 +325,15 @@ class FlatSelection(Selection):
         return array.take(self.numbers)
 
     def put(self, array: Array, values: Array) -> None:
-        array.put(self.numbers, values)
+        if array.dtype.kind == "T":  # numpy's `put` loses text, too
+            array[np.unravel_index(self.numbers, self._of)] = _one_for_each(values, self.shape, array.dtype)
+        else:
+            array.put(self.numbers, values)
+
+
+def _one_for_each(values: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Return one text for each element: numpy (seen in 2.0 to 2.4) loses a single long one that index arrays assign."""
+    return np.broadcast_to(np.asarray(values, dtype), shape)
 
 
 def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
