@@ -40,6 +40,22 @@ def files(directory: str) -> dict[str, bytes]:
     return {str(p.relative_to(directory)): p.read_bytes() for p in Path(directory).rglob("*") if p.is_file()}
 
 
+@pytest.mark.parametrize("link", ["raw/image/c/1/1", "raw/image/c/1", "raw/image", "raw/image/zarr.json"])
+def test_a_symlink_out_of_the_store_is_reported_and_nothing_is_copied(hierarchy, run, link):
+    Path("a.zarr", link).rename("outside")
+    Path("a.zarr", link).symlink_to(Path("outside").resolve())
+    ran = run("copy", "a.zarr", "b.zarr")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"zarrlite copy: '{link}' must not leave ")
+    assert not Path("b.zarr").exists()
+    ran = run("fsck", "a.zarr", "--json")
+    assert ran.code == 1
+    (problem,) = ran.json["problems"]
+    assert problem["key"].startswith(link)
+    assert problem["kind"] == "unreadable"
+    assert "but a symlink leads out of it" in problem["message"]
+
+
 def test_copied_objects_are_identical(hierarchy, run):
     assert run("copy", "a.zarr", "b.zarr") == (
         0,

@@ -22,6 +22,7 @@ from zarrlite import (
     ArgumentError,
     Array,
     Group,
+    KeyRefusedError,
     LocalStore,
     MemoryStore,
     NodeExistsError,
@@ -35,6 +36,20 @@ from zarrlite.stores import MappingStore
 
 def stores(tmp_path: Path) -> dict[str, Any]:
     return {"memory": MemoryStore(), "local": LocalStore(tmp_path / "target"), "mapping": MappingStore({})}
+
+
+@pytest.mark.filterwarnings("ignore:.*is left out")
+@pytest.mark.parametrize("link", ["a/c/1", "a/c", "g/zarr.json", "g"])
+def test_a_copy_that_would_lack_a_symlink_out_of_the_store_is_refused(tmp_path: Path, link: str) -> None:
+    source = zarrlite.create_group(tmp_path / "source")
+    source.create_array("a", data=np.arange(4), chunks=(2,))
+    source.create_group("g")
+    (tmp_path / "source" / link).rename(tmp_path / "outside")
+    (tmp_path / "source" / link).symlink_to(tmp_path / "outside")
+    target = MemoryStore()
+    with pytest.raises(KeyRefusedError, match=f"^'{link}.*' must not leave"):
+        zarrlite.copy(zarrlite.open_group(tmp_path / "source"), target)
+    assert target.get("zarr.json") is None
 
 
 @pytest.mark.parametrize("to", ["memory", "local", "mapping"])

@@ -57,11 +57,16 @@ def test_symlinks_out_of_the_root_are_refused(store: LocalStore, root: Path, out
     assert (outside / "secret").read_bytes() == b"secret"
 
 
-def test_symlinks_out_of_the_root_are_not_listed(store: LocalStore, root: Path, outside: Path) -> None:
+def test_symlinks_out_of_the_root_are_listed_but_not_followed(store: LocalStore, root: Path, outside: Path) -> None:
     links_out(root, outside)
     store.set("d/k", b"")
-    assert list(store.list()) == ["d/k"]
-    assert store.list_dir("") == ([], ["d/"])
+    assert list(store.list()) == ["chain", "d/chain", "d/k", "d/relative", "directory", "file", "up"]
+    assert list(store.list_prefix("d/")) == ["d/chain", "d/k", "d/relative"]
+    assert store.list_dir("") == (["file"], ["chain/", "d/", "directory/", "up/"])
+    for key in store.list():
+        if key != "d/k":
+            with pytest.raises(KeyRefusedError):
+                store.get(key)
     for prefix in ("directory/", "chain/", "up/root2/"):
         with pytest.raises(KeyRefusedError):
             list(store.list_prefix(prefix))

@@ -214,8 +214,13 @@ class LocalStore(Store):
             entry = pending.pop()
             if entry and not entry.endswith("/"):
                 yield entry
-            else:
+                continue
+            try:
                 pending += reversed(self._entries(entry))
+            except KeyRefusedError:
+                if entry == prefix:
+                    raise
+                yield entry[:-1]  # a symlink out of the root: readers of it get the error
 
     def _entries(self, prefix: str) -> Sequence[str]:
         with as_store_error("listed", prefix):

@@ -6,8 +6,8 @@ Rules
 - Each directory is checked once: a program that can write below the root can still replace one while a process works.
 - Names that begin with `__zarrlite.tmp.` belong to files that are being written, and names that begin with
   `__zarrlite.lock.` to lock files. They are not keys.
-- A listing contains what can be read: no temporary files, no symlinks that leave the root or form a cycle, no names
-  that are not keys.
+- A listing contains what can be read: no temporary files, no symlinks that form a cycle, no names that are not keys.
+  Symlinks that leave the root are listed as well, so that they are refused and not overlooked.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Root:
         if name.startswith((TEMPORARY, LOCK)) or "\\" in name or not _is_encodable(name):
             return None
         is_link = entry.is_symlink()
-        if is_link and not self._is_listed_link(prefix, entry):
+        if is_link and self._is_cycle(prefix, entry):
             return None
         if entry.is_dir():
             if not is_link and len(self._checked) < _MAX_CHECKED:
@@ -125,11 +125,11 @@ class Root:
             return f"{prefix}{name}/"
         return f"{prefix}{name}" if entry.is_file() else None
 
-    def _is_listed_link(self, prefix: str, link: os.DirEntry[str]) -> bool:
+    def _is_cycle(self, prefix: str, link: os.DirEntry[str]) -> bool:
+        """Whether a symlink leads back to a directory between the root and the link, so that a walk would not end."""
         target = os.path.realpath(link.path)
-        # A walk must end: no link back to a directory between the root and the link.
         parents = ["", *(prefix[:end] for end, letter in enumerate(prefix) if letter == "/")]
-        return self._is_inside(target) and all(target != os.path.realpath(self._base + parent) for parent in parents)
+        return any(target == os.path.realpath(self._base + parent) for parent in parents)
 
 
 def is_reserved(key: str) -> bool:

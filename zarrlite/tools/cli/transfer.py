@@ -130,10 +130,11 @@ def list_objects(source: Array | Group) -> list[tuple[str, int, int]]:
     base = store.store if isinstance(store, ReadOnlyStore) else store
     objects = []
     for key in sorted(store.list_prefix(prefix)):
+        size = store.size(key) or 0  # raises if the object must not be read, such as a symlink out of the store
         modified = 0
         if isinstance(base, LocalStore):
             modified = os.stat(os.path.join(base.root, key)).st_mtime_ns
-        objects.append((key[len(prefix) :], store.size(key) or 0, modified))
+        objects.append((key[len(prefix) :], size, modified))
     return objects
 
 
