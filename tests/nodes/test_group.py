@@ -15,6 +15,7 @@ from zarrlite import (
     ArgumentError,
     Array,
     Group,
+    KeyRefusedError,
     LocalStore,
     MemoryStore,
     MetadataError,
@@ -225,13 +226,37 @@ def test_files_and_folders_without_a_document_are_ignored(tmp_path: Path) -> Non
 
 def test_a_broken_member_leaves_the_others_usable() -> None:
     top = hierarchy()
-    top.store.set("b/zarr.json", b"{")
+    top.store.set("b/zarr.json", b"[]")
     assert list(top) == ["a", "b", "empty", "g"]
     assert top["a"].shape == ()
-    with pytest.raises(MetadataError, match=r"^b/zarr.json#: is not JSON"):
+    with pytest.raises(MetadataError, match=r"^b/zarr.json#: must be an object"):
         top["b"]
     with pytest.raises(MetadataError):
         top.get("b")
+    for names in (lambda: [name for name, _ in top.items()], lambda: [path for path, _ in top.members()]):
+        with pytest.warns(UserWarning, match="'b' is left out: b/zarr.json#: must be an object"):
+            assert names() == ["a", "empty", "g"]
+    assert str(top.tree(1)).split("\n") == [
+        "/",
+        "├── a () float64",
+        "├── b (refused: b/zarr.json#: must be an object, not [])",
+        "├── empty",
+        "└── g",
+    ]
+
+
+@pytest.mark.parametrize("link", ["g", "g/zarr.json"])
+def test_a_member_that_is_a_symlink_out_of_the_store_is_named(tmp_path: Path, link: str) -> None:
+    top = hierarchy(LocalStore(tmp_path / "store"))
+    (tmp_path / "store" / link).rename(tmp_path / "outside")
+    (tmp_path / "store" / link).symlink_to(tmp_path / "outside")
+    top = zarrlite.open_group(tmp_path / "store", mode="r")
+    assert list(top) == ["a", "b", "empty", "g"]
+    assert "g (refused: 'g/zarr.json' must not leave" in top.tree()
+    with pytest.warns(UserWarning, match="'g' is left out: 'g/zarr.json' must not leave"):
+        assert [name for name, _ in top.members(None)] == ["a", "b", "empty"]
+    with pytest.raises(KeyRefusedError):
+        top["g"]
 
 
 # Changes.

@@ -113,7 +113,7 @@ def test_info_reads_no_chunk() -> None:
         (2**40, "1099511627776 (1.0 TiB)"),
         (2**50, "1125899906842624 (1.0 PiB)"),
         (2**60, "1152921504606846976 (1.0 EiB)"),
-        (5 * 2**70, f"{5 * 2**70} (5120.0 EiB)"),
+        (5 * 2**70, "about 2**72"),
     ],
 )
 def test_sizes_have_binary_units(nbytes: int, text: str) -> None:

@@ -4,17 +4,26 @@ Rules
 - Members are found by listing the store; only documents that are asked for are read and parsed.
 - Groups opened for reading rely on consolidated metadata. It follows the changes that are made through this library;
   changes that other programs make do not show in it.
+- A refused member does not stop an iteration over the others: a warning names it, and opening it raises the reason.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 import numpy.typing as npt
 
 from zarrlite.chunks.chunks import ArrayOptions
-from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError, ZarrliteError
+from zarrlite.errors import (
+    ArgumentError,
+    KeyRefusedError,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    ZarrliteError,
+)
 from zarrlite.extensions.config import Json, dump_json, escape, load_json
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, Options, parse_node
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
@@ -33,6 +42,7 @@ from zarrlite.nodes.arguments import (
     suggest_keywords,
 )
 from zarrlite.nodes.array import Array
+from zarrlite.nodes.consolidated_view import Consolidated
 from zarrlite.nodes.node import Node, load, not_found, remove, write_new
 from zarrlite.stores import Store
 
@@ -145,27 +155,37 @@ class Group(Node):
 
         The metadata of a group has the consolidated metadata of the nodes below that group.
         """
-        documents = self.metadata.consolidated or {}
+        documents = self._copies()
         if path not in documents:
             return None
-        content = documents[path]
         pointer = f"/consolidated_metadata/metadata/{escape(path)}"
         try:
-            metadata = parse_node(content, strict=self._strict)
+            metadata = parse_node(documents[path], strict=self._strict)
         except MetadataError as error:
             raise error.under(pointer, key_prefix(self.path) + DOCUMENT) from None
         if isinstance(metadata, GroupMetadata):
-            below = {p[len(path) + 1 :]: d for p, d in documents.items() if p.startswith(path + "/")}
-            metadata = GroupMetadata(metadata.attributes, below, metadata.extra)
+            metadata = GroupMetadata(metadata.attributes, documents.below(path), metadata.extra)
         return metadata
+
+    def _copies(self) -> Consolidated:
+        """Return the consolidated metadata, and keep its index of names for the next call."""
+        documents = self.metadata.consolidated
+        if not isinstance(documents, Consolidated):
+            documents = Consolidated(documents or {})
+            self.metadata = GroupMetadata(self.metadata.attributes, documents, self.metadata.extra)
+        return documents
 
     def _child_names(self) -> Iterator[str]:
         """Yield the names of the nodes directly below, without parsing their documents."""
         if self._is_consolidated:
-            yield from sorted(path for path in self.metadata.consolidated or () if "/" not in path)
+            yield from self._copies().names()
             return
         for name in self._prefixes():
-            if self._base.size(f"{name}/{DOCUMENT}") is not None:
+            try:
+                is_node = self._base.size(f"{name}/{DOCUMENT}") is not None
+            except KeyRefusedError:
+                is_node = True  # opening it raises the reason
+            if is_node:
                 yield name
 
     def _prefixes(self) -> Iterator[str]:
@@ -244,14 +264,21 @@ class Group(Node):
         >>> dict(group.items())
         {'a': <Array /a shape=() dtype=int64>}
         """
-        if self._is_consolidated:
-            yield from ((name, self[name]) for name in self._child_names())
-            return
-        for name in self._prefixes():
-            path = key_prefix(self.path) + name
-            metadata = load(self.store, path, strict=self._strict)
-            if metadata is not None:
-                yield name, self._node(path, metadata)
+        for name, node in self._open_members():
+            if isinstance(node, ZarrliteError):
+                warnings.warn(f"{self.name}: the member {name!r} is left out: {node}", stacklevel=2)
+            else:
+                yield name, node
+
+    def _open_members(self) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
+        """Yield the names and the members, or the error of a member that is refused."""
+        for name in self._copies().names() if self._is_consolidated else self._prefixes():
+            try:
+                yield name, self[name]
+            except NodeNotFoundError:
+                continue  # a prefix without a node
+            except (MetadataError, KeyRefusedError) as error:
+                yield name, error
 
     @overload
     def get(self, path: str) -> Array | Group | None: ...
@@ -389,7 +416,15 @@ class Group(Node):
         >>> [path for path, node in group.members(max_depth=None)]
         ['a', 'g', 'g/b']
         """
-        pending = [("", iter(self.items()))]
+        for path, node in self._walk(max_depth):
+            if isinstance(node, ZarrliteError):
+                warnings.warn(f"{self.name}: the node {path!r} is left out: {node}", stacklevel=2)
+            else:
+                yield path, node
+
+    def _walk(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
+        """Yield the same as `members`, and the error of a node that is refused."""
+        pending = [("", self._open_members())]
         while pending:
             prefix, nodes = pending[-1]
             name, node = next(nodes, (None, None))
@@ -398,7 +433,7 @@ class Group(Node):
                 continue
             yield prefix + name, node
             if isinstance(node, Group) and (max_depth is None or len(pending) <= max_depth):
-                pending.append((f"{prefix}{name}/", iter(node.items())))
+                pending.append((f"{prefix}{name}/", node._open_members()))
 
     def nmembers(self, max_depth: int | None = 0) -> int:
         """Count the nodes below this group.
@@ -451,8 +486,9 @@ class Group(Node):
 
         if level is not None and level <= 0:
             return draw_tree(self.name, ())
-        members = self.members(None if level is None else level - 1)
-        return draw_tree(self.name, ((path, node.metadata) for path, node in members))
+        nodes = self._walk(None if level is None else level - 1)
+        shown = ((path, node if isinstance(node, ZarrliteError) else node.metadata) for path, node in nodes)
+        return draw_tree(self.name, shown)
 
     @property
     def info(self) -> Info:

@@ -110,10 +110,11 @@ class Tree(str):
         return str(self)
 
 
-def draw_tree(root: str, nodes: Iterable[tuple[str, Metadata]]) -> Tree:
+def draw_tree(root: str, nodes: Iterable[tuple[str, Metadata | Exception]]) -> Tree:
     """Draw a hierarchy with one line for each node.
 
-    `nodes` has the path of each node below the root, and its metadata; a group comes directly before its members.
+    `nodes` has the path of each node below the root, and its metadata, or the error if it is refused; a group comes
+    directly before its members.
     """
     nodes = list(nodes)
     last_child = {path.rpartition("/")[0]: path for path, _ in nodes}  # by the path of the parent
@@ -125,6 +126,8 @@ def draw_tree(root: str, nodes: Iterable[tuple[str, Metadata]]) -> Tree:
         indents[path] = indents[parent] + indent
         if isinstance(metadata, ArrayMetadata):
             name += f" {metadata.shape} {metadata.data_type.name}"
+        elif isinstance(metadata, Exception):
+            name += f" (refused: {metadata})"
         lines.append(indents[parent] + branch + name)
     return Tree("\n".join(lines))
 
@@ -136,7 +139,9 @@ def human(nbytes: int) -> str:
     '2500000 (2.4 MiB)'
     """
     units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    power = min((nbytes.bit_length() - 1) // 10, len(units))
+    power = (nbytes.bit_length() - 1) // 10
     if power <= 0:
         return str(nbytes)
+    if power > len(units):  # no store holds that; as digits it fills the screen, and as a float it may overflow
+        return f"about 2**{nbytes.bit_length() - 1}"
     return f"{nbytes} ({nbytes / 1024**power:.1f} {units[power - 1]})"

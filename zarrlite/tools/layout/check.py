@@ -91,7 +91,7 @@ def check(
         raise
     except ZarrliteError:
         pass  # reported by the check of its document
-    yield from _Check(checked, strict, done).node(path, [])
+    yield from _Check(checked, strict, done).nodes(path)
     for leftover in leftovers.find(store, prefix):
         minutes = f"{leftover.seconds / 60:.0f} minutes"
         writer = "its writer may be at work" if leftover.alive else "its writer is gone"
@@ -106,9 +106,16 @@ class _Check:
         self.store = store
         self.strict = strict
         self.done = done
+        self._pending: list[tuple[str, Copies]] = []  # nodes that are still to be checked, the next one last
 
-    def node(self, path: str, copies: Copies) -> Iterator[Problem]:
-        """Check a node and everything below it; `copies` is the consolidated metadata of the groups above it."""
+    def nodes(self, path: str) -> Iterator[Problem]:
+        """Check a node and everything below."""
+        self._pending.append((path, []))
+        while self._pending:
+            yield from self._node(*self._pending.pop())
+
+    def _node(self, path: str, copies: Copies) -> Iterator[Problem]:
+        """Check a node, and append its members to the pending ones; `copies` are those of the groups above."""
         key = key_prefix(path) + DOCUMENT
         self.done(key)
         try:
@@ -170,12 +177,14 @@ class _Check:
             if name != DOCUMENT and name not in _FOREIGN:
                 self.done(key)
                 yield Problem(key, "unknown", _guess(key, "does not belong to the group"), node=path)
+        members = []
         for child in prefixes:
             name = child[len(prefix) : -1]
             if name_fault(name):
                 yield Problem(child, "unknown", f"cannot be a node: {name_fault(name)}", node=path)
             else:
-                yield from self.node(prefix + name, copies)
+                members.append((prefix + name, copies))
+        self._pending += reversed(members)
 
     def _copies(self, path: str, consolidated: Any) -> Iterator[Problem]:
         """Check copies of documents against the documents."""

@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import heapq
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.group import Group
 
 _MAX_MEMBERS = 40  # members of a group that are drawn; the others are counted
+_MAX_CHARACTERS = 4000  # characters of the attributes that are shown
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:none;background:none"
 
 
@@ -99,9 +101,13 @@ def _table(rows: list[tuple[str, Any]], heading: str) -> str:
 def _attributes(node: Any) -> str:
     if not node.attrs:
         return ""
-    content = json.dumps(node.attrs.asdict(), indent=2, ensure_ascii=False, default=str)
+    content = ""
+    for piece in json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(node.attrs.asdict()):
+        content += piece[: _MAX_CHARACTERS + 1]
+        if len(content) > _MAX_CHARACTERS:
+            break  # the rest would be cut off
     count = plural(len(node.attrs), "attribute")
-    return f"<details><summary>{count}</summary><pre>{escape(content, 4000)}</pre></details>"
+    return f"<details><summary>{count}</summary><pre>{escape(content, _MAX_CHARACTERS)}</pre></details>"
 
 
 def _members(group: Any) -> dict[str, Any] | None:
@@ -113,13 +119,14 @@ def _members(group: Any) -> dict[str, Any] | None:
 def _tree(group: Any) -> Picture:
     """Draw the hierarchy as far as the consolidated metadata lists it."""
     members = _members(group) or {}
-    paths = sorted(members, key=lambda path: path.split("/"))
+    # in the order of their names, segment by segment
+    paths = heapq.nsmallest(_MAX_MEMBERS, members, key=lambda path: path.replace("/", "\0"))
     rows = [(0, group.name, "group", "")]
-    for path in paths[:_MAX_MEMBERS]:
+    for path in paths:
         names = path.split("/")
         rows.append((len(names), names[-1], *_describe(members[path])))
-    if len(paths) > _MAX_MEMBERS:
-        rows.append((1, f"and {len(paths) - _MAX_MEMBERS} more", "unknown", ""))
+    if len(members) > len(paths):
+        rows.append((1, f"and {len(members) - len(paths)} more", "unknown", ""))
     parts, width = [], 0.0
     above: dict[int, float] = {}
     for i, (depth, name, role, note) in enumerate(rows):

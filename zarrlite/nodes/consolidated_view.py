@@ -1,0 +1,55 @@
+"""The consolidated metadata of a group, also of one below the group whose document has it: a view.
+
+Rules
+- A view costs the same for every group: it shares the documents of the group at the top, and the names of the members
+  of each group, which are sorted once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from zarrlite.extensions.config import Json
+from zarrlite.names import key_prefix
+
+
+class Consolidated(Mapping[str, Json]):
+    """The documents below a group, by paths relative to it."""
+
+    def __init__(self, documents: Mapping[str, Json]) -> None:
+        self._documents = documents  # by paths relative to the group that has them
+        self._names: dict[str, list[str]] = {}  # names of the members of each group; empty until they are needed
+        self._prefix = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Consolidated, (dict(self),)
+
+    def __repr__(self) -> str:
+        return f"Consolidated({dict(self)!r})"
+
+    def below(self, path: str) -> Consolidated:
+        """Return the documents below the group at a path."""
+        view = Consolidated(self._documents)
+        view._names, view._prefix = self._names, key_prefix(self._prefix + path)
+        return view
+
+    def names(self) -> list[str]:
+        """Return the names of the members of the group, sorted."""
+        if not self._names:
+            names: dict[str, list[str]] = {}
+            for path in sorted(self._documents):
+                parent, _, name = path.rpartition("/")
+                names.setdefault(parent, []).append(name)
+            self._names.update(names)  # at once: another thread may read them
+        return self._names.get(self._prefix[:-1], [])
+
+    def __getitem__(self, path: str) -> Json:
+        return self._documents[self._prefix + path]
+
+    def __iter__(self) -> Iterator[str]:
+        start = len(self._prefix)
+        return (path[start:] for path in self._documents if path.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
