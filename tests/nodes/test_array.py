@@ -985,7 +985,7 @@ def test_arrays_can_be_pickled_and_copied(tmp_path: Path, duplicate: Callable[[A
     array[0]  # prepares the codec pipeline
     again = duplicate(array)
     assert repr(again) == repr(array)
-    assert again.options == array.options == ("error", True)
+    assert again.options == array.options == ("error", True, None)
     assert again.metadata == array.metadata
     assert again.attrs == {"k": [1]}
     assert again.read_only == read_only

@@ -474,10 +474,10 @@ def test_attributes_do_not_alias_those_of_the_caller() -> None:
 
 def test_runtime_options_of_arrays_are_not_stored() -> None:
     array = create(write_empty_chunks=True, missing_chunks="error")
-    assert array.options == ("error", True)
+    assert array.options == ("error", True, None)
     assert document(array) == document(create())
-    assert create(write_empty_chunks=True, config={"write_empty_chunks": True}).options == ("fill", True)
-    assert create(write_empty_chunks=False, config={"write_empty_chunks": True}).options == ("fill", False)
+    assert create(write_empty_chunks=True, config={"write_empty_chunks": True}).options == ("fill", True, None)
+    assert create(write_empty_chunks=False, config={"write_empty_chunks": True}).options == ("fill", False, None)
 
 
 # Refusals.

@@ -27,6 +27,7 @@ from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, TruncatedError, ZarrliteError
 from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.pipeline.decoding import beyond_limit, chunk_limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Part, read_from_sources
@@ -52,6 +53,7 @@ class ArrayOptions(NamedTuple):
 
     missing_chunks: Literal["fill", "error"] = "fill"
     write_empty_chunks: bool = False
+    max_chunk_bytes: int | None = None  # bytes once decoded; None: the default, see `chunk_limit`
 
 
 class Chunks:
@@ -73,6 +75,7 @@ class Chunks:
         required = options.missing_chunks == "error"
         # the pipeline is that of all chunks, if they have one shape
         self._encode_key, self._pipeline = metadata.for_chunks(options.write_empty_chunks, required)
+        self._limit = chunk_limit(options.max_chunk_bytes)
         self.store = base
         # core spec, Storage transformers: the last one of the list is directly on the store
         for transformer in reversed(metadata.storage_transformers or ()):
@@ -197,6 +200,8 @@ class Chunks:
         """Read parts of chunks, which have one pipeline, into their targets."""
         pipeline = self._pipeline or self.pipeline(coords[0])
         keys = [*map(self._encode_key, coords)]
+        if pipeline.read_unit > self._limit:
+            self._failed(DataError(beyond_limit(pipeline.read_unit, self._limit)), keys[0], "decoded")
         try:
             if pipeline.one_request:
                 missing = self._read_at_once(pipeline, keys, parts)
@@ -242,6 +247,8 @@ class Chunks:
         pipeline = self._pipeline or self.pipeline(chunk)
         layout = pipeline.layout
         try:
+            if pipeline.read_unit > self._limit:
+                raise DataError(beyond_limit(pipeline.read_unit, self._limit))
             if layout is not None and layout.is_number:
                 start = layout.position(inside)
                 stop = start + layout.dtype.itemsize
@@ -346,6 +353,7 @@ class Chunks:
             and len(jobs) > 1
             and pipeline.decoded_layout is not None
             and pipeline.encode_batch > 1
+            and pipeline.write_unit <= self._limit
             and not (pipeline.needs_old or pipeline.filters or fields is not None or not values.ndim)
             and all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs)
         )
@@ -390,6 +398,8 @@ class Chunks:
         """Return the key of a chunk, and its new value or a function of the old one."""
         key, pipeline = self._encode_key(coords), self.pipeline(coords)
         try:
+            if pipeline.write_unit > self._limit:
+                raise ArgumentError(beyond_limit(pipeline.write_unit, self._limit))
             if fields is not None:
                 return key, self._updating(
                     key, lambda source: self._update_fields(pipeline, source, inside, values, fields)
@@ -456,6 +466,8 @@ class Chunks:
             self.store.erase(key)
             return
         pipeline = self.pipeline(coords)
+        if pipeline.write_unit > self._limit:
+            self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
         for dim, (n, length) in enumerate(zip(inside, lengths, strict=True)):
             if n < length and self.metadata.shape[dim] < old[dim]:
                 spans = [Span(n, length - n) if d == dim else Span(0, m) for d, m in enumerate(lengths)]

@@ -130,6 +130,8 @@ class ShardSerializer(Serializer):
             raise MetadataError(message, pointer="/configuration/index_codecs", kind="conflict")
         self.format = ShardFormat(self.grid, index, codec.index_location, self.inner.limit)
         super().__init__(codec, spec)
+        self.read_unit = max(self.inner.read_unit, self.format.index_size)
+        self.write_unit = max(self.inner.write_unit, self.format.index_size)
         required = codec.inner_chunks_are_chunks and spec.require_chunks
         self.reader = ShardReader(self.format, self.inner, spec, self.limit, absent_is_missing=required)
         self.writer = ShardWriter(self.format, codec.writing)

@@ -61,6 +61,7 @@ class ArrayKeywords(DocumentKeywords, total=False):
     overwrite: bool
     missing_chunks: MissingChunks | None
     write_empty_chunks: bool | None
+    max_chunk_bytes: int | None
     config: Mapping[str, Any] | None
     order: Literal["C"] | None
     zarr_format: Literal[3] | None
@@ -124,6 +125,7 @@ def override_options(
     config: Mapping[str, Any] | None,
     write_empty_chunks: bool | None = None,
     missing_chunks: MissingChunks | None = None,
+    max_chunk_bytes: int | None = None,
 ) -> ArrayOptions:
     """Return the options with everything that the keywords, or zarr-python's `config`, set."""
     members: dict[str, Any] = {**(config or {})}
@@ -134,4 +136,5 @@ def override_options(
     if members:
         raise ArgumentError(f"config must have only the members write_empty_chunks and order, not {members!r}")
     write_empty = configured if write_empty_chunks is None else write_empty_chunks
-    return ArrayOptions(missing_chunks or options.missing_chunks, bool(write_empty))
+    most = options.max_chunk_bytes if max_chunk_bytes is None else max_chunk_bytes
+    return ArrayOptions(missing_chunks or options.missing_chunks, bool(write_empty), most)

@@ -26,6 +26,7 @@ from zarrlite.metadata.documents import ArrayMetadata, parse_node
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes.arguments import ShapeLike
 from zarrlite.nodes.node import Node
+from zarrlite.pipeline.decoding import chunk_limit
 from zarrlite.selections import indexing
 from zarrlite.selections.casting import allocate, cast, normalize_shape, split_fields
 from zarrlite.selections.selection import Shape
@@ -57,7 +58,7 @@ class Array(Node):
     metadata : ArrayMetadata
         The metadata of the array.
     options : ArrayOptions, optional
-        The runtime options `missing_chunks` and `write_empty_chunks`, which `open_array` explains.
+        The runtime options `missing_chunks`, `write_empty_chunks` and `max_chunk_bytes`, which `open_array` explains.
 
     Attributes
     ----------
@@ -87,6 +88,7 @@ class Array(Node):
         self.options = options
         if options.missing_chunks not in ("fill", "error"):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
+        chunk_limit(options.max_chunk_bytes)  # raises if it is not a size
         self._has_scalars = metadata.data_type.dtype.kind in "biufcmM"  # numpy returns such elements as scalars
 
     @cached_property

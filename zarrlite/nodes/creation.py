@@ -238,6 +238,7 @@ def create_array_at(
     overwrite: bool = False,
     missing_chunks: MissingChunks | None = None,
     write_empty_chunks: bool | None = None,
+    max_chunk_bytes: int | None = None,
     config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
@@ -246,8 +247,8 @@ def create_array_at(
 ) -> Array:
     """Create an array at a path of a store, and fill it from `data`.
 
-    `array_options` are those of the group or the call that creates it; `config`, `missing_chunks` and
-    `write_empty_chunks` override them.
+    `array_options` are those of the group or the call that creates it; `config`, `missing_chunks`, `write_empty_chunks`
+    and `max_chunk_bytes` override them.
     """
     check_format(zarr_format)
     check_runtime(order, storage_options)
@@ -255,7 +256,7 @@ def create_array_at(
         data, shape, dtype = _read_data(data, shape, dtype)
     if shape is None or dtype is None:
         raise ArgumentError("an array needs shape= and dtype=, or data=")
-    array_options = override_options(array_options, config, write_empty_chunks, missing_chunks)
+    array_options = override_options(array_options, config, write_empty_chunks, missing_chunks, max_chunk_bytes)
     metadata = array_metadata(shape, dtype, **keywords)
     array = Array(store, path, metadata, array_options)
     write_new(store, path, metadata, overwrite=overwrite, chunks=array._chunks)

@@ -637,6 +637,7 @@ class Group(Node):
         options: Options | None = None,
         missing_chunks: MissingChunks | None = None,
         write_empty_chunks: bool | None = None,
+        max_chunk_bytes: int | None = None,
         write_data: bool = True,
         overwrite: bool = False,
         config: Mapping[str, Any] | None = None,
@@ -682,6 +683,8 @@ class Group(Node):
             Whether a missing chunk reads as the fill value or is an error; as in this group if omitted.
         write_empty_chunks : bool, optional
             Whether to store chunks that hold the fill value only; as in this group if omitted.
+        max_chunk_bytes : int, optional
+            The largest chunk that the returned array reads and writes; as in this group if omitted.
         write_data : bool, optional
             Whether to store `data`; False takes only the shape and the data type from it.
         overwrite : bool, optional
@@ -735,6 +738,7 @@ class Group(Node):
             options=options,
             missing_chunks=missing_chunks,
             write_empty_chunks=write_empty_chunks,
+            max_chunk_bytes=max_chunk_bytes,
             write_data=write_data,
             overwrite=overwrite,
             config=config,

@@ -54,6 +54,7 @@ def open(  # noqa: A001
     options: Options | None = None,
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
+    max_chunk_bytes: int | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -100,6 +101,10 @@ def open(  # noqa: A001
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
     write_empty_chunks : bool, optional
         Whether to store chunks that hold the fill value only, instead of erasing them.
+    max_chunk_bytes : int or None, optional
+        The size, once decoded, above which a chunk is refused, or an inner chunk of a shard. None means the
+        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB without it. Parts of uncompressed chunks are read
+        whatever the size of the chunk.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if there is
         any, True requires it, False reads every document itself.
@@ -177,7 +182,7 @@ def open(  # noqa: A001
         create,
         strict=strict,
         options=options,
-        array_options=ArrayOptions(missing_chunks, write_empty_chunks),
+        array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
         use_consolidated=use_consolidated,
     )
 
@@ -192,6 +197,7 @@ def open_array(
     options: Options | None = None,
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
+    max_chunk_bytes: int | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -234,6 +240,10 @@ def open_array(
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
     write_empty_chunks : bool, optional
         Whether to store chunks that hold the fill value only, instead of erasing them.
+    max_chunk_bytes : int or None, optional
+        The size, once decoded, above which a chunk is refused, or an inner chunk of a shard. None means the
+        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB without it. Parts of uncompressed chunks are read
+        whatever the size of the chunk.
     use_consolidated : bool or None, optional
         Accepted as for `open`; an array has no consolidated metadata.
     shape, dtype, data : optional
@@ -315,7 +325,7 @@ def open_array(
             create,
             strict=strict,
             options=options,
-            array_options=ArrayOptions(missing_chunks, write_empty_chunks),
+            array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
             use_consolidated=use_consolidated,
         )
     except NodeNotFoundError as error:
@@ -336,6 +346,7 @@ def open_group(
     options: Options | None = None,
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
+    max_chunk_bytes: int | None = None,
     use_consolidated: bool | None = None,
     attributes: Mapping[str, Json] | None = None,
     zarr_format: Literal[3] | None = 3,
@@ -361,6 +372,8 @@ def open_group(
         How arrays that are opened through the group read a missing chunk: as the fill value, or with an error.
     write_empty_chunks : bool, optional
         Whether arrays that are opened through the group store chunks that hold the fill value only.
+    max_chunk_bytes : int or None, optional
+        The largest chunk of arrays that are opened through the group, as for `open`.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if there is
         any, True requires it, False reads every document itself.
@@ -404,7 +417,7 @@ def open_group(
         {"attributes": attributes, "zarr_format": zarr_format, "storage_options": storage_options},
         strict=strict,
         options=options,
-        array_options=ArrayOptions(missing_chunks, write_empty_chunks),
+        array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
         use_consolidated=use_consolidated,
     )
     if not isinstance(node, Group):
@@ -534,6 +547,7 @@ def create_array(
     options: Options | None = None,
     missing_chunks: MissingChunks | None = None,
     write_empty_chunks: bool | None = None,
+    max_chunk_bytes: int | None = None,
     write_data: bool = True,
     overwrite: bool = False,
     config: Mapping[str, Any] | None = None,
@@ -596,6 +610,8 @@ def create_array(
         Whether the returned array reads a missing chunk as the fill value, which is the default, or with an error.
     write_empty_chunks : bool, optional
         Whether the returned array stores chunks that hold the fill value only; by default they are erased.
+    max_chunk_bytes : int or None, optional
+        The largest chunk that the returned array reads and writes, as for `open`.
     write_data : bool, optional
         Whether to store `data`; False takes only the shape and the data type from it.
     overwrite : bool, optional
@@ -657,6 +673,7 @@ def create_array(
         options=options,
         missing_chunks=missing_chunks,
         write_empty_chunks=write_empty_chunks,
+        max_chunk_bytes=max_chunk_bytes,
         write_data=write_data,
         overwrite=overwrite,
         config=config,

@@ -274,6 +274,8 @@ class Serializer:
         self.spec = spec
         self.encoded_size = codec.encoded_size(spec)
         self.limit = self._limit()
+        # bytes of the largest piece that is decoded, or encoded, at once
+        self.read_unit = self.write_unit = spec.size * spec.dtype.itemsize
 
     def _limit(self) -> Limit:
         """Return the largest size of an encoded chunk.

@@ -8,13 +8,17 @@ Rules
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from zarrlite.buffers.ranges import Buffer
-from zarrlite.errors import DataError, TruncatedError, ZarrliteError
+from zarrlite.errors import ArgumentError, DataError, TruncatedError, ZarrliteError
+
+MAX_CHUNK_BYTES = 2**30  # bytes once decoded; larger chunks are refused, since a small file can claim any size
+MAX_CHUNK_BYTES_VARIABLE = "ZARRLITE_MAX_CHUNK_BYTES"  # the environment variable with another limit
 
 
 class Limit(NamedTuple):
@@ -26,6 +30,23 @@ class Limit(NamedTuple):
     def of(self, stored: int) -> int:
         """Return the limit for a value of `stored` bytes."""
         return max(self.fixed, self.per_byte * stored)
+
+
+def chunk_limit(option: int | None = None) -> int:
+    """Return the most bytes that are decoded or encoded at once: the option, the environment variable, or 1 GiB."""
+    name, value = "max_chunk_bytes", option
+    if option is None:
+        name, text = MAX_CHUNK_BYTES_VARIABLE, os.environ.get(MAX_CHUNK_BYTES_VARIABLE, str(MAX_CHUNK_BYTES))
+        value = int(text) if text.isdecimal() else text  # type: ignore[assignment]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ArgumentError(f"{name} must be a number of bytes, at least 1, not {value!r}")
+    return value
+
+
+def beyond_limit(size: int, limit: int) -> str:
+    """Return the message about a chunk that is larger than the limit."""
+    remedy = f"pass max_chunk_bytes={size} when the array is opened or created, or set {MAX_CHUNK_BYTES_VARIABLE}"
+    return f"must have at most {limit} bytes once decoded, not {size}; {remedy}"
 
 
 class Budget:

@@ -61,6 +61,7 @@ class Pipeline:
                 raise error.under(f"/{i}") from None
         self._steps = self.compressors[::-1]  # in the order in which they decode
         self._prepare_reading()
+        self._prepare_units()
         # whether what is written depends on what is overwritten
         self.needs_old = self.serializer.needs_old or any(_keeps_old(codec) for codec, _ in self.compressors)
 
@@ -108,6 +109,14 @@ class Pipeline:
         # whether the first bytes of a chunk can be used without decoding the rest: it is large, and was verified
         verified = any(isinstance(codec, Framing) and codec.verifies for codec, _ in self.compressors[1:])
         self._decodes_prefix = size >= PREFIX_BYTES and verified
+
+    def _prepare_units(self) -> None:
+        """Find out how many bytes are decoded, and encoded, at once; none of an uncompressed chunk are decoded."""
+        everywhere = all(codec.encode_selection(everything(spec.shape)) is not None for codec, spec in self.filters)
+        in_parts = everywhere and all(isinstance(codec, Framing) for codec, _ in self.compressors)
+        whole = 0 if in_parts else self.nbytes
+        self.write_unit = max(self.serializer.write_unit, whole)
+        self.read_unit = max(self.serializer.read_unit, whole) if self.layout is None else 0
 
     def _decoded_layout(self) -> ElementLayout | None:
         layout = self.serializer.layout

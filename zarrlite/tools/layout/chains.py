@@ -18,7 +18,7 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ZarrliteError
 from zarrlite.pipeline.anatomy import Field, Header
 from zarrlite.pipeline.codec import BytesBytesCodec, Framing
-from zarrlite.pipeline.decoding import Limit, decode_bytes, decoding_failed
+from zarrlite.pipeline.decoding import Limit, beyond_limit, chunk_limit, decode_bytes, decoding_failed
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.selection import Shape
 from zarrlite.shards.anatomy import Indexed
@@ -35,6 +35,10 @@ def chunk(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
     if pipeline.max_size is not None and extent.size > pipeline.max_size:
         message = f"has {extent.size} bytes, at most {pipeline.max_size} fit here"
         return iter((Range(at, at + extent.size, "too many bytes", "unknown", fault=Fault("size", message)),))
+    limit = chunk_limit()
+    if pipeline.read_unit > limit:
+        fault = Fault("limit", beyond_limit(pipeline.read_unit, limit))
+        return iter((Range(at, at + extent.size, "a chunk that is not decoded", "unknown", fault=fault),))
     return chain(pipeline, extent, at, serialized)
 
 

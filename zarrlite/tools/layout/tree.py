@@ -32,7 +32,7 @@ Role = Literal[
     "unknown",  # bytes that cannot be interpreted
     "more",  # several ranges that are not shown one by one
 ]
-Kind = Literal["checksum", "index", "size", "data", "part", "outside", "unknown", "unsupported", "unreadable"]
+Kind = Literal["checksum", "index", "size", "data", "part", "outside", "unknown", "unsupported", "unreadable", "limit"]
 Ranges = Callable[[], Iterable["Range"]]
 
 
