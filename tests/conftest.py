@@ -32,10 +32,10 @@ for kind in REGISTRIES.values():
 @pytest.fixture(autouse=True)
 def _registries() -> Iterator[None]:
     """Forget the extensions that a test has registered."""
-    before = [(kind, dict(kind._classes), list(kind._patterns), set(kind._unknown)) for kind in REGISTRIES.values()]
+    before = [(kind, dict(kind._classes), list(kind._patterns)) for kind in REGISTRIES.values()]
     yield
-    for kind, classes, patterns, unknown in before:
-        kind._classes, kind._patterns, kind._unknown = classes, patterns, unknown
+    for kind, classes, patterns in before:
+        kind._classes, kind._patterns = classes, patterns
 
 
 def load_peer(name: str) -> ModuleType:

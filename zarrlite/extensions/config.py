@@ -23,12 +23,13 @@ Json = Any  # None | bool | int | float | str | list[Json] | dict[str, Json]
 
 MAX_DOCUMENT_BYTES: Final = 64 * 2**20  # bytes; larger documents are refused before they are parsed
 MAX_DOCUMENT_DEPTH: Final = 128  # levels of arrays and objects; deeper documents are refused
+MAX_FAULTS: Final = 1000  # faults of a document that are collected; more would cost more memory than the document
 MAX_LENGTH: Final = 2**63 - 1  # elements of a dimension, or bytes; the default upper bound of integers
 _REQUIRED: Final = object()
 
 
 class Faults:
-    """Collects the faults of several parts of a document, so that one pass finds all of them."""
+    """Collects the faults of several parts of a document, so that one pass finds all of them, up to `MAX_FAULTS`."""
 
     def __init__(self) -> None:
         self.problems: list[MetadataError] = []
@@ -40,6 +41,8 @@ class Faults:
             yield
         except MetadataError as error:
             self.problems.extend(error.problems)
+            if len(self.problems) >= MAX_FAULTS:
+                self.raise_any()
 
     def raise_any(self) -> None:
         """Raise the first fault, with all faults in its `problems`. Returns if there are no faults."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -30,7 +31,8 @@ class Registry(Generic[E]):
         self.ignorable = ignorable
         self._modules = dict(modules)  # name -> the module of this library that registers it
         self._classes: dict[str, type[E]] = {}
-        self._unknown: set[str] = set()  # names that are known to have no entry point
+        self._entry_points: dict[str, Any] = {}  # by name, of the packages that were installed at the first lookup
+        self._searched: list[str] | None = None  # sys.path at that time
         self._patterns: list[tuple[re.Pattern[str], type[E]]] = []
 
     def add(self, cls: type[E]) -> None:
@@ -56,22 +58,24 @@ class Registry(Generic[E]):
 
     def _find_entry_point(self, name: str) -> type[E] | None:
         """Return the class from an installed package. Returns None if no package has an entry point of this name."""
-        from importlib.metadata import entry_points  # late: keeps the import light
+        if self._searched != sys.path:  # a search takes milliseconds, and a document may have many unknown names
+            from importlib.metadata import entry_points  # late: keeps the import light
 
-        if name in self._unknown:
+            found = entry_points(group=f"zarrlite.{self.kind}")
+            self._entry_points = {entry.name: entry for entry in reversed(list(found))}  # the first of a name counts
+            self._searched = [*sys.path]
+        entry = self._entry_points.get(name)
+        if entry is None:
             return None
-        for entry in entry_points(group=f"zarrlite.{self.kind}", name=name):
-            try:
-                cls = entry.load()
-            except Exception as error:
-                raise ArgumentError(f"entry point {entry.value} for {name!r} cannot be loaded: {error}") from error
-            if not (isinstance(cls, type) and issubclass(cls, Extension) and cls.kind == self.kind):
-                message = f"entry point {entry.value} for {name!r} must be an Extension class of kind {self.kind!r}"
-                raise ArgumentError(message)
-            self._classes[name] = cls  # type: ignore[assignment]
-            return cls  # type: ignore[return-value]
-        self._unknown.add(name)
-        return None
+        try:
+            cls = entry.load()
+        except Exception as error:
+            raise ArgumentError(f"entry point {entry.value} for {name!r} cannot be loaded: {error}") from error
+        if not (isinstance(cls, type) and issubclass(cls, Extension) and cls.kind == self.kind):
+            message = f"entry point {entry.value} for {name!r} must be an Extension class of kind {self.kind!r}"
+            raise ArgumentError(message)
+        self._classes[name] = cls  # type: ignore[assignment]
+        return cls  # type: ignore[return-value]
 
     def names(self) -> list[str]:
         """Return all names that are registered or built in, sorted; entry points are not included."""

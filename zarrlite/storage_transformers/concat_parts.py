@@ -40,8 +40,10 @@ class ConcatParts(StorageTransformer):
     @classmethod
     def from_config(cls, config: Config) -> Self:
         parts: list[Part] = []
+        taken: set[str] = set()
         for item in config.objects("parts"):
-            parts.append(cls._part(item, {part.key_suffix for part in parts}))
+            parts.append(cls._part(item, taken))
+            taken.add(parts[-1].key_suffix)
         if not parts:
             raise config.error("must have at least one part", "parts")
         return cls(tuple(parts))
