@@ -241,7 +241,7 @@ def test_ranges_tile_a_shard_with_any_index(entries: Any, start: bool, size: int
     assert fails == any(r.fault for _, r in layout.walk())
 
 
-def test_chunks_that_share_bytes_are_both_checked() -> None:
+def test_chunks_with_the_same_bytes_are_explained_once_and_those_that_overlap_each() -> None:
     array = damaged_shard()
     change(array, "c/0", INDEX + 16, bytes(8))
     (stored,) = explain(array, "c/0")
@@ -251,8 +251,8 @@ def test_chunks_that_share_bytes_are_both_checked() -> None:
         "    0-2 elements (bytes)",
         "    2-6 checksum (crc32c)",
         "  6-6 inner chunk (1) (sharding_indexed)",
-        "    = 0-6 inner chunk (1) (sharding_indexed)",
-        "    =   0-2 elements (bytes)",
+        "  6-18 unused (sharding_indexed)",
+        "  18-50 index of 2 chunks (sharding_indexed)",
     ]
     change(array, "c/0", INDEX + 16, b"\3")
     assert "= 3-9 inner chunk (1)" in "\n".join(lines(explain(array, "c/0")[0]))

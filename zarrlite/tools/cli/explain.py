@@ -155,7 +155,9 @@ def _details(r: Range, views: list[Range]) -> Iterator[str]:
         yield "zeros"
     if "decodes to" in detail:
         yield ", ".join([f"-> {detail['decodes to']} bytes", *(text for view in views for text in _details(view, []))])
-    if "shares" in detail:
+    if "same" in detail:
+        yield f"the same bytes as {detail['same']}"
+    elif "shares" in detail:
         yield f"bytes {detail['shares'][0]} to {detail['shares'][1]} are shared with other chunks"
     if "last" in detail:
         yield f"{detail['first']} to {detail['last']}"

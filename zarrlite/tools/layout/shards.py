@@ -2,12 +2,15 @@
 
 Rules
 - Entries that point outside the shard are faults of the index; the other entries are still followed.
-- If chunks share bytes, the bytes belong to the first chunk; the other chunks are views.
+- If chunks share bytes, the bytes belong to the first chunk; the other chunks are views. A chunk with the same bytes as
+  another one is explained once, and all that are explained have at most as many bytes as the shard: the cost of a shard
+  is in proportion to its size, also if shards are nested.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,9 +92,18 @@ def _table(
     index = ShardIndex(form, array, chunks_end)
     parsed[:] = [index]
     layout = pipeline.serializer.layout
-    if layout is not None and layout.contiguous and not pipeline.filters:  # each entry has its own 16 bytes
-        return Range(at, end, "entries", "index", owner, children=lambda: _entries(form, index, at, owner))
-    faults = (fault for i in range(form.count) if (fault := _fault(index, i)))
+    if layout is not None and layout.contiguous and not pipeline.filters:  # each entry has 16 bytes of its own
+        numbers = np.flatnonzero(~_valid(index)).tolist()
+        return Range(
+            at,
+            end,
+            "entries",
+            "index",
+            owner,
+            children=lambda: _entries(form, index, at, owner, range(form.count)),
+            faulty=lambda: _entries(form, index, at, owner, numbers),
+        )
+    faults = (fault for i in np.flatnonzero(~_valid(index)).tolist() if (fault := _fault(index, i)))
     return Range(at, end, "entries", "index", owner, fault=next(faults, None))
 
 
@@ -103,20 +115,27 @@ def _fault(index: ShardIndex, number: int) -> Fault | None:
     return None
 
 
-def _entries(form: ShardFormat, index: ShardIndex, at: int, owner: str) -> Iterator[Range]:
-    valid = _within(index) | (index.table == np.uint64(ABSENT)).all(axis=1)
-    for i, coords in enumerate(np.ndindex(*form.grid)):
+def _valid(index: ShardIndex) -> Any:
+    """Return for each entry whether it is absent or within the shard."""
+    return _within(index) | (index.table == np.uint64(ABSENT)).all(axis=1)
+
+
+def _entries(form: ShardFormat, index: ShardIndex, at: int, owner: str, numbers: Iterable[int]) -> Iterator[Range]:
+    for i in numbers:
         offset, nbytes = index.table[i].tolist()
         absent = offset == nbytes == ABSENT
         detail: dict[str, Json] = {"absent": True} if absent else {"offset": offset, "nbytes": nbytes}
-        fault = None if valid[i] else _fault(index, i)
         start = at + 16 * i
-        yield Range(start, start + 16, f"entry {show(coords)}", "entry", owner, detail, fault)
+        what = f"entry {show(_coords(i, form.grid))}"
+        yield Range(start, start + 16, what, "entry", owner, detail, _fault(index, i))
 
 
 def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner: Inner, owner: str) -> Iterator[Range]:
     """Yield the chunks by offset, and the unused space between them."""
     cursor = index.lowest
+    previous = Range(0, 0, "", "chunk")
+    unread = extent.size  # bytes of chunks that may still be explained
+    skipped = 0
     for number in _order(index):
         offset, length = index.table[number].tolist()
         coords = _coords(number, form.grid)
@@ -124,8 +143,22 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
         if offset > cursor:
             yield Range(at + cursor, at + offset, "unused", "unused", owner)
         chunk = inner(coords, part, at + offset)
-        yield chunk if offset >= cursor else _sharing(chunk, at + cursor, owner)
+        if offset >= cursor:
+            yield chunk
+        elif (chunk.start, chunk.stop) == (previous.start, previous.stop):
+            yield _same(chunk, previous, at + cursor)
+        elif length <= unread:
+            yield _sharing(chunk, at + cursor, owner)
+        else:
+            skipped += 1
+            yield replace(chunk, start=at + cursor, stop=max(at + cursor, chunk.stop), children=tuple)
+        if (chunk.start, chunk.stop) != (previous.start, previous.stop):
+            unread -= length
+        previous = chunk
         cursor = max(cursor, offset + length)
+    if skipped:
+        message = f"its chunks must not overlap so much: {skipped} of them are not checked"
+        yield Range(at + cursor, at + cursor, "overlapping chunks", "unknown", owner, fault=Fault("limit", message))
     if cursor < index.end:
         yield Range(at + cursor, at + index.end, "unused", "unused", owner)
 
@@ -137,6 +170,12 @@ def _coords(number: int, grid: Shape) -> Shape:
         number, c = divmod(number, n)
         coords.append(c)
     return tuple(reversed(coords))
+
+
+def _same(chunk: Range, other: Range, start: int) -> Range:
+    """Return the range of a chunk that has the same bytes as another one, which is explained already."""
+    detail: dict[str, Json] = {**chunk.detail, "same": other.what, "shares": [chunk.start, chunk.stop]}
+    return Range(start, start, chunk.what, "chunk", chunk.owner, detail, chunk.fault)
 
 
 def _sharing(chunk: Range, start: int, owner: str) -> Range:

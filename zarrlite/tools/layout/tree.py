@@ -78,6 +78,8 @@ class Range:
     fault: Fault | None = None
     children: Ranges = field(default=_none, repr=False, compare=False)  # the ranges inside, which tile this one
     views: Ranges = field(default=_none, repr=False, compare=False)  # other interpretations of the same bytes
+    # the children that have faults, where they are known without computing all of them
+    faulty: Ranges | None = field(default=None, repr=False, compare=False)
 
     def walk(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Range]]:
         """Yield the range and all ranges inside it, each with the names of its enclosing ranges."""
@@ -85,6 +87,14 @@ class Range:
         for ranges in (self.children, self.views):
             for child in ranges():
                 yield from child.walk((*above, self.what))
+
+    def faults(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Range]]:
+        """Yield the range and everything inside that has a fault, each with the names of the ranges around it."""
+        if self.fault is not None:
+            yield above, self
+        for ranges in (self.faulty or self.children, self.views):
+            for child in ranges():
+                yield from child.faults((*above, self.what))
 
     def clip(self, low: int, high: int) -> Range:
         """Return the part of the range between two offsets; the detail counts the bytes that are cut off."""
