@@ -5,18 +5,28 @@ Memory is limited by the operating system, in a process of its own; costs are co
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import zarrlite
 from zarrlite import ArgumentError, DataError
+from zarrlite.codecs import Bytes, Gzip, ShardingIndexed, Zstd
+from zarrlite.extensions.config import Config, Context
+from zarrlite.layout import check, explain
+from zarrlite.storage_transformers import ConcatParts
+from zarrlite.tools.layout.objects import Stack
 
 ROOT = Path(zarrlite.__file__).parents[1]
 PRELUDE = """
@@ -179,14 +189,14 @@ def test_the_limit_is_an_option_of_every_way_to_an_array(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("value", [0, -1, True, "1", 1.5])
 def test_a_limit_that_is_not_a_size_is_refused(value: Any) -> None:
-    with pytest.raises(ArgumentError, match="^max_chunk_bytes must be a number of bytes, at least 1, not "):
+    with pytest.raises(ArgumentError, match=r"^max_chunk_bytes must be a number of bytes, at least 1, not "):
         zarrlite.create_array({}, shape=3, dtype="i1", max_chunk_bytes=value)
 
 
 @pytest.mark.parametrize("value", ["", "0", "1 GiB", "-1", "1e9"])
 def test_an_environment_variable_that_is_not_a_size_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZARRLITE_MAX_CHUNK_BYTES", value)
-    with pytest.raises(ArgumentError, match="^ZARRLITE_MAX_CHUNK_BYTES must be a number of bytes, at least 1, not "):
+    with pytest.raises(ArgumentError, match=r"^ZARRLITE_MAX_CHUNK_BYTES must be a number of bytes, at least 1, not "):
         zarrlite.create_array({}, shape=3, dtype="i1")
 
 
@@ -203,3 +213,123 @@ def test_fsck_refuses_chunks_beyond_the_limit_without_decoding_them() -> None:
         (stored,) = explain(array, "c/0/0")
         assert any(r.fault for _, r in stored.layout.walk())
     """)
+
+
+def test_a_document_with_many_unknown_names_searches_the_installed_packages_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searches = []
+    search = importlib.metadata.entry_points
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **keys: searches.append(keys) or search(**keys))
+    monkeypatch.syspath_prepend("/nowhere")  # another path is searched again
+    array = zarrlite.create_array({}, shape=3, dtype="i1").metadata.to_json()
+    for n in range(3):
+        names = [{"name": f"unknown.{n}.{i}", "must_understand": False} for i in range(500)]
+        assert zarrlite.validate(json.dumps({**array, "codecs": ["bytes", *names]}).encode()) == []
+    assert searches == [{"group": "zarrlite.codec"}]
+
+
+def test_the_first_thousand_faults_of_a_document_are_reported() -> None:
+    array = zarrlite.create_array({}, shape=3, dtype="i1").metadata.to_json()
+    codecs = [f"unknown.{i}" for i in range(5000)]
+    faults = zarrlite.validate(json.dumps({**array, "codecs": codecs}).encode())
+    assert [fault.pointer for fault in faults] == [f"/codecs/{i}" for i in range(1000)]
+
+
+def test_parts_are_parsed_at_a_cost_in_proportion_to_their_number() -> None:
+    class Suffix(str):
+        """Text that counts how often it is looked up in a set."""
+
+        lookups = 0
+
+        def __hash__(self) -> int:
+            Suffix.lookups += 1
+            return super().__hash__()
+
+    parts = [{"key_suffix": Suffix(f".{i}"), "size": 1} for i in range(500)]
+    assert len(ConcatParts.from_config(Config({"parts": parts}, "", Context())).parts) == 500
+    assert Suffix.lookups < 5 * 500
+
+
+def nested_shards(levels: int, entries: Callable[[int], list[tuple[int, int]]]) -> zarrlite.Array:
+    """Create shards in shards whose 64 entries are computed from the size of the shard inside."""
+    codecs: list[Any] = [Bytes()]
+    for level in range(levels):
+        codecs = [ShardingIndexed((64**level,), codecs, [Bytes()])]
+    value = b"\7" * 64
+    for _ in range(levels):
+        value += b"".join(struct.pack("<QQ", *entry) for entry in entries(len(value)))
+    size = 64**levels
+    array = zarrlite.create_array(
+        CountingStore(), shape=size, dtype="u1", chunks=(size,), codecs=codecs, overwrite=True
+    )
+    array.store.set("c/0", value)
+    return array
+
+
+class CountingStore(zarrlite.MemoryStore):
+    """A store that counts the bytes that are read."""
+
+    nbytes = 0
+
+    def get(self, key: str, *args: Any) -> Any:
+        value = super().get(key, *args)
+        self.nbytes += len(value or b"")
+        return value
+
+
+SHARED = {
+    "the same bytes": lambda size: [(0, size if size > 64 else 1)] * 64,
+    "overlapping bytes": lambda size: [(i, size - i if size > 64 else 1) for i in range(64)],
+}
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+@pytest.mark.parametrize("entries", SHARED)
+def test_shards_whose_chunks_share_bytes_are_checked_in_proportion_to_their_size(entries: str, levels: int) -> None:
+    array = nested_shards(levels, SHARED[entries])
+    size = array.store.size("c/0")
+    array.store.nbytes = 0
+    problems = list(check(array.store))
+    assert array.store.nbytes < 4 * levels * size
+    assert len(problems) < 64
+    if entries == "the same bytes":
+        assert problems == []
+        assert array[5] == 7
+    else:
+        assert any("overlap" in problem.message for problem in problems)
+    explain(array, "c/0")
+    assert array.store.nbytes < 100 * levels * size
+
+
+def test_only_damaged_entries_of_an_index_are_looked_at_one_by_one() -> None:
+    array = zarrlite.create_array({}, shape=2**12, dtype="u1", chunks=(1,), shards=(2**12,))
+    array[7] = 7
+    data = bytearray(array.store.get("c/0"))
+    first = len(data) - 4 - 16 * 2**12
+    data[first + 16 * 9 : first + 16 * 9 + 8] = bytes(8)  # half of the entry of an absent chunk
+    array.store.set("c/0", bytes(data))
+    layout = Stack(array).layout("c/0")
+    assert layout is not None
+    entries = next(r for _, r in layout.walk() if r.what == "entries")
+    assert [r.what for r in entries.faulty()] == ["entry (9)"]
+    assert [r.what for r in entries.children() if r.fault] == ["entry (9)"]
+
+
+@pytest.mark.parametrize(
+    ("codec", "empty", "message"),
+    [(Zstd(), Zstd().encode(b""), "1000 zstd frames"), (Gzip(), Gzip().encode(b""), "1000 gzip members")],
+    ids=["zstd", "gzip"],
+)
+def test_compressed_values_may_have_a_thousand_frames_without_content(codec: Any, empty: bytes, message: str) -> None:
+    value = codec.encode(b"value")
+    assert codec.decode(empty * 500 + value + empty * 500, 5) == b"value"
+    with pytest.raises(DataError, match=f"^must have at most {message} without content"):
+        codec.decode(empty * 600 + value + empty * 600, 5)
+
+
+@pytest.mark.parametrize("codec", [Zstd(), Gzip()], ids=["zstd", "gzip"])
+def test_frames_of_all_sizes_are_decoded(codec: Any) -> None:
+    sizes = [0, 1, 300, 70_000, 5, 2**20, 1000]
+    pieces = [np.random.default_rng(size).integers(0, 50, size, "u1").tobytes() for size in sizes]
+    assert codec.decode(b"".join(map(codec.encode, pieces)), sum(sizes)) == b"".join(pieces)

@@ -18,10 +18,11 @@ import zstandard
 
 from zarrlite.buffers.pieces import Value
 from zarrlite.buffers.ranges import Buffer
-from zarrlite.errors import TruncatedError
+from zarrlite.errors import DataError, TruncatedError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
+from zarrlite.pipeline.decoding import MAX_EMPTY
 from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
 _local = local()
@@ -158,11 +159,13 @@ def _is_one_frame(data: Buffer) -> bool:
 def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, limit: int) -> bytes:
     """Decode consecutive frames in small steps, so that a decompression bomb is refused before memory is exhausted."""
     pieces: list[bytes] = []
-    room, position = limit, 0
+    room, position, empty = limit, 0, 0
     while position < len(data):
-        frame = decompressor.decompressobj()
+        frame, room_before, length = decompressor.decompressobj(), room, _STEP
         while not frame.eof:
-            step = data[position : position + max(_STEP, room // _GROWTH)]
+            step = data[position : position + length]
+            # not large from the start: the part of a step that is not of this frame is copied in vain
+            length = min(2 * length, max(_STEP, room // _GROWTH))
             if not step:
                 raise TruncatedError("the zstd frame ends too early")
             pieces.append(frame.decompress(step))
@@ -170,4 +173,7 @@ def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, l
             room -= len(pieces[-1])
             if room < 0:
                 raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
+        empty += room == room_before
+        if empty > MAX_EMPTY:
+            raise DataError(f"must have at most {MAX_EMPTY} zstd frames without content")
     return b"".join(pieces)

@@ -18,6 +18,7 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ArgumentError, DataError, TruncatedError, ZarrliteError
 
 MAX_CHUNK_BYTES = 2**30  # bytes once decoded; larger chunks are refused, since a small file can claim any size
+MAX_EMPTY = 1000  # frames without content that a compressed value may have: each costs time and adds nothing
 MAX_CHUNK_BYTES_VARIABLE = "ZARRLITE_MAX_CHUNK_BYTES"  # the environment variable with another limit
 
 
