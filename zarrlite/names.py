@@ -53,7 +53,14 @@ def name_fault(name: str) -> str | None:
         return f"node names must not be {DOCUMENT!r}, the metadata document"
     if "\0" in name or "\\" in name:  # not in the core spec, but no store accepts them
         return "node names must not contain NUL or a backslash"
+    if has_surrogates(name):
+        return "node names must not contain lone surrogates, which are not Unicode text"
     return None
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether text has lone surrogates, which no encoding can write."""
+    return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def key_prefix(path: str) -> str:
@@ -74,7 +81,7 @@ def key_text_fault(text: str) -> str | None:
         return "must not start or end with '/' and must not contain '//'"
     if "\\" in text or any(c < " " or "\x7f" <= c <= "\x9f" for c in text):
         return "must not contain backslashes or control characters"
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if has_surrogates(text):
         return "must not contain lone surrogates"
     segments = text.split("/")
     if "." in segments or ".." in segments:

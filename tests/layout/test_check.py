@@ -294,3 +294,9 @@ def test_an_unknown_storage_transformer_is_not_a_problem() -> None:
 
 def test_every_kind_of_problem_has_a_remedy() -> None:
     assert all(Problem("key", kind, "message").remedy for kind in REMEDIES)
+
+
+def test_a_path_that_cannot_be_a_node_is_refused(tmp_path: Path) -> None:
+    zarrlite.create_group(tmp_path)
+    with pytest.raises(zarrlite.ArgumentError, match="must not contain lone surrogates"):
+        list(check(LocalStore(tmp_path), "\ud800"))

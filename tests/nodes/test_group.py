@@ -463,6 +463,10 @@ REFUSED_NAMES = [
     ("zarr.json", "invalid node name 'zarr.json': node names must not be 'zarr.json', the metadata document"),
     ("a\0b", "invalid node name 'a\\x00b': node names must not contain NUL or a backslash"),
     ("a\\b", "invalid node name 'a\\\\b': node names must not contain NUL or a backslash"),
+    (
+        "\ud800",
+        "invalid node name '\\ud800': node names must not contain lone surrogates, which are not Unicode text",
+    ),
 ]
 
 

@@ -86,6 +86,7 @@ NOT_A_LOCAL_PATH = "must be file:// and an absolute path on this machine, with '
         ("file:///%FF", "'file:///%FF' must be percent-encoded UTF-8"),
         ("file:///a%00b", "'/a\\x00b' is not the path of a directory"),
         ("", "'' is not the path of a directory"),
+        ("/a\ud800", "'/a\\ud800' is not the path of a directory"),
         (b"/data/a", "store must be a Store, a path, a URI, a mutable mapping or None, not bytes"),
         (5, "store must be a Store, a path, a URI, a mutable mapping or None, not int"),
         ((), "store must be a Store, a path, a URI, a mutable mapping or None, not tuple"),

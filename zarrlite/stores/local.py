@@ -89,7 +89,7 @@ class LocalStore(Store):
         lock_method: Literal["flock", "file"] = "flock",
     ) -> None:
         given = root if type(root) is str else os.fsdecode(root)
-        if not given or "\0" in given:
+        if not given or "\0" in given or not _can_be_encoded(given):
             raise ArgumentError(f"{given!r} is not the path of a directory")
         # the work of `abspath` for a path that begins at the root
         self.root = os.path.normpath(given) if given[0] == os.sep == "/" else os.path.abspath(given)
@@ -362,6 +362,15 @@ class LocalStore(Store):
             is_removed = directory != self.root and remove_directory(directory)
             if self.fsync and not is_removed:
                 files.sync_directory(directory)
+
+
+def _can_be_encoded(path: str) -> bool:
+    """Whether the file system can have this path; lone surrogates are those of names that are not UTF-8, or none."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:

@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from zarrlite.buffers.ranges import ByteRange
-from zarrlite.errors import MetadataError, MetadataWarning, NodeNotFoundError, UnknownExtensionError, ZarrliteError
+from zarrlite.errors import (
+    ArgumentError,
+    MetadataError,
+    MetadataWarning,
+    NodeNotFoundError,
+    UnknownExtensionError,
+    ZarrliteError,
+)
 from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, Json, load_json
 from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, parse_node
@@ -88,7 +95,7 @@ def check(
             node = opening.open(store, mode="r", path=path, strict=False)
         if isinstance(node.store, ForeignStore):
             checked, prefix = node.store, ""  # its files have other names
-    except NodeNotFoundError:
+    except (NodeNotFoundError, ArgumentError):
         raise
     except ZarrliteError:
         pass  # reported by the check of its document
