@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
+from conformance.conftest import TOY
 
 from zarrlite.errors import ArgumentError
 from zarrlite.tools.conformance import process, runner
@@ -70,6 +72,19 @@ def test_each_behaviour_of_a_harness_has_its_result(toy, mode, case, result, det
 def test_harness_that_does_not_answer_in_time_is_a_timeout(toy):
     actual = toy("hang", VALID, limit=0.5).results[VALID]
     assert (actual.result, actual.detail) == ("timeout", "no answer within 0.5 s")
+
+
+def test_harness_that_answers_without_reading_its_input_is_a_timeout(suite, monkeypatch):
+    monkeypatch.setattr(process, "STOP_LIMIT", 0.2)
+    actual = runner.run(suite.cases[:300], [sys.executable, str(TOY), "deaf"], limit=1, jobs=1)
+    assert "did not read its input within 1 s" in {r.detail for r in actual.results.values()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="environments of processes need /proc")
+def test_children_that_leave_the_process_group_of_a_harness_end_with_it(toy, tmp_path):
+    toy("leave-a-child", VALID, option=str(tmp_path / "pid"))
+    child = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    assert not child.exists() or child.read_text().split()[2] in "ZX"  # ended, though its parent may not know yet
 
 
 def test_harness_that_closes_its_output_is_a_crash(toy, monkeypatch):

@@ -1,7 +1,8 @@
 """A toy harness that behaves, or misbehaves, as its first argument says; it needs only the standard library.
 
 The second argument, if any, is the case in which it misbehaves (it refuses all others); for `late-crash`, it is a
-file that the first process creates before it crashes, so that later ones fail to start.
+file that the first process creates before it crashes, so that later ones fail to start; for `leave-a-child`, a file
+that receives the process id of a child.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ mode, option = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 
 
 def answer(message: dict) -> dict | None:
-    if option and option not in message["case"]:
+    if option and mode != "leave-a-child" and option not in message["case"]:
         return {"refused": "not this case"}
     if mode == "crash":
         print("Error: out of order", file=sys.stderr, flush=True)
@@ -25,6 +26,15 @@ def answer(message: dict) -> dict | None:
         os.abort()
     if mode == "hang":
         time.sleep(60)
+    if mode == "leave-a-child":
+        ready, done = os.pipe()
+        if os.fork() == 0:
+            os.setsid()  # out of the process group
+            with open(option, "w") as file:
+                file.write(str(os.getpid()))
+            os.write(done, b".")
+            time.sleep(600)
+        os.read(ready, 1)
     if mode == "silent":
         os.close(1)
         time.sleep(60)
@@ -60,6 +70,14 @@ claims = {
     "chunk_key_encoding": ["default", "v2"],
     "codecs": ["bytes"],
 }
+if mode == "deaf":  # answers without reading what is asked
+    message = json.loads(sys.stdin.readline())
+    about = {"protocol": 1, "name": "toy", "version": mode}
+    about["capabilities"] = {"operations": ["open", "read", "write", "rounds", "keys", "store"], **claims}
+    print(json.dumps(about), flush=True)
+    for number in range(1, 10_000):
+        print(json.dumps({"id": number, "refused": "no"}), flush=True)
+    time.sleep(600)
 for line in sys.stdin:
     message = json.loads(line)
     if message["type"] == "stop":

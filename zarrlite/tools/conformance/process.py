@@ -4,7 +4,9 @@ Rules
 - Every wait has a time limit and every line a maximum length; a harness can neither block the runner nor fill its
   memory.
 - A fault (crash, timeout, garbage) ends the process, so that a late line is never taken for the next answer.
-- Each process leads its own process group; its children are killed with it.
+- Each process leads its own process group, and its descendants inherit a mark in their environment: the group and,
+  where /proc shows environments, all processes with the mark are killed with it. A descendant that leaves the group and
+  clears its environment is not found.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ import contextlib
 import os
 import queue
 import re
+import selectors
 import signal
 import subprocess
 import threading
+import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import IO, Any, Literal
@@ -28,8 +33,11 @@ MAX_LINE = 64 * 1024 * 1024  # bytes; a longer line of output is cut, and the an
 MAX_ERROR_LINE = 1000  # bytes; a longer line on stderr is split
 ERROR_LINES = 20  # lines of stderr that are kept
 START_LIMIT = 60.0  # seconds until `start` must be answered; imports are slow on a busy machine
+MARK = "ZARRLITE_HARNESS"  # environment variable of a harness, with a value that no other process has
+MAX_SWEEPS = 100  # searches for marked processes; one that starts others faster than they are killed is given up
 STOP_LIMIT = 2.0  # seconds to exit after `stop`; then the process is killed
 _ERROR_LINE = re.compile(r"(?!\s+(at|File)\b).*(Error|Exception|panicked|memory allocation)")
+_WAITS_FOR_PIPES = os.name != "nt"  # Windows cannot: there, a harness that does not read blocks the runner
 FaultKind = Literal["crash", "timeout", "garbage"]
 
 
@@ -51,6 +59,7 @@ class Harness:
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._errors: deque[bytes] = deque(maxlen=ERROR_LINES)
         self._number = 0
+        self._mark = f"{MARK}={uuid.uuid4().hex}"
 
     @property
     def running(self) -> bool:
@@ -64,10 +73,14 @@ class Harness:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                bufsize=0,
                 start_new_session=True,
+                env={**os.environ, **dict([self._mark.split("=")])},
             )
         except OSError as error:
             raise HarnessFault("crash", f"cannot be started: {error}") from error
+        if _WAITS_FOR_PIPES:
+            os.set_blocking(process.stdin.fileno(), False)  # type: ignore[union-attr]
         self._process, self._lines, self._errors = process, queue.SimpleQueue(), deque(maxlen=ERROR_LINES)
         threading.Thread(target=_read_lines, args=(process.stdout, self._lines), daemon=True).start()
         self._error_reader = threading.Thread(target=_keep_last_lines, args=(process.stderr, self._errors), daemon=True)
@@ -85,8 +98,8 @@ class Harness:
         """Ask the process to exit, and kill it if it does not."""
         if self._process is None:
             return
-        with contextlib.suppress(OSError):
-            self._send(protocol.stop_message())
+        with contextlib.suppress(OSError, HarnessFault):
+            self._send(protocol.stop_message(), STOP_LIMIT)
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_LIMIT)
@@ -96,7 +109,7 @@ class Harness:
         """Send a message and return the parsed answer; kill the process on any fault."""
         try:
             try:
-                self._send(message)
+                self._send(message, limit)
             except OSError:
                 raise HarnessFault("crash", self._describe_exit()) from None
             try:
@@ -114,10 +127,17 @@ class Harness:
             self._kill()
             raise
 
-    def _send(self, message: Json) -> None:
-        stdin: Any = self._process.stdin  # type: ignore[union-attr]
-        stdin.write(protocol.to_line(message))
-        stdin.flush()
+    def _send(self, message: Json, limit: float) -> None:
+        """Write a message; raises HarnessFault if the process does not read it in time."""
+        fd = self._process.stdin.fileno()  # type: ignore[union-attr]
+        data, deadline = memoryview(protocol.to_line(message)), time.monotonic() + limit
+        with selectors.DefaultSelector() as selector:
+            if _WAITS_FOR_PIPES:
+                selector.register(fd, selectors.EVENT_WRITE)
+            while data:
+                if _WAITS_FOR_PIPES and not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise HarnessFault("timeout", f"did not read its input within {limit:g} s")
+                data = data[os.write(fd, data) :]
 
     def _describe_exit(self) -> str:
         """Describe how the process ended, with the last error line on stderr."""
@@ -146,9 +166,35 @@ class Harness:
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
+        _kill_marked(self._mark)
         process.wait()
         with contextlib.suppress(OSError):
             process.stdin.close()  # type: ignore[union-attr]
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill the processes that have a mark in their environment, and those that they start meanwhile."""
+    for _ in range(MAX_SWEEPS):
+        marked = [pid for pid in _process_ids() if mark.encode() in _environment(pid)]
+        if not marked:
+            return
+        for pid in marked:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _process_ids() -> list[int]:
+    """Return the ids of all processes. Returns none where there is no /proc."""
+    with contextlib.suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return []
+
+
+def _environment(pid: int) -> list[bytes]:
+    """Return the environment of a process; none if it has ended, is a zombie, or belongs to another user."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        return file.read().split(b"\0")
+    return []
 
 
 def _read_lines(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
