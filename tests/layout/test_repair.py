@@ -22,11 +22,11 @@ from zarrlite import (
 from zarrlite.codecs import Bytes, Crc32c, Zstd
 from zarrlite.layout import check, repair
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
-from zarrlite.stores.files import TEMPORARY
+from zarrlite.stores.files import MACHINE, TEMPORARY, UNKNOWN_MACHINE, temporary_name
 
 
-def leave(root: Path, name: str, *, pid: int, age: float) -> Path:
-    path = root / name / f"{TEMPORARY}{pid}.0.0123456789abcdef"
+def leave(root: Path, name: str, *, pid: int, age: float, machine: str = "elsewhere") -> Path:
+    path = root / name / f"{TEMPORARY}{pid}.0.{machine}.0123456789abcdef"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"half a chunk")
     then = time.time() - age
@@ -65,6 +65,23 @@ def test_leftovers_of_ended_writers_are_found_and_removed(tmp_path: Path, gone: 
     assert [path.exists() for path in (old, lonely, young, mine, busy)] == [False, False, True, True, True]
     assert not (tmp_path / "c/7").exists()
     assert np.array_equal(zarrlite.open_array(tmp_path, mode="r"), DATA)
+
+
+@pytest.mark.skipif(MACHINE == UNKNOWN_MACHINE, reason="the system does not tell machines apart")
+def test_leftovers_of_this_machine_are_removed_at_once(tmp_path: Path, gone: int) -> None:
+    zarrlite.create_array(tmp_path, data=DATA)
+    store = LocalStore(tmp_path)
+    here = leave(tmp_path, "c/0", pid=gone, age=0, machine=MACHINE)
+    elsewhere = leave(tmp_path, "c/1", pid=gone, age=0)
+    unknown = leave(tmp_path, "c/2", pid=gone, age=0, machine=UNKNOWN_MACHINE)
+    busy = leave(tmp_path, "c/3", pid=os.getpid(), age=0, machine=MACHINE)
+    repair(store, list(check(store)))
+    assert [path.exists() for path in (here, elsewhere, unknown, busy)] == [False, True, True, True]
+
+
+def test_the_name_of_a_temporary_file_has_the_process_and_the_machine_of_its_writer(tmp_path: Path) -> None:
+    _, _, process_id, _, machine, _ = Path(temporary_name(str(tmp_path))).name.split(".")
+    assert (process_id, machine) == (str(os.getpid()), MACHINE)
 
 
 def test_leftovers_are_found_in_every_directory(tmp_path: Path, gone: int) -> None:

@@ -66,6 +66,23 @@ _MAX_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that one call writ
 MAX_READ: Final = 2**30  # bytes; a range that ends beyond is read only after a look at the size of the file
 MAX_FILE_END = 2**62  # bytes; some file systems report a larger end for a directory
 _count = itertools.count()
+UNKNOWN_MACHINE: Final = "unknown"
+
+
+def _machine() -> str:
+    """Return a name of the set of processes that a process id belongs to: those of this boot and of this container.
+
+    Returns "unknown" where the system does not tell.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().replace("-", "")[:12]
+        return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return UNKNOWN_MACHINE
+
+
+MACHINE: Final = _machine()
 _token = os.urandom(8).hex()  # tells apart processes with the same number on other machines or in containers
 
 
@@ -112,7 +129,7 @@ def read_exactly(memory: memoryview | None, fd: int, size: int) -> Buffer | None
 
 def temporary_name(directory: str) -> str:
     """Return a path in a directory that no other thread or process will use."""
-    return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{_token}"
+    return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{MACHINE}.{_token}"
 
 
 def write(path: str, value: Value, *, fsync: bool) -> None:

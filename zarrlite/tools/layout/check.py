@@ -48,7 +48,7 @@ REMEDIES: Final = {
     "unknown": "it is never read; move it away if it does not belong there",
     "unreadable": "check the permissions and the disk",
     "limit": "set ZARRLITE_MAX_CHUNK_BYTES to check it, if there is enough memory",
-    "leftover": "--repair removes it once it is an hour old and its writer is gone",
+    "leftover": "--repair removes it if its writer is gone; once it is an hour old if that ran on another machine",
     "consolidated": "--repair-consolidated copies the documents again",
     "document": "create the missing group: zarrlite.create_group(store, path=...)",
 }

@@ -2,8 +2,9 @@
 
 Rules
 - Stores do not list temporary files, so the directories themselves are searched. Symlinks are not followed.
-- A file is abandoned if no process on this machine has the process id in its name and it is at least an hour old: on a
-  shared disk, the writer may be a process on another machine.
+- A file is abandoned if its writer is gone: no process here has the process id in its name. That is certain if the name
+  has the mark of this machine and container. Otherwise the file must also be at least an hour old: on a shared disk,
+  the writer may be a process on another machine.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from zarrlite.stores import LocalStore, PrefixStore, ReadOnlyStore, Store
-from zarrlite.stores.files import TEMPORARY
+from zarrlite.stores.files import MACHINE, TEMPORARY, UNKNOWN_MACHINE
 
-HOUR = 3600  # seconds; younger files are never removed
+HOUR = 3600  # seconds; younger files of writers that may be elsewhere are never removed
 
 
 class Leftover(NamedTuple):
@@ -27,11 +28,12 @@ class Leftover(NamedTuple):
     size: int
     seconds: float  # since the last write
     alive: bool  # whether a process on this machine has the process id of its writer
+    local: bool  # whether the writer is known to have been a process of this machine and container
 
     @property
     def removable(self) -> bool:
         """Whether the file is abandoned."""
-        return not self.alive and self.seconds >= HOUR
+        return not self.alive and (self.local or self.seconds >= HOUR)
 
 
 def local_root(store: Store) -> str | None:
@@ -70,8 +72,9 @@ def inspect(key: str, path: str) -> Leftover | None:
         info = os.lstat(path)
     except OSError:
         return None
-    process_id = os.path.basename(path)[len(TEMPORARY) :].partition(".")[0]
-    return Leftover(key, path, info.st_size, time.time() - info.st_mtime, _is_alive(process_id))
+    process_id, *rest = os.path.basename(path)[len(TEMPORARY) :].split(".")
+    local = MACHINE != UNKNOWN_MACHINE and rest[1:2] == [MACHINE]
+    return Leftover(key, path, info.st_size, time.time() - info.st_mtime, _is_alive(process_id), local)
 
 
 def _is_alive(process_id: str) -> bool:

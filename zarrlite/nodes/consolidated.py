@@ -1,0 +1,118 @@
+"""Consolidated metadata above a node that changes: taken out before the change, put back up to date after it.
+
+Rules
+- Both are done under the locks of the documents that hold it, and so is the change: a writer that consolidates waits.
+- Locks are taken from the root down, and a node's own document is locked last.
+- A writer that is killed leaves no consolidated metadata, never a stale one.
+- A document of more than `MAX_REFRESHED_BYTES` loses its consolidated metadata: to write it twice for each change would
+  cost more than it is worth. So does one whose new consolidated metadata zarrlite could not read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+from zarrlite.buffers.ranges import Buffer, ByteRange
+from zarrlite.errors import MetadataError
+from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, Json, load_json
+from zarrlite.metadata.documents import consolidated_member, dump_document
+from zarrlite.names import DOCUMENT, key_prefix
+from zarrlite.stores import Store
+from zarrlite.tuning import MAX_REFRESHED_BYTES
+
+DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed shows that a document is too long
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yield the paths of the groups above a node, the root first."""
+    if path:
+        names = path.split("/")
+        yield from itertools.accumulate(["", *names[:-1]], lambda above, name: f"{above}/{name}" if above else name)
+
+
+class CopiesAbove:
+    """A context that holds the locks of the documents of some groups above a node.
+
+    Parameters
+    ----------
+    store : Store
+        The store that holds the hierarchy.
+    path : str
+        Path of the node that is about to change.
+    groups : iterable of str
+        Paths of the groups above it, the root first.
+    """
+
+    def __init__(self, store: Store, path: str, groups: Iterable[str]) -> None:
+        self._store = store
+        self._path = path
+        self._groups = list(groups)
+        self._taken: dict[str, dict[str, Json]] = {}  # path of a group -> the documents of its consolidated metadata
+        self._locks = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as locks:
+            for group in self._groups:
+                locks.enter_context(self._store.lock(key_prefix(group) + DOCUMENT))
+            self._locks = locks.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._locks.close()
+
+    def take_out(self) -> None:
+        """Remove consolidated metadata: call this before the first change."""
+        for group in self._groups:
+            key = key_prefix(group) + DOCUMENT
+            if b'"consolidated_metadata"' in bytes(self._store.get(key, DOCUMENT_RANGE) or b""):
+                self._store.update(key, lambda data, group=group: self._without(group, data))  # type: ignore[misc]
+
+    def _without(self, group: str, data: Buffer | None) -> Buffer | None:
+        document = {} if data is None else load_json(data, key_prefix(group) + DOCUMENT)
+        member = document.pop("consolidated_metadata", None)
+        if member is None:
+            return data
+        documents = member.get("metadata") if isinstance(member, dict) else None
+        if isinstance(documents, dict) and len(data or b"") <= MAX_REFRESHED_BYTES:
+            self._taken[group] = documents
+        return dump_document(document)
+
+    def put_back(self, changed: Iterable[str], *, replaced: bool = False) -> None:
+        """Store the consolidated metadata again, with the documents of the changed nodes as they are now.
+
+        With `replaced`, what it had of the node and of everything below that is dropped first.
+        """
+        if not self._taken:
+            return
+        stored = {path: self._store.get(key_prefix(path) + DOCUMENT, DOCUMENT_RANGE) for path in changed}
+        for group, documents in self._taken.items():
+            prefix = key_prefix(group)
+            gone = self._path[len(prefix) :]
+            if replaced:
+                documents = {
+                    path: content
+                    for path, content in documents.items()
+                    if path != gone and not path.startswith(gone + "/")
+                }
+            for path, data in stored.items():
+                documents.pop(path[len(prefix) :], None)
+                if data is not None:
+                    content = load_json(data, key_prefix(path) + DOCUMENT)
+                    content.pop("consolidated_metadata", None)
+                    documents[path[len(prefix) :]] = content
+            self._store.update(prefix + DOCUMENT, lambda data, documents=documents: _with(data, documents))  # type: ignore[misc]
+        self._taken = {}
+
+
+def _with(data: Buffer | None, documents: dict[str, Json]) -> Buffer | None:
+    """Return the document of a group with consolidated metadata, or without it if that would be too large or deep."""
+    if data is None:
+        return None
+    content = {**load_json(data), "consolidated_metadata": consolidated_member(documents)}
+    try:
+        return dump_document(content)
+    except MetadataError:
+        return data
