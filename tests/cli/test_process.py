@@ -183,6 +183,25 @@ def test_control_characters_in_names_and_values_are_escaped(hierarchy, process):
     assert process("info", "nope\n\x1b[0m").err == "zarrlite info: nope\\n\\x1b[0m does not exist\n"
 
 
+def test_names_and_values_cannot_control_a_terminal(hierarchy):
+    evil = "\x1b[31m\x1b]0;owned\x07"
+    group = zarrlite.create_group("evil.zarr")
+    group.create_array(f"array{evil}", data=[1])
+    group.create_group(f"refused{evil}")
+    Path("evil.zarr", f"refused{evil}", "zarr.json").write_text("[]")
+    zarrlite.create_array("text.zarr", data=np.array([evil], "T"))
+    for command in (
+        ("tree", "evil.zarr"),
+        ("ls", "evil.zarr"),
+        ("ls", "-l", "evil.zarr"),
+        ("dump", "text.zarr"),
+        ("dump", "text.zarr", "--format", "csv"),
+    ):
+        _, output = run_on_terminal(*command)
+        assert "\\x1b]0;owned" in output.replace("\r\n", ""), command
+        assert "\x1b]" not in output, command
+
+
 def test_a_fifo_in_place_of_a_document_does_not_block_the_command(hierarchy):
     os.mkdir("f.zarr")
     os.mkfifo("f.zarr/zarr.json")

@@ -208,3 +208,21 @@ def test_a_node_that_cannot_be_opened_does_not_hide_the_others(hierarchy, run):
     errors = {node["name"]: node.get("error") for node in run("ls", "a.zarr", "--json").json}
     assert errors["bad"] == reason.removeprefix("bad: ")
     assert not any(error for name, error in errors.items() if name != "bad")
+
+
+def test_a_file_in_the_current_directory_is_written_there(hierarchy, run, monkeypatch):
+    moved = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda old, new: moved.append(old) or replace(old, new))
+    assert run("dump", "a.zarr/raw/image", "-o", "out.npy").code == 0
+    assert np.array_equal(np.load("out.npy"), DATA)
+    assert [os.path.dirname(old) for old in moved] == [os.getcwd()]  # not the root directory
+
+
+def test_text_that_a_spreadsheet_takes_for_a_formula_begins_with_an_apostrophe(hierarchy, run):
+    texts = ["=1+1", "+1", "-1", "@a", "a=1", "", "'=1"]
+    zarrlite.create_array("text.zarr", data=np.array(texts, "T"))
+    lines = run("dump", "text.zarr", "--format", "csv").out.split("\n")
+    assert lines == ["'=1+1", "'+1", "'-1", "'@a", "a=1", '""', "'=1", ""]
+    zarrlite.create_array("numbers.zarr", data=[-1, 2])
+    assert run("dump", "numbers.zarr", "--format", "csv").out == "-1\n2\n"

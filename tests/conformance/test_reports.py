@@ -86,8 +86,15 @@ def test_markdown_has_the_matrix_and_the_failed_cases(run, suite):
     assert "| json | 1/1 | 1/1 |" in text
     assert "| pad | 0/1 | 1/1 |" in text
     assert "| `proposals/pad/data/zeros` | crash | &lt;script>alert(1)&lt;/script>" in text
-    assert "| bad &lt;one> 1.0 |" in text
+    assert "| bad &lt;one&gt; 1.0 |" in text
+    assert "\n**bad &lt;one&gt; 1.0**\n" in text
     assert "`proposals/pad/data/zeros`" not in to_markdown(run, suite, cases=False)
+
+
+def test_names_of_harnesses_are_plain_text_in_markdown(suite):
+    text = to_markdown(Run("s", "1", [implementation("<img src=x> [a](b) *c* `d`\n# e", crash="crash")]), suite)
+    assert "**&lt;img src=x&gt; \\[a\\](b) \\*c\\* \\`d\\` # e 1.0**" in text
+    assert "<img" not in text
 
 
 def test_matrix_has_each_case_exactly_once(run, suite):

@@ -34,6 +34,10 @@ def clean(text: object) -> str:
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], str(text))
 
 
+class Styled(str):
+    """Text that is clean, and may have colours."""
+
+
 class Progress(Protocol):
     """A display of the progress of a task."""
 
@@ -56,9 +60,9 @@ class Console:
         """Print one or more lines to stdout."""
         self.stdout.write(f"{text}\n")
 
-    def style(self, text: object, name: str) -> str:
+    def style(self, text: object, name: str) -> Styled:
         """Return clean text, coloured on a terminal; `name` is good, bad, warn, bold, dim, name or number."""
-        return _paint(clean(text), name) if self.color else clean(text)
+        return Styled(_paint(clean(text), name) if self.color else clean(text))
 
     def json(self, value: Any) -> None:
         """Print a JSON document to stdout. Values that JSON does not have are printed as strings."""
@@ -175,9 +179,8 @@ def _paint(text: str, name: str) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Return the text of a table cell; text with colours comes from `style` and is clean already."""
-    text = str(value)
-    return text if _COLOR_CODES.search(text) else clean(text)
+    """Return the text of a table cell."""
+    return value if isinstance(value, Styled) else clean(value)
 
 
 def _width(text: str) -> int:

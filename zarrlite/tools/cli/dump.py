@@ -3,6 +3,7 @@
 Rules
 - CSV and .npy are written in pieces, so that memory is bounded. Text is abbreviated like numpy's, and only the values
   shown are read.
+- Text in CSV that a spreadsheet would take for a formula begins with an apostrophe.
 - JSON has each value in the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN".
 """
 
@@ -32,6 +33,7 @@ HELP = "print values as text, CSV or .npy"
 EXAMPLE = "zarrlite dump image.zarr 0:10,::2 --format csv"
 _THRESHOLD = 1000  # values; the text of larger selections is abbreviated
 _EDGE_ITEMS = 3  # values shown at each end of a dimension in abbreviated text
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # text that begins with one of these is a formula to some spreadsheets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +71,7 @@ def _open_output(path: str | None, *, binary: bool) -> Iterator[Any]:
     if path is None:
         yield sys.stdout.buffer if binary else sys.stdout
         return
-    temporary = temporary_name(os.path.dirname(path))
+    temporary = temporary_name(os.path.dirname(os.path.abspath(path)))
     try:
         with open(temporary, "wb") if binary else open(temporary, "w", encoding="utf-8", newline="") as file:
             yield file
@@ -121,9 +123,15 @@ def _write_csv(array: Array, index: Index, output: TextIO, full: bool) -> None:
             f"a selection for CSV must have at most 2 dimensions, not {len(shape)}; select less, such as {example}"
         )
     writer = csv.writer(output, lineterminator="\n")
+    shown: Callable[[object], str] = clean if output.isatty() else str
     for piece in read_pieces(array, index):
         rows = np.asarray(piece).reshape(-1, shape[1] if len(shape) == 2 else 1)
-        writer.writerows([str(value) for value in row] for row in rows)
+        writer.writerows([shown(_csv_cell(value)) for value in row] for row in rows)
+
+
+def _csv_cell(value: Any) -> Any:
+    """Return a value; text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _write_npy(array: Array, index: Index, output: BinaryIO, full: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from zarrlite.errors import ZarrliteError
 from zarrlite.nodes.array import Array
-from zarrlite.tools.cli.console import Console
+from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.locate import open_node
 from zarrlite.tools.cli.nodes import Node, kind, walk
 
@@ -43,7 +43,7 @@ def _label(console: Console, name: str, node: Node) -> str:
     if isinstance(node, Array):
         return f"{console.style(name, 'name')} {node.shape} {node.metadata.data_type.name}"
     if isinstance(node, ZarrliteError):
-        return f"{name} {console.style(f'refused: {node}', 'bad')}"
+        return f"{clean(name)} {console.style(f'refused: {node}', 'bad')}"
     return console.style(name, "bold")
 
 

@@ -6,6 +6,8 @@ Rules
 
 from __future__ import annotations
 
+import html
+import re
 from collections import Counter
 
 from zarrlite.tools.conformance.cases import Corpus
@@ -19,14 +21,14 @@ def to_markdown(run: Run, corpus: Corpus, *, cases: bool = True) -> str:
     ran = max((len(one.results) for one in implementations), default=0)
     lines = [f"{ran} cases of the {run.suite}, version {run.suite_version}.", ""]
     lines += _table(
-        ["", *(f"{one.name} {one.version}" for one in implementations)],
+        ["", *(_name(f"{one.name} {one.version}") for one in implementations)],
         [[result, *(one.count()[result] or "" for one in implementations)] for result in RESULTS],
     )
     section = ""
     for row in matrix(run, corpus):
         if row.section != section:
             section = row.section
-            lines += ["", f"**{section}**", "", *_table(["feature", *(one.name for one in implementations)], [])]
+            lines += ["", f"**{section}**", "", *_table(["feature", *(_name(one.name) for one in implementations)], [])]
         cells = [cell(one.count(row.ids)) for one in implementations]
         lines.append(_row([row.feature, *cells]))
     if cases:
@@ -53,12 +55,17 @@ def _failures(implementation: Implementation) -> list[str]:
     if not failed:
         return []
     rows: list[list[object]] = [[f"`{case_id}`", case.result, case.detail[:160]] for case_id, case in failed]
-    heading = f"**{implementation.name} {implementation.version}**"
+    heading = f"**{_name(f'{implementation.name} {implementation.version}')}**"
     return ["", heading, "", *_table(["case", "result", ""], rows)]
 
 
 def _table(headers: list[str], rows: list[list[object]]) -> list[str]:
     return [_row(headers), _row(["---"] * len(headers)), *(_row(row) for row in rows)]
+
+
+def _name(text: str) -> str:
+    """Return a name from a harness as plain text, whatever it means to Markdown or HTML."""
+    return re.sub(r"([\\`*_\[\]])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def _row(cells: list[object] | list[str]) -> str:
