@@ -29,7 +29,7 @@ from zarrlite import (
 from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed
 from zarrlite.layout import Problem, check, explain
-from zarrlite.storage_transformers import StorageTransformer
+from zarrlite.storage_transformers import Sharding, StorageTransformer
 from zarrlite.tools.layout.check import MAX_REPORTED, REMEDIES
 from zarrlite.tools.layout.objects import Stack
 from zarrlite.tools.layout.tree import tiles
@@ -300,3 +300,20 @@ def test_a_path_that_cannot_be_a_node_is_refused(tmp_path: Path) -> None:
     zarrlite.create_group(tmp_path)
     with pytest.raises(zarrlite.ArgumentError, match="must not contain lone surrogates"):
         list(check(LocalStore(tmp_path), "\ud800"))
+
+
+@pytest.mark.parametrize("missing_chunks", ["fill", "error"])
+def test_a_smaller_array_with_empty_chunks_has_no_chunks_outside_of_its_grid(missing_chunks: Any) -> None:
+    data = np.arange(64, dtype="u1").reshape(8, 8)
+    array = zarrlite.create_array(
+        {},
+        data=data,
+        chunks=(2, 2),
+        storage_transformers=[Sharding((2, 2))],
+        write_empty_chunks=True,
+        missing_chunks=missing_chunks,
+    )
+    array[4, :] = data[4, :] = 0
+    array.resize((5, 7))
+    assert list(check(array.store)) == []
+    assert np.array_equal(array[...], data[:5, :7])

@@ -468,13 +468,20 @@ class Chunks:
         pipeline = self.pipeline(coords)
         if pipeline.write_unit > self._limit:
             self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
+        erasing = self.metadata.pipeline(lengths)  # for chunks of a shard that are outside: these are never stored
+        chunk_shape = self.unfolded.chunk_grid.chunk_shape(coords)
+        parts: list[tuple[int, int, int, Pipeline]] = []  # dimension, start, end; those that erase last
         for dim, (n, length) in enumerate(zip(inside, lengths, strict=True)):
             if n < length and self.metadata.shape[dim] < old[dim]:
-                spans = [Span(n, length - n) if d == dim else Span(0, m) for d, m in enumerate(lengths)]
-                try:
-                    self.store.update(key, _filling(pipeline, Selection(spans)))
-                except Exception as error:
-                    self._failed(error, key, "cut")
+                edge = min(length, -(-n // chunk_shape[dim]) * chunk_shape[dim])
+                parts = [(dim, n, edge, pipeline), *parts, (dim, edge, length, erasing)]
+        for dim, start, stop, filling in parts:
+            spans = [Span(start, stop - start) if d == dim else Span(0, m) for d, m in enumerate(lengths)]
+            try:
+                if start < stop:
+                    self.store.update(key, _filling(filling, Selection(spans)))
+            except Exception as error:
+                self._failed(error, key, "cut")
 
 
 def _filling(pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:

@@ -75,7 +75,7 @@ class Console:
         if self.color and _have_rich():
             self._rich_table(headers, cells, right)
             return
-        lines = [[self.style(header, "bold") for header in headers], *cells]
+        lines: list[list[str]] = [[self.style(header, "bold") for header in headers], *cells]
         widths = [max(_width(line[i]) for line in lines) for i in range(len(headers))]
         for line in lines:
             padded = (_pad(cell, width, r) for cell, width, r in zip(line, widths, right, strict=True))
