@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from zarrlite import ArgumentError, DataError
 from zarrlite.codecs import Bytes, Gzip, ShardingIndexed, Zstd
 from zarrlite.extensions.config import Config, Context
 from zarrlite.layout import check, explain
+from zarrlite.pipeline.decoding import default_limit
 from zarrlite.storage_transformers import ConcatParts
 from zarrlite.tools.layout.objects import Stack
 
@@ -165,7 +166,19 @@ def test_a_shard_may_exceed_the_limit_if_its_inner_chunks_do_not() -> None:
     assert array[1].tolist() == [1, 1, 7, 1, 1, 1]
 
 
-def test_the_limit_is_an_option_of_every_way_to_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def set_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Return a function that sets the environment variable, which is read once."""
+
+    def set_limit(value: str) -> None:
+        monkeypatch.setenv("ZARRLITE_MAX_CHUNK_BYTES", value)
+        default_limit.cache_clear()
+
+    yield set_limit
+    default_limit.cache_clear()
+
+
+def test_the_limit_is_an_option_of_every_way_to_an_array(set_limit: Callable[[str], None]) -> None:
     root = zarrlite.create_group("memory://")
     root.create_array("a", data=range(100), chunks=(100,))
     keywords: dict[str, Any] = {"mode": "r", "max_chunk_bytes": 799}
@@ -181,7 +194,7 @@ def test_the_limit_is_an_option_of_every_way_to_an_array(monkeypatch: pytest.Mon
         with pytest.raises(ArgumentError, match="must have at most 799 bytes once decoded, not 800"):
             create("b", data=range(100), chunks=(100,), max_chunk_bytes=799)
         assert "b" not in root
-    monkeypatch.setenv("ZARRLITE_MAX_CHUNK_BYTES", "799")
+    set_limit("799")
     with pytest.raises(DataError, match="must have at most 799 bytes once decoded, not 800"):
         zarrlite.open(root.store, path="a")[...]
     assert zarrlite.open(root.store, path="a", max_chunk_bytes=800)[99] == 99
@@ -194,10 +207,10 @@ def test_a_limit_that_is_not_a_size_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "0", "1 GiB", "-1", "1e9"])
-def test_an_environment_variable_that_is_not_a_size_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ZARRLITE_MAX_CHUNK_BYTES", value)
+def test_an_environment_variable_that_is_not_a_size_is_refused(value: str, set_limit: Callable[[str], None]) -> None:
+    set_limit(value)
     with pytest.raises(ArgumentError, match=r"^ZARRLITE_MAX_CHUNK_BYTES must be a number of bytes, at least 1, not "):
-        zarrlite.create_array({}, shape=3, dtype="i1")
+        zarrlite.create_array({}, data=[1])
 
 
 def test_fsck_refuses_chunks_beyond_the_limit_without_decoding_them() -> None:

@@ -27,7 +27,7 @@ from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, TruncatedError, ZarrliteError
 from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata
-from zarrlite.pipeline.decoding import beyond_limit, chunk_limit
+from zarrlite.pipeline.decoding import beyond_limit, default_limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Part, read_from_sources
@@ -53,7 +53,7 @@ class ArrayOptions(NamedTuple):
 
     missing_chunks: Literal["fill", "error"] = "fill"
     write_empty_chunks: bool = False
-    max_chunk_bytes: int | None = None  # bytes once decoded; None: the default, see `chunk_limit`
+    max_chunk_bytes: int | None = None  # bytes once decoded; None: the default, see `default_limit`
 
 
 class Chunks:
@@ -75,7 +75,7 @@ class Chunks:
         required = options.missing_chunks == "error"
         # the pipeline is that of all chunks, if they have one shape
         self._encode_key, self._pipeline = metadata.for_chunks(options.write_empty_chunks, required)
-        self._limit = chunk_limit(options.max_chunk_bytes)
+        self._limit = options.max_chunk_bytes or default_limit()
         self.store = base
         # core spec, Storage transformers: the last one of the list is directly on the store
         for transformer in reversed(metadata.storage_transformers or ()):

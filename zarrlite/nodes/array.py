@@ -88,7 +88,8 @@ class Array(Node):
         self.options = options
         if options.missing_chunks not in ("fill", "error"):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
-        chunk_limit(options.max_chunk_bytes)  # raises if it is not a size
+        if options.max_chunk_bytes is not None:
+            chunk_limit(options.max_chunk_bytes)  # raises if it is not a size
         self._has_scalars = metadata.data_type.dtype.kind in "biufcmM"  # numpy returns such elements as scalars
 
     @cached_property

@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
@@ -35,10 +36,17 @@ class Limit(NamedTuple):
 
 def chunk_limit(option: int | None = None) -> int:
     """Return the most bytes that are decoded or encoded at once: the option, the environment variable, or 1 GiB."""
-    name, value = "max_chunk_bytes", option
-    if option is None:
-        name, text = MAX_CHUNK_BYTES_VARIABLE, os.environ.get(MAX_CHUNK_BYTES_VARIABLE, str(MAX_CHUNK_BYTES))
-        value = int(text) if text.isdecimal() else text  # type: ignore[assignment]
+    return default_limit() if option is None else _checked_limit("max_chunk_bytes", option)
+
+
+@functools.cache
+def default_limit() -> int:
+    """Return the limit of the environment variable, which is read once, or 1 GiB."""
+    text = os.environ.get(MAX_CHUNK_BYTES_VARIABLE, str(MAX_CHUNK_BYTES))
+    return _checked_limit(MAX_CHUNK_BYTES_VARIABLE, int(text) if text.isdecimal() else text)
+
+
+def _checked_limit(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ArgumentError(f"{name} must be a number of bytes, at least 1, not {value!r}")
     return value

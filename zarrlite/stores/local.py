@@ -89,7 +89,7 @@ class LocalStore(Store):
         lock_method: Literal["flock", "file"] = "flock",
     ) -> None:
         given = root if type(root) is str else os.fsdecode(root)
-        if not given or "\0" in given or not _can_be_encoded(given):
+        if not given or "\0" in given or not (given.isascii() or _can_be_encoded(given)):
             raise ArgumentError(f"{given!r} is not the path of a directory")
         # the work of `abspath` for a path that begins at the root
         self.root = os.path.normpath(given) if given[0] == os.sep == "/" else os.path.abspath(given)
