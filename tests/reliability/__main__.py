@@ -1,0 +1,71 @@
+"""`python -m tests.reliability [NAME ...]`: run trials and print their figures.
+
+Without names every kind of trial runs. Options: `--full` runs all trials and not the sample, `--trials N` as many,
+`--seed N` others of them, `--replay TEXT` the one that a failure names, `--planted [TEXT ...]` plants faults in a copy of
+the package and reports which of them are caught. The exit code is 1 if a trial fails, or a planted fault is not caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+
+from tests.reliability.report import Figures
+
+KINDS = (
+    "crash",
+    "power",
+    "interrupts",
+    "faults",
+    "races",
+    "machine",
+    "flips",
+    "bombs",
+    "conditions",
+    "soak",
+)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.reliability")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(KINDS))
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--trials", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--replay")
+    parser.add_argument("--planted", action="store_true")
+    args = parser.parse_args(arguments)
+    if args.planted:
+        from tests.reliability import planted
+
+        return planted.main(args.names)
+    if args.replay:
+        name, spec = args.replay.split(":", 1)
+        return _print(_module(name).replay(spec))
+    code = 0
+    for name in args.names or KINDS:
+        module = _module(name)
+        start = time.monotonic()
+        figures = module.run(None if args.full else args.trials or module.SAMPLE, args.seed)
+        code |= _print(figures)
+        print(f"  {time.monotonic() - start:.0f} s", flush=True)
+    return code
+
+
+def _module(name: str):
+    if name not in KINDS:
+        raise SystemExit(f"{name!r} is not a kind of trial; there are {', '.join(KINDS)}")
+    return importlib.import_module(f"tests.reliability.{name}")
+
+
+def _print(figures: Figures) -> int:
+    print(figures.summary())
+    if figures.failures:
+        print(figures.table(), flush=True)
+    return bool(figures.failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
