@@ -1,8 +1,8 @@
 """`python -m tests.reliability [NAME ...]`: run trials and print their figures.
 
 Without names every kind of trial runs. Options: `--full` runs all trials and not the sample, `--trials N` as many,
-`--seed N` others of them, `--replay TEXT` the one that a failure names, `--planted [TEXT ...]` plants faults in a copy of
-the package and reports which of them are caught. The exit code is 1 if a trial fails, or a planted fault is not caught.
+`--seed N` others of them, `--replay TEXT` the one that a failure names, `--planted [TEXT ...]` plants faults in a copy
+of the package and reports which of them are caught. The exit code is 1 if a trial fails, or a fault is not caught.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Failure(NamedTuple):
 class Figures:
     """Counts of trials by scene and outcome."""
 
-    name: str  # of the kind of trial
+    name: str  # the kind of trial
     seed: int
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Scenes: operations on stored arrays and groups, with the states in which a failure may leave them. Data for all trials.
+"""Scenes: operations on stored arrays and groups, with the states in which a failure may leave them.
 
 A kind of trial takes a scene, prepares a store, lets the operation fail in its own way, looks at the store through a
 fresh handle, and asks `judge` whether the state is acceptable:
@@ -228,6 +228,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
         return
     candidates = [_fit(node.values, now) for node in accepted]
     others = [_fit(node.values, now) for node in known if isinstance(node, Seen) and node.values is not None]
+    path_is_new = None in known  # values that are not its own are those of a node that was there before
     for where in _boxes(now.values.shape, now.chunk_shape):
         found = now.values[where].tolist()
         if any(found == values[where].tolist() for values in candidates):
@@ -235,7 +236,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
         outcome = "mixed"
         if found == np.full(now.values[where].shape, now.fill, now.values.dtype).tolist():
             outcome = "lost"
-        elif any(found == values[where].tolist() for values in others):
+        elif path_is_new or any(found == values[where].tolist() for values in others):
             outcome = "revived"
         yield outcome, f"{path!r} has {found} at {[(s.start, s.stop) for s in where]}"
 
@@ -428,9 +429,13 @@ def _delete(store: Store, path: str) -> None:
         del group[path]
 
 
-def _delete_root(store: Store) -> None:
-    with contextlib.suppress(zarrlite.NodeNotFoundError):  # the second time
-        zarrlite.open_group(store, mode="r+").delete()
+def _look_and_create(store: Store, path: str) -> State:
+    """Look at a hierarchy and, if a group was deleted, create it again: its members must not come back."""
+    state = look(store)
+    if path not in state:
+        names = sorted(zarrlite.create_group(store, path=path).keys())
+        state[f"{path}, created again"] = Seen(f"members {names}")
+    return state
 
 
 def _set_attributes(store: Store, path: str) -> None:
@@ -474,8 +479,22 @@ def _nodes() -> Iterator[Scene]:
     yield Scene("node: overwrite a group", tree, partial(again, path="g", first=101), replaces)
     yield Scene("node: delete an array", tree, partial(_delete, path="a"), completes)
     yield Scene("node: delete an array in parts", tree, partial(_delete, path="g/parts"), completes)
-    yield Scene("node: delete a group", tree, partial(_delete, path="g"), completes)
-    yield Scene("node: delete the root", tree, _delete_root, completes)
+    yield Scene(
+        "node: delete a group",
+        tree,
+        partial(_delete, path="g"),
+        completes,
+        partial(_look_and_create, path="g"),
+        repeatable=False,
+    )
+    yield Scene(
+        "node: delete the root",
+        tree,
+        lambda store: zarrlite.open_group(store, mode="r+").delete(),
+        completes,
+        partial(_look_and_create, path=""),
+        repeatable=False,
+    )
     yield Scene("node: attributes of an array", tree, partial(_set_attributes, path="a"))
     yield Scene("node: attributes of a group", tree, partial(_set_attributes, path="g"))
     yield Scene("node: copy an array", tree, partial(_copy, source="g/parts", target="b"), completes)
@@ -485,7 +504,7 @@ def _nodes() -> Iterator[Scene]:
     yield Scene("consolidated: again", _prepare_consolidated, zarrlite.consolidate_metadata)
     yield Scene("consolidated: attributes", _prepare_consolidated, partial(_set_attributes, path="g/dots"))
     yield Scene("consolidated: create", _prepare_consolidated, partial(again, path="g/b", first=101), replaces)
-    yield Scene("consolidated: delete", _prepare_consolidated, partial(_delete, path="g"), completes)
+    yield Scene("consolidated: delete", _prepare_consolidated, partial(_delete, path="g/parts"), completes)
     for name in ("raw", "shards rewritten", "shards appended", "draft shards", "parts", "strings"):
         kind = KINDS[name]
         full = partial(create, kind)
