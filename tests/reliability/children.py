@@ -40,6 +40,14 @@ class Stage:
         yield path
         shutil.rmtree(path)
 
+    @contextlib.contextmanager
+    def empty(self) -> Iterator[str]:
+        """Yield the path of a new, empty directory."""
+        path = self._path()
+        os.mkdir(path)
+        yield path
+        shutil.rmtree(path)
+
     def look(self, path: str) -> State:
         """Look at a directory through a store of its own."""
         return self.scene.look(LocalStore(path))

@@ -1,4 +1,4 @@
-"""A process that is killed at any file-system call of an operation leaves the old state, the new one, or one between."""
+"""A process that is killed at any file-system call leaves the old state, the new one, or an acceptable one between."""
 
 from __future__ import annotations
 
