@@ -453,6 +453,8 @@ def run_command(*arguments: str) -> Callable[[Any], None]:
         words = [store.root + word[1:] if word[0] == "@" else word for word in arguments]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
             code = main(words)
+        if code == 130:  # the command line has caught it
+            raise KeyboardInterrupt
         if code:
             raise RuntimeError(f"zarrlite {' '.join(words)}: exit code {code}: {errors.getvalue()}")
 

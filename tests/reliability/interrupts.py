@@ -1,0 +1,297 @@
+"""Interrupts: Ctrl-C in the middle of an operation, after which the process goes on.
+
+Rules
+- Two ways: an exception at a chosen bytecode, where CPython looks for signals (after a call of a function in C, at the
+  start of a function, at the end of a loop); and real signals (SIGINT), sent by another process at a random time.
+- Bytecodes are chosen by their place in the source first, so that code which runs once counts as much as a loop.
+- Afterwards, while the interrupted process lives: no lock is held (asked by another process), no descriptor is open
+  that was not open before, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation
+  works again, on another thread of that process, and leads to the new state.
+"""
+
+from __future__ import annotations
+
+import dis
+import fcntl
+import functools
+import gc
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from tests.reliability.children import Stage, run_and_exit, run_child, staged
+from tests.reliability.report import Figures
+from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
+from zarrlite import LocalStore
+
+SAMPLE = 800  # trials
+FULL = 150  # trials for each scene of a full run
+SIGNALS = 0.3  # share of the trials that send a signal
+PATIENCE = 20.0  # seconds until an operation that takes milliseconds counts as blocked
+TEMPORARY = "__zarrlite.tmp."
+
+# After these, CPython looks for signals. A call counts only if it ran no Python code: that returns without a look.
+_LOOKS = ("RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW")
+
+
+@functools.cache
+def _looks(code: CodeType) -> frozenset[int]:
+    """Return the offsets of the instructions after which CPython looks for signals."""
+    return frozenset(each.offset for each in dis.get_instructions(code) if each.opname in _LOOKS)
+
+
+class Tracer:
+    """A trace function that lists the moments at which CPython looks for signals, and raises at one of them."""
+
+    def __init__(self, raise_at: int | None = None) -> None:
+        self.places: list[tuple[str, int, int]] = []  # file, line and offset of each moment
+        self._raise_at = raise_at
+        self._frame: FrameType | None = None  # the frame whose last instruction ends with a look
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "call":
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            self._frame = frame
+        elif event == "opcode":
+            if self._frame is frame:
+                if self._raise_at is None:
+                    self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))
+                elif not self._raise_at:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+                else:
+                    self._raise_at -= 1
+            self._frame = frame if frame.f_lasti in _looks(frame.f_code) else None
+        else:
+            self._frame = None
+        return self
+
+
+def run(trials: int | None, seed: int) -> Figures:
+    """Interrupt the operations of all scenes."""
+    figures = Figures("interrupts", seed)
+    for scene in SCENES.values():
+        run_scene(scene, FULL if trials is None else max(1, trials // len(SCENES)), seed, figures)
+    return figures
+
+
+def run_scene(scene: Scene, trials: int, seed: int, figures: Figures | None = None) -> Figures:
+    """Interrupt the operation of one scene."""
+    figures = figures or Figures("interrupts", seed)
+    chance = random.Random(f"{seed} {scene.name}")
+    with staged(scene) as stage:
+        moments, duration = _survey(stage)
+        for _ in range(trials):
+            if chance.random() < SIGNALS:
+                _try(stage, "signal", str(chance.uniform(0, 1.2 * duration)), figures)
+            else:
+                _try(stage, "bytecode", str(chance.choice(chance.choice(moments))), figures)
+    return figures
+
+
+def replay(spec: str) -> Figures:
+    """Interrupt an operation once; a signal arrives at about the same time."""
+    name, way, when = spec.rsplit(":", 2)
+    figures = Figures("interrupts", 0)
+    with staged(SCENES[name]) as stage:
+        _try(stage, way, when, figures)
+    return figures
+
+
+def _survey(stage: Stage) -> tuple[list[list[int]], float]:
+    """Return the moments of an operation, by their places in the source, and its duration in seconds."""
+
+    def work() -> bytes:
+        start = time.perf_counter()
+        stage.scene.operate(LocalStore(path))
+        duration = time.perf_counter() - start
+        shutil.rmtree(path)
+        shutil.copytree(stage.template, path)
+        tracer = Tracer()
+        _trace(stage.scene, path, tracer)
+        places = defaultdict(list)
+        for moment, place in enumerate(tracer.places):
+            places[place].append(moment)
+        return json.dumps((list(places.values()), duration)).encode()
+
+    with stage.copy() as path:
+        code, output = run_child(work)
+    if code:
+        raise RuntimeError(f"{stage.scene.name} fails without an interrupt: {output.decode()}")
+    moments, duration = json.loads(output)
+    return moments, duration
+
+
+def _trace(scene: Scene, path: str, tracer: Tracer) -> None:
+    store = LocalStore(path)
+    sys.settrace(tracer)
+    try:
+        scene.operate(store)
+    finally:
+        sys.settrace(None)
+
+
+def _try(stage: Stage, way: str, when: str, figures: Figures) -> None:
+    with stage.copy() as path:
+        verdict = _interrupt(stage, path, way, when)
+    if verdict.good:
+        figures.passed(stage.scene.name, verdict.outcome)
+    else:
+        spec = f"{stage.scene.name}:{way}:{when}"
+        figures.failed(stage.scene.name, verdict.outcome, spec, verdict.description)
+
+
+def _interrupt(stage: Stage, path: str, way: str, when: str) -> Verdict:
+    """Interrupt a child, and examine what it has left while it lives."""
+    child = _Child(stage.scene, path, way, when)
+    try:
+        if way == "signal":
+            child.read()  # it is about to begin
+            end = time.perf_counter() + float(when)
+            while time.perf_counter() < end:
+                pass
+            os.kill(child.pid, signal.SIGINT)
+        left = child.read()
+        left["locked"] = _locked(path)
+        for outcome in ("foreign", "locked", "temporaries", "descriptors"):
+            if left[outcome]:
+                return Verdict(outcome, f"after the interrupt: {outcome}: {left[outcome]}")
+        copy = f"{path}.copy"
+        shutil.copytree(path, copy)
+        verdict = judge(stage.scene, stage.old, stage.new, stage.look(copy))
+        shutil.rmtree(copy)
+        if not verdict.good or not stage.scene.repeatable:
+            return verdict
+        again = child.read(b"again")["again"]
+        if again:
+            return Verdict("blocked" if "blocked" in again else "stuck", again)
+        if not equal(stage.look(path), stage.new):
+            return Verdict("stuck", "the operation, repeated, does not lead to the new state")
+        return verdict
+    finally:
+        child.end()
+
+
+def _locked(path: str) -> list[str]:
+    """Return the files and directories that another process has locked."""
+    locked = []
+    for directory, _, names in os.walk(path):
+        for place in [directory, *(f"{directory}/{name}" for name in names)]:
+            fd = os.open(place, os.O_RDONLY)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                locked.append(os.path.relpath(place, path))
+            finally:
+                os.close(fd)
+    return locked
+
+
+class _Child:
+    """A forked process that is interrupted in an operation, reports what it has left, and repeats it when asked to."""
+
+    def __init__(self, scene: Scene, path: str, way: str, when: str) -> None:
+        receive, self._send = os.pipe()
+        self._receive, send = os.pipe()
+        self._unread = b""
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(self._send)
+            os.close(self._receive)
+            run_and_exit(lambda: _live(scene, path, way, when, receive, send), 2)
+        os.close(receive)
+        os.close(send)
+
+    def read(self, request: bytes = b"") -> Any:
+        """Read a line of the child, as an answer to a request if there is one."""
+        if request:
+            os.write(self._send, request + b"\n")
+        while b"\n" not in self._unread:
+            data = os.read(self._receive, 65536)
+            if not data:
+                raise RuntimeError("the child has ended")
+            self._unread += data
+        line, self._unread = self._unread.split(b"\n", 1)
+        return json.loads(line)
+
+    def end(self) -> None:
+        """End the child, which waits for requests, or is blocked."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._send)
+        os.close(self._receive)
+
+
+def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int) -> None:
+    def tell(value: Any) -> None:
+        os.write(send, json.dumps(value).encode() + b"\n")
+
+    gc.collect()
+    gc.freeze()  # the next collection looks at the objects of this process only
+    before = _descriptors()
+    error = ""
+    try:
+        if way == "signal":
+            _await_signal(scene, path, lambda: tell("ready"))
+        else:
+            _trace(scene, path, Tracer(int(when)))
+    except KeyboardInterrupt:
+        pass
+    except BaseException as other:
+        error = f"the operation raises {type(other).__name__}: {other}"
+    gc.collect()
+    descriptors = [name for number, name in _descriptors().items() if number not in before]
+    temporaries = [name for _, _, names in os.walk(path) for name in names if TEMPORARY in name]
+    tell({"foreign": error, "descriptors": descriptors, "temporaries": temporaries})
+    os.read(receive, 100)
+    outcome = ["it is blocked"]
+    thread = threading.Thread(target=_repeat, args=(scene, path, outcome), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    tell({"again": outcome[-1]})
+    os.read(receive, 100)
+
+
+def _await_signal(scene: Scene, path: str, begin: Callable[[], None]) -> None:
+    """Run an operation; a signal that arrives before its end raises KeyboardInterrupt."""
+    is_over = False
+
+    def handle(*arguments: object) -> None:
+        if not is_over:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handle)
+    store = LocalStore(path)
+    begin()
+    try:
+        scene.operate(store)
+    finally:
+        is_over = True
+
+
+def _repeat(scene: Scene, path: str, outcome: list[str]) -> None:
+    try:
+        scene.operate(LocalStore(path))
+        outcome.append("")
+    except BaseException as error:
+        outcome.append(f"the operation, repeated, raises {type(error).__name__}: {error}")
+
+
+def _descriptors() -> dict[str, str]:
+    """Return the open descriptors and their targets."""
+    found = {}
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found[number] = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:  # the one that has listed them
+            continue
+    return found

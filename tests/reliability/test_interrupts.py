@@ -1,0 +1,13 @@
+"""Ctrl-C leaves no lock, no descriptor and no temporary file, and the process can go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reliability import interrupts
+from tests.reliability.scenes import SCENES
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_interrupted_operation_leaves_nothing_behind_and_works_again(name: str) -> None:
+    interrupts.run_scene(SCENES[name], interrupts.SAMPLE // len(SCENES), seed=0).check()
