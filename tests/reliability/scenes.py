@@ -152,7 +152,7 @@ def _same(one: Any, other: Any) -> bool:
 def _equal_values(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
-    return one.shape == other.shape and one.tolist() == other.tolist()
+    return bool(np.array_equal(one, other))
 
 
 # Judging
@@ -230,15 +230,15 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
     others = [_fit(node.values, now) for node in known if isinstance(node, Seen) and node.values is not None]
     path_is_new = None in known  # values that are not its own are those of a node that was there before
     for where in _boxes(now.values.shape, now.chunk_shape):
-        found = now.values[where].tolist()
-        if any(found == values[where].tolist() for values in candidates):
+        found = now.values[where]
+        if any(np.array_equal(found, values[where]) for values in candidates):
             continue
         outcome = "mixed"
-        if found == np.full(now.values[where].shape, now.fill, now.values.dtype).tolist():
+        if np.array_equal(found, np.full(found.shape, now.fill, found.dtype)):
             outcome = "lost"
-        elif path_is_new or any(found == values[where].tolist() for values in others):
+        elif path_is_new or any(np.array_equal(found, values[where]) for values in others):
             outcome = "revived"
-        yield outcome, f"{path!r} has {found} at {[(s.start, s.stop) for s in where]}"
+        yield outcome, f"{path!r} has {found.tolist()} at {[(s.start, s.stop) for s in where]}"
 
 
 def _fit(values: Any, like: Seen) -> Any:
@@ -294,6 +294,11 @@ def _struct(first: int, n: int) -> Any:
     return np.array([(i, i / 2) for i in range(first, first + n)], dtype=[("x", "<i4"), ("y", "<f8")])
 
 
+def _large(first: int, n: int) -> Any:
+    """Return elements so large that a few of them are work for several threads."""
+    return np.array([str(i) for i in range(first, first + n)], dtype="S131072")
+
+
 def _text(first: int, n: int) -> Any:
     return np.array([str(i) * (i % 7 + 1) for i in range(first, first + n)], dtype=np.dtypes.StringDType())
 
@@ -323,6 +328,8 @@ _HEAD_TAIL = [Part(".a", 4), Part(""), Part(".c", 4)]
 _INDEX_APART = [Part(""), Part(".index", 36)]
 KINDS: dict[str, Kind] = {
     "raw": Kind({"chunks": (4,), "codecs": [Bytes()]}),
+    "many chunks": Kind({"chunks": (2,), "codecs": [Bytes()]}),
+    "several threads": Kind({"chunks": (2,), "codecs": [Bytes(), Zstd()]}, values=_large),
     "zstd": Kind({"chunks": (4,), "codecs": [Bytes(), Zstd()]}),
     "crc32c": Kind({"chunks": (4,), "codecs": [Bytes(), Crc32c()], "chunk_key_encoding": "v2"}),
     "shards rewritten": _shards(),
@@ -514,8 +521,37 @@ def _nodes() -> Iterator[Scene]:
         yield Scene(f"resize: cut {name}", full, partial(_cut, kind), completes, partial(_look_and_grow, kind))
 
 
+def _prepare_outside(store: Store) -> None:
+    """Leave a chunk outside of the chunk grid."""
+    create(KINDS["raw"], store)
+    store.set("a/c/7", bytes(16))
+
+
+def _prepare_n5(store: Store) -> None:
+    """Leave an N5 container with a dataset of one block."""
+    dataset = {"dimensions": [4], "blockSize": [4], "dataType": "uint8", "compression": {"type": "raw"}}
+    store.set("attributes.json", json.dumps({"n5": "2.5.0"}).encode())
+    store.set("d/attributes.json", json.dumps(dataset).encode())
+    store.set("d/0", bytes([0, 0, 0, 1, 0, 0, 0, 4, 1, 2, 3, 4]))
+
+
+def _look_at_file(store: Any, name: str) -> State:
+    """Look at a file beside the nodes."""
+    state = look(store)
+    content = store.get(name)
+    if content is not None:
+        state[name] = Seen(bytes(content).hex())
+    return state
+
+
 def _commands() -> Iterator[Scene]:
     tree = _prepare_tree
+    for name in ("out.npy", "out.csv"):
+        dump = run_command("dump", "@/a", "-o", f"@/{name}")
+        yield Scene(f"command: dump {name}", tree, dump, look=partial(_look_at_file, name=name), local=True)
+    repair = run_command("fsck", "@/a", "--repair-outside")
+    yield Scene("command: fsck", _prepare_outside, repair, look=partial(_look_at_file, name="a/c/7"), local=True)
+    yield Scene("command: n5", _prepare_n5, run_command("n5", "@", "--overwrite"), completes, local=True)
     copy = run_command("copy", "@/g", "@/h", "--overwrite")
     yield Scene("command: copy", tree, copy, completes, local=True)
     yield Scene("command: copy over", tree, run_command("copy", "@/g", "@/a", "--overwrite"), completes, local=True)
