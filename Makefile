@@ -3,13 +3,14 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check lint types cover bench mutate clean
+.PHONY: help demo test check lint types cover bench mutate torture clean
 help:
 	@echo "make demo   create, write, read and show arrays"
 	@echo "make test   run all tests, peers included"
 	@echo "make check  lint, types and tests"
 	@echo "make cover  run all tests with branch coverage"
 	@echo "make mutate plant bugs in a copy of the package and report which of them the fixtures catch"
+	@echo "make torture crash, interrupt and damage everything that is written, in full, and plant faults that this must catch"
 	@echo "make bench  measure zarrlite, its peers and a hand-written limit; ARGS=--quick takes about two minutes"
 
 $(BIN)/python:
@@ -39,6 +40,10 @@ bench: $(VENV)/.tools
 
 mutate: $(VENV)/.tools
 	$(BIN)/python -m tests.mutations $(ARGS)
+
+torture: $(VENV)/.tools
+	$(BIN)/python -m tests.reliability --full $(ARGS)
+	$(BIN)/python -m tests.reliability --planted
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .

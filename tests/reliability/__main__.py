@@ -1,18 +1,21 @@
 """`python -m tests.reliability [NAME ...]`: run trials and print their figures.
 
 Without names every kind of trial runs. Options: `--full` runs all trials and not the sample, `--trials N` as many,
-`--seed N` others of them, `--replay TEXT` the one that a failure names, `--planted [TEXT ...]` plants faults in a copy
-of the package and reports which of them are caught. The exit code is 1 if a trial fails, or a fault is not caught.
+`--seed N` others of them, `--only TEXT` scenes with this text in their names, `--replay TEXT` the trial that a failure
+names. `--planted [TEXT ...]` plants faults in a copy of the package and reports which of them are caught. The exit code
+is 1 if a trial fails, or a fault is not caught.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 import time
 
 from tests.reliability.report import Figures
+from tests.reliability.scenes import SCENES
 
 KINDS = (
     "crash",
@@ -34,6 +37,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--trials", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--outcomes", action="store_true", help="print nothing but the outcomes of failures, as JSON")
     parser.add_argument("--replay")
     parser.add_argument("--planted", action="store_true")
     args = parser.parse_args(arguments)
@@ -44,11 +49,16 @@ def main(arguments: list[str]) -> int:
     if args.replay:
         name, spec = args.replay.split(":", 1)
         return _print(_module(name).replay(spec))
+    for name in [name for name in SCENES if args.only not in name]:
+        del SCENES[name]
     code = 0
     for name in args.names or KINDS:
         module = _module(name)
         start = time.monotonic()
         figures = module.run(None if args.full else args.trials or module.SAMPLE, args.seed)
+        if args.outcomes:
+            print(json.dumps(sorted({failure.outcome for failure in figures.failures})))
+            continue
         code |= _print(figures)
         print(f"  {time.monotonic() - start:.0f} s", flush=True)
     return code

@@ -3,7 +3,8 @@
 Rules
 - Two ways: an exception at a chosen bytecode, where CPython looks for signals (after a call of a function in C, at the
   start of a function, at the end of a loop); and real signals (SIGINT), sent by another process at a random time.
-- Bytecodes are chosen by their place in the source first, so that code which runs once counts as much as a loop.
+- Half of the bytecodes are chosen around the calls that change files, and half by their place in the source first, so
+  that code which runs once counts as much as a loop.
 - Afterwards, while the interrupted process lives: no lock is held (asked by another process), no descriptor is open
   that was not open before, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation
   works again, on another thread of that process, and leads to the new state.
@@ -28,6 +29,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from tests.reliability import shim
 from tests.reliability.children import Stage, run_and_exit, run_child, staged
 from tests.reliability.report import Figures
 from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
@@ -36,11 +38,14 @@ from zarrlite import LocalStore
 SAMPLE = 800  # trials
 FULL = 150  # trials for each scene of a full run
 SIGNALS = 0.3  # share of the trials that send a signal
-PATIENCE = 20.0  # seconds until an operation that takes milliseconds counts as blocked
+BEFORE, AFTER = 5, 25  # moments around a call that changes files
+PATIENCE = 10.0  # seconds until an operation that takes milliseconds counts as blocked
 TEMPORARY = "__zarrlite.tmp."
 
 # After these, CPython looks for signals. A call counts only if it ran no Python code: that returns without a look.
 _LOOKS = ("RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW")
+
+_UNSEEN = (__file__, shim.__file__)  # hooks: moments are counted with and without them
 
 
 @functools.cache
@@ -58,6 +63,8 @@ class Tracer:
         self._frame: FrameType | None = None  # the frame whose last instruction ends with a look
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "call" and frame.f_code.co_filename in _UNSEEN:
+            return None
         if event == "call":
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
             self._frame = frame
@@ -89,12 +96,13 @@ def run_scene(scene: Scene, trials: int, seed: int, figures: Figures | None = No
     figures = figures or Figures("interrupts", seed)
     chance = random.Random(f"{seed} {scene.name}")
     with staged(scene) as stage:
-        moments, duration = _survey(stage)
+        places, critical, duration = _survey(stage)
         for _ in range(trials):
             if chance.random() < SIGNALS:
                 _try(stage, "signal", str(chance.uniform(0, 1.2 * duration)), figures)
             else:
-                _try(stage, "bytecode", str(chance.choice(chance.choice(moments))), figures)
+                moments = critical if chance.random() < 0.5 else chance.choice(places)
+                _try(stage, "bytecode", str(chance.choice(moments)), figures)
     return figures
 
 
@@ -107,8 +115,8 @@ def replay(spec: str) -> Figures:
     return figures
 
 
-def _survey(stage: Stage) -> tuple[list[list[int]], float]:
-    """Return the moments of an operation, by their places in the source, and its duration in seconds."""
+def _survey(stage: Stage) -> tuple[list[list[int]], list[int], float]:
+    """Return the moments of an operation by their places in the source, those around calls, and its duration."""
 
     def work() -> bytes:
         start = time.perf_counter()
@@ -117,18 +125,27 @@ def _survey(stage: Stage) -> tuple[list[list[int]], float]:
         shutil.rmtree(path)
         shutil.copytree(stage.template, path)
         tracer = Tracer()
+        calls: list[int] = []
+
+        def mark(call: shim.Call) -> Any:
+            calls.append(len(tracer.places))
+            return call.make()
+
+        shim.install(mark)
         _trace(stage.scene, path, tracer)
         places = defaultdict(list)
         for moment, place in enumerate(tracer.places):
             places[place].append(moment)
-        return json.dumps((list(places.values()), duration)).encode()
+        around = {moment for call in calls for moment in range(call - BEFORE, call + AFTER)}
+        critical = sorted(around & set(range(len(tracer.places))))
+        return json.dumps((list(places.values()), critical, duration)).encode()
 
     with stage.copy() as path:
         code, output = run_child(work)
     if code:
         raise RuntimeError(f"{stage.scene.name} fails without an interrupt: {output.decode()}")
-    moments, duration = json.loads(output)
-    return moments, duration
+    places, critical, duration = json.loads(output)
+    return places, critical, duration
 
 
 def _trace(scene: Scene, path: str, tracer: Tracer) -> None:

@@ -487,6 +487,7 @@ def _nodes() -> Iterator[Scene]:
     )
     yield Scene("node: overwrite a group", tree, partial(again, path="g", first=101), replaces)
     yield Scene("node: delete an array", tree, partial(_delete, path="a"), completes)
+    yield Scene("node: delete an array, keys with dots", tree, partial(_delete, path="g/dots"), completes)
     yield Scene("node: delete an array in parts", tree, partial(_delete, path="g/parts"), completes)
     yield Scene(
         "node: delete a group",

@@ -1,0 +1,76 @@
+"""Plant faults one by one in a copy of the package, and run the trials that must catch them.
+
+Rules
+- `planted.json` lists the faults: a text in a file of the package and its replacement, as in tests/mutations. The text
+  occurs exactly once in its file.
+- `trial` is the kind of trial that must catch the fault; `only` selects scenes by a text in their names; `trials` is
+  how many are run, None for all of them.
+- A fault is caught if trials end with `outcome` that do not without the fault, or if they do not finish.
+- Each kind of trial has a fault that it catches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutations.run import ROOT, copied
+
+LIMIT = 900.0  # seconds; many times the duration of the trials of a fault
+
+
+class Planted(NamedTuple):
+    """One fault, and the trial that must catch it."""
+
+    file: str  # relative to the package
+    old: str
+    new: str
+    trial: str
+    outcome: str
+    only: str = ""
+    trials: int | None = None
+
+
+PLANTED = [Planted(**fault) for fault in json.loads((Path(__file__).parent / "planted.json").read_text("utf-8"))]
+
+
+def main(words: list[str]) -> int:
+    """Plant the faults that have one of the words in their texts, all without words, and print which are caught."""
+    chosen = [fault for fault in PLANTED if not words or any(word in " ".join(map(str, fault)) for word in words)]
+    caught = 0
+    with copied() as directory:
+        for fault in chosen:
+            before = _failures(fault, directory)
+            path = directory / "zarrlite" / fault.file
+            text = path.read_text("utf-8")
+            path.write_text(text.replace(fault.old, fault.new), "utf-8")
+            after = _failures(fault, directory)
+            path.write_text(text, "utf-8")
+            is_caught = fault.outcome in after and fault.outcome not in before
+            caught += is_caught
+            verdict = f"caught by {fault.trial}" if is_caught else "NOT CAUGHT"
+            print(f"{fault.file}: {fault.old.strip().splitlines()[0]}\n    {verdict}: {fault.outcome}", end="")
+            print(f" of {sorted(after)}, without the fault {sorted(before)}", flush=True)
+    print(f"{caught} of {len(chosen)} planted faults are caught")
+    return int(caught < len(chosen))
+
+
+def _failures(fault: Planted, directory: Path) -> set[str]:
+    """Return the outcomes of the trials that fail with the package in a directory."""
+    # no bytecode: Python takes a file that is changed twice within a second for unchanged
+    paths = os.pathsep.join([str(directory), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    count = ["--full"] if fault.trials is None else ["--trials", str(fault.trials)]
+    only = ["--only", fault.only] if fault.only else []
+    command = [sys.executable, "-P", "-m", "tests.reliability", fault.trial, *count, *only, "--outcomes"]
+    try:
+        done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return {fault.outcome}
+    if done.returncode > 1 or not done.stdout:
+        raise RuntimeError(f"the trials cannot be run: {done.stderr}")
+    return set(json.loads(done.stdout))
