@@ -1,0 +1,391 @@
+"""Bombs: small documents and chunks that claim or unfold to much, opened, listed, read, checked and shown.
+
+Rules
+- Each bomb runs in a forked child with a limit on its address space. The child counts the bytecodes that it runs and
+  the growth of its resident memory; both must be in proportion to the bytes of the bomb and of what was asked for.
+- Every operation ends with a result or with an error of the library.
+- No trial depends on how fast the machine is: work is counted, of small bombs. The limit on processor time only ends a child that
+  would never end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import itertools
+import json
+import os
+import random
+import resource
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import google_crc32c
+import zstandard
+
+import zarrlite
+from tests.reliability.report import Figures
+from zarrlite import MemoryStore, ZarrliteError, layout
+from zarrlite.extensions.registry import REGISTRIES
+
+SAMPLE = 60  # trials
+MIB = 2**20
+ADDRESS_SPACE = 4 * 2**30  # bytes that a child may map besides those that it starts with
+MEMORY = (96 * MIB, 24)  # bytes that a child may grow by, and for each byte of the bomb
+WORK = (2_000_000, 50)  # bytecodes that an operation may take, and for each byte of the bomb
+COUNTED = 2**18  # bytes; counting is slow, so that of larger bombs only memory is measured
+CPU_SECONDS = 200  # ends a child that would never end
+Json = Any
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
+GZIP = {"name": "gzip", "configuration": {"level": 5}}
+GROUP = {"zarr_format": 3, "node_type": "group"}
+
+
+class TooMuchWork(BaseException):
+    """More bytecodes than the bomb's size justifies; not an Exception, so that nothing handles it."""
+
+
+class Bomb(NamedTuple):
+    """Stored values, and the operations that must be harmless."""
+
+    values: Callable[[], dict[str, bytes]]
+    operations: tuple[str, ...]
+
+
+def array(codecs: Json, shape: Json = (8,), chunks: Json = None, data_type: Json = "uint16", **more: Json) -> bytes:
+    """Return the document of an array, of one chunk if nothing else is passed."""
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(shape),
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks or shape)}},
+        "chunk_key_encoding": "default",
+        "fill_value": "" if data_type == "string" else 0,
+        "codecs": codecs,
+    }
+    return json.dumps({**document, **more}).encode()
+
+
+def sharding(*chunk_shape: int, codecs: Json = (BYTES,), index_codecs: Json = (BYTES,)) -> Json:
+    members = {"chunk_shape": list(chunk_shape), "codecs": list(codecs), "index_codecs": list(index_codecs)}
+    return {"name": "sharding_indexed", "configuration": {**members, "index_location": "end"}}
+
+
+def rle_frame(size: int) -> bytes:
+    """Return a zstd frame of zeros: blocks of 128 KiB that take four bytes each."""
+    header = struct.pack("<IBQ", 0xFD2FB528, 0xE0, size)
+    blocks = [128 * 1024] * (size // (128 * 1024)) + [size % (128 * 1024)]
+    return header + b"".join(
+        struct.pack("<I", n << 3 | 1 << 1 | (i == len(blocks) - 1))[:3] + b"\0" for i, n in enumerate(blocks)
+    )
+
+
+def nested_shards(levels: int, per_level: int) -> dict[str, bytes]:
+    """Return shards in shards whose entries all lead to the same bytes."""
+    codecs: Json = [BYTES]
+    value = b"\1\0"
+    length = 1
+    for level in range(levels):
+        codecs = [sharding(length, codecs=codecs)]
+        length *= per_level
+        value += struct.pack("<QQ", 0, len(value)) * per_level
+    return {"zarr.json": array(codecs, (length,)), "c/0": value}
+
+
+def chain_of_groups(depth: int) -> dict[str, bytes]:
+    """Return a root with consolidated metadata of groups that are nested in each other."""
+    paths = ["/".join(["g"] * n) for n in range(1, depth + 1)]
+    inline = {"kind": "inline", "must_understand": False, "metadata": dict.fromkeys(paths, GROUP)}
+    return {"zarr.json": json.dumps({**GROUP, "consolidated_metadata": inline}).encode()}
+
+
+def many_parts(count: int) -> dict[str, bytes]:
+    parts = [{"key_suffix": f".{i}", "size": 1} for i in range(count)]
+    transformer = {"name": "concat-parts", "configuration": {"parts": parts}}
+    return {"zarr.json": array([BYTES], storage_transformers=[transformer])}
+
+
+def unknown_codecs(count: int) -> dict[str, bytes]:
+    codecs = [{"name": f"example.unknown{i}"} for i in range(count)]
+    return {"zarr.json": array([BYTES, *codecs])}
+
+
+def deep(levels: int) -> bytes:
+    return b'{"zarr_format": 3, "node_type": "group", "attributes": {"a": ' + b"[" * levels + b"]" * levels + b"}}"
+
+
+def real_groups(depth: int) -> dict[str, bytes]:
+    document = json.dumps(GROUP).encode()
+    return {"/".join(["g"] * n + ["zarr.json"]): document for n in range(depth + 1)}
+
+
+def wide_group(count: int) -> dict[str, bytes]:
+    document = json.dumps(GROUP).encode()
+    return {"zarr.json": document, **{f"g{i}/zarr.json": document for i in range(count)}}
+
+
+def vlen_claim(count: int, size: int) -> bytes:
+    return struct.pack("<II", count, size) + bytes(64)
+
+
+def crc(value: bytes) -> bytes:
+    return value + google_crc32c.value(value).to_bytes(4, "little")
+
+
+OPEN = ("open", "validate", "show")
+READ = (*OPEN, "read an element", "fsck", "explain")
+ALL = (*READ, "read")
+TREE = ("open group", "members", "tree", "keys", "show", "validate", "fsck")
+BIG = 3 * 2**29  # bytes; more than the default limit of a chunk
+EMPTY_FRAME = zstandard.ZstdCompressor().compress(b"")
+BOMBS: dict[str, Bomb] = {
+    "zstd makes 2 GiB": Bomb(lambda: {"zarr.json": array([BYTES, ZSTD]), "c/0": rle_frame(2**31)}, ALL),
+    "zstd makes 2 GiB of text": Bomb(
+        lambda: {"zarr.json": array(["vlen-utf8", ZSTD], data_type="string"), "c/0": rle_frame(2**31)}, ALL
+    ),
+    "zstd in zstd": Bomb(
+        lambda: {
+            "zarr.json": array([BYTES, ZSTD, ZSTD]),
+            "c/0": zstandard.ZstdCompressor(19).compress(rle_frame(2**33)),
+        },
+        ALL,
+    ),
+    "gzip makes 60 MiB": Bomb(
+        lambda: {"zarr.json": array([BYTES, GZIP]), "c/0": gzip.compress(bytes(60 * MIB), mtime=0)}, ALL
+    ),
+    "a chunk of 1.5 GiB": Bomb(lambda: {"zarr.json": array([BYTES, ZSTD], (BIG // 2,)), "c/0": rle_frame(BIG)}, READ),
+    "an inner chunk of 1.5 GiB": Bomb(
+        lambda: {
+            "zarr.json": array([sharding(BIG // 2, codecs=[BYTES, ZSTD])], (BIG // 2,)),
+            "c/0": rle_frame(BIG) + struct.pack("<QQ", 0, len(rle_frame(BIG))),
+        },
+        READ,
+    ),
+    "a small array with a giant chunk": Bomb(
+        lambda: {"zarr.json": array([BYTES, ZSTD], (4, 6), (2, BIG // 2), "uint8")}, (*ALL, "write")
+    ),
+    "a giant chunk without a compressor": Bomb(
+        lambda: {"zarr.json": array([BYTES], (4, 6), (2, BIG // 2), "uint8")}, (*ALL, "write")
+    ),
+    "strings in a giant chunk": Bomb(
+        lambda: {"zarr.json": array(["vlen-utf8"], (4,), (BIG // 16,), "string")}, (*ALL, "write")
+    ),
+    "vlen claims 2^32 - 1 elements": Bomb(
+        lambda: {"zarr.json": array(["vlen-utf8"], data_type="string"), "c/0": vlen_claim(2**32 - 1, 0)}, ALL
+    ),
+    "vlen claims a text of 4 GiB": Bomb(
+        lambda: {"zarr.json": array(["vlen-utf8"], data_type="string"), "c/0": vlen_claim(8, 2**32 - 1)}, ALL
+    ),
+    "empty zstd frames": Bomb(
+        lambda: {"zarr.json": array([BYTES, ZSTD]), "c/0": EMPTY_FRAME * 10_000}, ("read", "read an element", "fsck")
+    ),
+    "empty gzip members": Bomb(
+        lambda: {"zarr.json": array([BYTES, GZIP]), "c/0": gzip.compress(b"", mtime=0) * 5000},
+        ("read", "read an element", "fsck"),
+    ),
+    "shards in shards at one place": Bomb(lambda: nested_shards(4, 64), READ),
+    "a shard of 2^40 inner chunks": Bomb(
+        lambda: {"zarr.json": array([sharding(1)], (2**40,)), "c/0": bytes(60_000)}, READ
+    ),
+    "a draft shard of 2^13 chunks": Bomb(
+        lambda: {
+            "zarr.json": array([BYTES], (2**13,), (1,), storage_transformers=[
+                {"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [2**13]}}]),
+            "c/0": b"\xff" * 16 * 2**13,
+        },
+        ("open", "read an element", "fsck"),
+    ),  # fmt: skip
+    "500 unknown codecs": Bomb(lambda: unknown_codecs(500), OPEN),
+    "4,000 parts": Bomb(lambda: many_parts(4000), (*OPEN, "fsck")),
+    "a chain of 300 consolidated groups": Bomb(lambda: chain_of_groups(300), TREE),
+    "200 groups in each other": Bomb(lambda: real_groups(200), TREE),
+    "1,100 consolidated groups in each other": Bomb(lambda: chain_of_groups(1100), ("open group", "tree")),
+    "1,100 groups in each other": Bomb(lambda: real_groups(1100), TREE),
+    "500 groups": Bomb(lambda: wide_group(500), ("open group", "keys", "members", "tree")),
+    "32 MiB of attributes": Bomb(
+        lambda: {"zarr.json": json.dumps({**GROUP, "attributes": {"a": ["x" * 1000] * 32_000}}).encode()},
+        ("open group", "show", "tree"),
+    ),
+    "attributes of 100,000 levels": Bomb(lambda: {"zarr.json": deep(100_000)}, ("open group", "validate", "fsck")),
+    "a number of 100,000 digits": Bomb(
+        lambda: {"zarr.json": array([BYTES]).replace(b"[8]", b"[" + b"9" * 100_000 + b"]", 1)}, (*OPEN, "fsck")
+    ),
+    "a shape of 32 dimensions of 2^62": Bomb(
+        lambda: {"zarr.json": array([BYTES], [2**62] * 32, [1] * 32)}, (*OPEN, "read an element", "fsck", "write")
+    ),
+    "chunks of 32 dimensions of 2^62": Bomb(
+        lambda: {"zarr.json": array([BYTES], [2**62] * 32)}, (*OPEN, "read an element", "fsck", "write")
+    ),
+    "a document of 65 MiB": Bomb(lambda: {"zarr.json": b" " * (65 * MIB)}, ("open", "open group", "validate", "fsck")),
+    "padding of 2^60 bytes": Bomb(
+        lambda: {
+            "zarr.json": array([BYTES, {"name": "pad", "configuration": {"location": "start", "nbytes": 2**60}}]),
+            "c/0": bytes(16),
+        },
+        (*ALL, "write"),
+    ),
+    "an index entry of 2^60 bytes": Bomb(
+        lambda: {"zarr.json": array([sharding(8)]), "c/0": struct.pack("<QQ", 0, 2**60)}, ALL
+    ),
+}
+
+
+# operations
+
+
+def _open(store: MemoryStore) -> Any:
+    return zarrlite.open(store, mode="r")
+
+
+def _write(store: MemoryStore) -> None:
+    node = zarrlite.open_array(store, mode="r+")
+    node[(0,) * node.ndim] = node.fill_value if node.dtype.kind == "T" else 1
+
+
+def _show(store: MemoryStore) -> None:
+    node = _open(store)
+    for text in (repr(node), str(node.info), node._repr_html_()):
+        assert text
+
+
+def _explain(store: MemoryStore) -> None:
+    node = zarrlite.open_array(store, mode="r")
+    for key in store.list():
+        if key != "zarr.json":
+            layout.explain(node, key)
+
+
+def _fsck(store: MemoryStore) -> None:
+    for _ in layout.check(store):
+        pass
+
+
+OPERATIONS: dict[str, Callable[[MemoryStore], object]] = {
+    "open": _open,
+    "open group": lambda store: zarrlite.open_group(store, mode="r"),
+    "validate": lambda store: zarrlite.validate(store.get("zarr.json") or b""),
+    "show": _show,
+    "read": lambda store: zarrlite.open_array(store, mode="r")[...],
+    "read an element": lambda store: _first(zarrlite.open_array(store, mode="r")),
+    "write": _write,
+    "fsck": _fsck,
+    "explain": _explain,
+    "keys": lambda store: list(zarrlite.open_group(store, mode="r").keys()),
+    "members": lambda store: list(zarrlite.open_group(store, mode="r").members(None)),
+    "tree": lambda store: str(zarrlite.open_group(store, mode="r").tree()),
+}
+
+
+def _first(node: Any) -> Any:
+    return node[(0,) * node.ndim]
+
+
+# trials
+
+
+def trials_of() -> Iterator[tuple[str, str]]:
+    return ((name, operation) for name, bomb in BOMBS.items() for operation in bomb.operations)
+
+
+def run(trials: int | None, seed: int) -> Figures:
+    """Run a sample of the bombs and operations, or all of them."""
+    figures = Figures("bombs", seed)
+    chosen = list(trials_of())
+    if trials is not None:
+        chosen = sorted(random.Random(seed).sample(chosen, min(trials, len(chosen))))
+    for name, of_name in itertools.groupby(chosen, key=lambda trial: trial[0]):
+        values = BOMBS[name].values()
+        for _, operation in of_name:
+            _try(figures, name, operation, values)
+    return figures
+
+
+def replay(spec: str) -> Figures:
+    """Run one trial again."""
+    figures = Figures("bombs", 0)
+    name, operation = spec.split("|")
+    _try(figures, name, operation, BOMBS[name].values())
+    return figures
+
+
+def _try(figures: Figures, name: str, operation: str, values: dict[str, bytes]) -> None:
+    size = sum(len(key) + len(value) for key, value in values.items())
+    store = MemoryStore(values)
+    limits = MEMORY[0] + MEMORY[1] * size, WORK[0] + WORK[1] * size if size <= COUNTED else None
+    outcome, memory, work = in_child(lambda: OPERATIONS[operation](store), limits[1])
+    described = f"{outcome}; {memory // MIB} MiB, {work} bytecodes for {size} bytes"
+    if outcome in ("done", "refused") and memory <= limits[0]:
+        figures.passed(name, outcome)
+    else:
+        figures.failed(name, outcome if memory <= limits[0] else "memory", f"{name}|{operation}", described)
+
+
+def in_child(action: Callable[[], object], most_work: int | None) -> tuple[str, int, int]:
+    """Run an action in a forked child with limits. Return its outcome, the growth in bytes, and the bytecodes."""
+    for registry in REGISTRIES.values():
+        registry.classes()  # loaded before the fork: the library's own code does not count
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            os.close(out)
+            os.write(into, json.dumps(_measure(action, most_work)).encode())
+        os._exit(0)
+    os.close(into)
+    with os.fdopen(out, "rb") as stream:
+        answer = stream.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    outcome, memory, work = json.loads(answer) if answer else (f"died: {status}", 0, 0)
+    return outcome, memory, work
+
+
+def _measure(action: Callable[[], object], most_work: int | None) -> tuple[str, int, int]:
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + ADDRESS_SPACE,) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts from here
+    before = _peak()
+    work = 0
+
+    def count(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal work
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        if event == "opcode":
+            work += 1
+            if work > (most_work or 0):
+                raise TooMuchWork
+        return count
+
+    outcome = "done"
+    if most_work is not None:
+        sys.settrace(count)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            action()
+    except ZarrliteError:
+        outcome = "refused"
+    except TooMuchWork:
+        outcome = "work"
+    except MemoryError:
+        outcome = "memory"
+    except Exception as error:
+        outcome = f"foreign {type(error).__name__}"
+    finally:
+        sys.settrace(None)
+    return outcome, max(0, _peak() - before), work
+
+
+def _peak() -> int:
+    """Return the largest resident size of this process, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+

@@ -1,0 +1,169 @@
+"""Faults of a store: the Nth request fails, once or from then on, and everything is still there.
+
+Rules
+- A store of a user has `get`, `set`, `erase` and `list`. A trial counts the requests of an operation and lets one of
+  them fail: refused before it is carried out, carried out with the answer lost, or answered with fewer bytes. The
+  latter only if a range was requested: a whole value that is cut short cannot be told from a shorter value.
+- The operation ends with an error of the library, with that of the store, or succeeds. Every chunk and document then is the old or the new one.
+- Once the store works again, another thread can repeat the operation, which leads to the new state: no lock is left.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from tests.reliability.report import Figures
+from tests.reliability.scenes import SCENES, Scene, State, equal, judge, reference
+from zarrlite import ByteRange, MemoryStore, Store, ZarrliteError
+from zarrlite.buffers.ranges import ALL, Buffer
+from zarrlite.stores.base import Limits
+
+SAMPLE = 1000  # trials
+WAIT = 300  # seconds; a repetition that takes longer waits for a lock
+FAULTS = {
+    "refused": {"get", "get a part", "set", "erase", "list"},
+    "timed out": {"set", "erase"},
+    "short": {"get a part"},
+}
+LASTING = ["once", "from then on"]
+Trial = tuple[str, int, str, str]  # scene, number of the request, fault, how long
+
+
+class FaultyStore(Store):
+    """A store of a user, in memory, in which one request fails, or all from that one on."""
+
+    limits = Limits(concurrency=1)  # requests in one order, so that their numbers mean something
+
+    def __init__(self) -> None:
+        self.inner = MemoryStore()
+        self.requests: list[str] = []
+        self.failing: tuple[int, str, str] | None = None  # number of the request, fault, how long
+
+    def fails(self, operation: str) -> str | None:
+        """Return the fault of a request. Returns None if it is served."""
+        self.requests.append(operation)
+        if self.failing is None:
+            return None
+        number, fault, lasting = self.failing
+        now = len(self.requests) - 1
+        is_due = now == number or (now > number and lasting == "from then on")
+        return fault if is_due and operation in FAULTS[fault] else None
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        fault = self.fails("get" if byte_range == ALL else "get a part")
+        if fault == "refused":
+            raise TimeoutError(f"no answer for {key}")
+        value = self.inner.get(key, byte_range)
+        return value[: len(value) // 2] if fault == "short" and value else value
+
+    def set(self, key: str, value: Buffer) -> None:
+        fault = self.fails("set")
+        if fault != "refused":
+            self.inner.set(key, value)
+        if fault:
+            raise TimeoutError(f"no answer for {key}")
+
+    def erase(self, key: str) -> None:
+        fault = self.fails("erase")
+        if fault != "refused":
+            self.inner.erase(key)
+        if fault:
+            raise TimeoutError(f"no answer for {key}")
+
+    def list(self) -> Iterator[str]:
+        if self.fails("list"):
+            raise TimeoutError("no answer")
+        return self.inner.list()
+
+
+def trials_of(scene: Scene) -> Iterator[Trial]:
+    """Yield all trials of a scene: each request with each fault that it can have."""
+    store = FaultyStore()
+    scene.prepare(store)
+    store.requests.clear()
+    scene.operate(store)
+    for number, operation in enumerate(store.requests):
+        for fault, operations in FAULTS.items():
+            if operation in operations:
+                for lasting in LASTING:
+                    yield scene.name, number, fault, lasting
+
+
+def run(trials: int | None, seed: int) -> Figures:
+    """Run trials that are chosen at random, or all of them."""
+    figures = Figures("faults", seed)
+    chosen = [trial for scene in SCENES.values() if not scene.local for trial in trials_of(scene)]
+    if trials is not None:
+        chosen = sorted(random.Random(seed).sample(chosen, min(trials, len(chosen))))
+    for name, of_scene in itertools.groupby(chosen, key=lambda trial: trial[0]):
+        states = reference(SCENES[name], FaultyStore)
+        for trial in of_scene:
+            _try(figures, trial, *states)
+    return figures
+
+
+def replay(spec: str) -> Figures:
+    """Run one trial again."""
+    figures = Figures("faults", 0)
+    name, number, fault, lasting = spec.split("|")
+    _try(figures, (name, int(number), fault, lasting), *reference(SCENES[name], FaultyStore))
+    return figures
+
+
+def _try(figures: Figures, trial: Trial, old: State, new: State) -> None:
+    name, *fault = trial
+    scene = SCENES[name]
+    store = FaultyStore()
+    scene.prepare(store)
+    store.requests.clear()
+    store.failing = (fault[0], fault[1], fault[2])  # type: ignore[assignment]
+    outcome, description = _operate(scene, store)
+    store.failing = None
+    if not outcome:
+        outcome, description = judge(scene, old, new, scene.look(MemoryStore(_values(store))))
+    if outcome in ("old", "new", "between") and scene.repeatable:
+        outcome, description = _repeat(scene, store, new) or (outcome, description)
+    if outcome in ("old", "new", "between"):
+        figures.passed(name, outcome)
+    else:
+        figures.failed(name, outcome, "|".join(map(str, trial)), description)
+
+
+def _values(store: FaultyStore) -> dict[str, Any]:
+    return {key: store.inner.get(key) for key in store.inner.list()}
+
+
+def _operate(scene: Scene, store: FaultyStore) -> tuple[str, str]:
+    try:
+        scene.operate(store)
+    except (ZarrliteError, TimeoutError):
+        pass
+    except Exception as error:
+        return "foreign", f"{type(error).__name__}: {error}"
+    return "", ""
+
+
+def _repeat(scene: Scene, store: FaultyStore, new: State) -> tuple[str, str] | None:
+    """Repeat the operation in another thread. Returns None if it leads to the new state."""
+    errors: list[Exception] = []
+
+    def operate() -> None:
+        try:
+            scene.operate(store)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=operate, daemon=True)
+    thread.start()
+    thread.join(WAIT)
+    if thread.is_alive():
+        return "locked", "the operation cannot be repeated: it waits"
+    if errors:
+        return "not repeatable", f"{type(errors[0]).__name__}: {errors[0]}"
+    if not equal(scene.look(store), new):
+        return "not repeatable", "the repetition does not lead to the new state"
+    return None

@@ -1,0 +1,183 @@
+"""Readers against writers, in processes: every read sees the old chunk or a new one, and never an error.
+
+Rules
+- For each kind of array a writer replaces, changes and erases chunks without a pause, while readers in processes of
+  their own read whole chunks, slices and single elements. A trial is one read.
+- The values of a chunk say which write they belong to: a mixture of two writes is always recognized. All of a chunk is
+  replaced, or the first and last quarter of it are changed to the next number of a series, so that a change of a part
+  is seen as a whole or not at all.
+- A race ends after a number of reads, not of seconds. Writers end when the readers have.
+- `EXEMPT` has what the documentation says of the kinds that write into stored objects: readers of a shard that is
+  appended to may find it without an index; in a shard that is changed in place, also chunks of two writes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import shutil
+import tempfile
+from typing import Any
+
+import numpy as np
+
+import zarrlite
+from tests.reliability.report import Figures
+from tests.reliability.scenes import KINDS
+from zarrlite import ZarrliteError
+
+LENGTH = 8  # elements; chunks or shards of 4, inner chunks of 2
+READERS = 2
+SAMPLE = 24_000  # reads
+FULL = 200_000  # reads of each kind
+TIMEOUT = 3600  # seconds; a race fails rather than hangs
+EXEMPT = {
+    "shards appended": {"error"},
+    "draft shards appended": {"error"},
+    "shards in place": {"error", "mixed"},
+    "draft shards in place": {"error", "mixed"},
+}
+POINT = np.dtype([("x", "<i4"), ("y", "<f8")])
+FORK = multiprocessing.get_context("fork")
+
+
+def numbers(generation: int) -> list[int]:
+    """Return the values of a chunk: all of them belong to this write, and none is the fill value."""
+    return [n + 10 * (generation + 1) for n in range(4)]
+
+
+def encode(name: str, values: list[int]) -> Any:
+    """Return numbers as elements of a kind of array."""
+    if name == "strings":
+        return np.array([f"{n}," * 9 if n else "" for n in values], "T")
+    if name == "structs":
+        return np.array([(n, n / 2) for n in values], POINT)
+    return np.array(values, "int32")
+
+
+def decode(name: str, values: Any) -> list[int]:
+    """Return elements as numbers; an element of two writes is no number of any."""
+    elements = np.atleast_1d(values).tolist()
+    if name == "strings":
+        parts = [set(text.split(",")[:-1]) or {"0"} for text in elements]
+        return [int(part.pop()) if len(part) == 1 else 5 for part in parts]
+    if name == "structs":
+        return [x if y == x / 2 else 5 for x, y in elements]
+    return list(elements)
+
+
+def write(path: str, name: str, stop: Any, failed: Any, seed: int) -> None:
+    """Write chunks until the readers have ended: whole ones, their first and last elements, or nothing at all."""
+    random.seed(seed)
+    array = zarrlite.open_array(path, mode="r+", path="a", options=KINDS[name].options)
+    generation = 0
+    try:
+        while not stop.is_set():
+            generation += 1
+            chunk = 4 * random.randrange(2)
+            way = random.randrange(8)
+            if way == 0:
+                array[chunk : chunk + 4] = encode(name, [0] * 4)
+            elif way < 6:
+                array[chunk : chunk + 4] = encode(name, numbers(generation))
+            else:
+                array.oindex[[chunk, chunk + 3]] = encode(name, [-generation] * 2)  # in one write
+    except Exception as error:
+        failed.put(f"writer: {type(error).__name__}: {error}")
+
+
+def is_of_one_write(values: Any) -> bool:
+    """Whether the values of a chunk can be those of one write, or of one write and then of its ends."""
+    first, second, third, last = values
+    inside = (second, third) == (0, 0) or (third - second == 1 and second % 10 == 1)
+    if first == last:  # erased, or the ends were changed
+        return inside and first <= 0
+    return inside and (first, last) == (second - 1, third + 1) and second != 0
+
+
+def read(path: str, name: str, reads: int, seed: int, found: Any) -> None:
+    """Read in three ways; put the counts of outcomes, and the first failure."""
+    random.seed(seed)
+    array = zarrlite.open_array(path, mode="r", path="a")
+    outcomes = {"right": 0, "mixed": 0, "error": 0, "foreign": 0}
+    example = ""
+    for _ in range(reads):
+        chunk = 4 * random.randrange(2)
+        way = random.randrange(3)
+        try:
+            if way == 0:
+                values = decode(name, array[chunk : chunk + 4])
+                good = is_of_one_write(values)
+            elif way == 1:  # across the border of two inner chunks
+                values = decode(name, array[chunk + 1 : chunk + 3])
+                good = values == [0, 0] or (values[1] - values[0] == 1 and values[0] % 10 == 1)
+            else:
+                values = decode(name, array[chunk + 1])
+                good = values[0] == 0 or values[0] % 10 == 1
+            outcome = "right" if good else "mixed"
+            described = f"{outcome}: {values}"
+        except Exception as error:
+            outcome = "error" if isinstance(error, ZarrliteError) else "foreign"
+            described = f"{type(error).__name__}: {error}"
+        outcomes[outcome] += 1
+        if outcome != "right" and outcome not in EXEMPT.get(name, ()):
+            example = example or described
+    found.put((outcomes, example))
+
+
+def race(name: str, reads: int, seed: int) -> tuple[dict[str, int], str]:
+    """Let a writer and readers race for one array. Return the counts of outcomes and the first failure."""
+    path = tempfile.mkdtemp()
+    try:
+        first = encode(name, [*numbers(0), *numbers(0)])
+        array = zarrlite.create_array(path, name="a", shape=LENGTH, **{"dtype": first.dtype, **KINDS[name].create})
+        array[:] = first
+        stop, found, failed = FORK.Event(), FORK.Queue(), FORK.Queue()
+        writer = FORK.Process(target=write, args=(path, name, stop, failed, seed))
+        share = -(-reads // READERS)
+        readers = [FORK.Process(target=read, args=(path, name, share, seed + i, found)) for i in range(1, READERS + 1)]
+        for process in (writer, *readers):
+            process.start()
+        try:
+            results = [found.get(timeout=TIMEOUT) for _ in readers]
+        finally:
+            stop.set()
+            for process in (writer, *readers):
+                process.join(TIMEOUT)
+                process.kill()
+        total = {outcome: sum(counts[outcome] for counts, _ in results) for outcome in results[0][0]}
+        examples = [example for _, example in results if example]
+        if not failed.empty():
+            total["error"] += 1
+            examples.insert(0, failed.get())
+        return total, examples[0] if examples else ""
+    finally:
+        shutil.rmtree(path)
+
+
+def run(trials: int | None, seed: int) -> Figures:
+    """Run a race of each kind of array, with as many reads together."""
+    figures = Figures("races", seed)
+    for i, name in enumerate(KINDS):
+        reads = FULL if trials is None else max(READERS, trials // len(KINDS))
+        _race(figures, name, reads, seed + 100 * i)
+    return figures
+
+
+def replay(spec: str) -> Figures:
+    """Run a race again. Processes are never scheduled the same way twice: use many reads."""
+    figures = Figures("races", 0)
+    name, reads, seed = spec.split("|")
+    _race(figures, name, int(reads), int(seed))
+    return figures
+
+
+def _race(figures: Figures, name: str, reads: int, seed: int) -> None:
+    outcomes, example = race(name, reads, seed)
+    spec = f"{name}|{reads}|{seed}"
+    for outcome, count in outcomes.items():
+        if outcome == "right" or outcome in EXEMPT.get(name, ()):
+            figures.passed(name, outcome, count)
+        else:
+            for _ in range(count):
+                figures.failed(name, outcome, spec, example)
