@@ -1,0 +1,274 @@
+"""Real conditions: a full disk, too few descriptors, files of limited size, read-only and vanished directories.
+
+Rules
+- An operation runs in a forked child under one condition. It ends with an error of the library, or succeeds.
+- A fresh reader, free of the condition, finds every chunk and document old or new. No temporary file and, in the
+  child, no descriptor is left.
+- Once the condition has ended, the operation can be repeated, and leads to the new state.
+- Full disks are tmpfs mounts, which need root; read-only directories matter to ordinary users only, so that root
+  becomes one in the child. A condition that cannot be made is noted, and its trials are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import json
+import os
+import random
+import resource
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.reliability.report import Figures
+from tests.reliability.scenes import GOOD, SCENES, Scene, State, equal, judge, reference
+from zarrlite import LocalStore, ZarrliteError
+from zarrlite.tools.layout import leftovers
+
+SAMPLE = 300  # trials
+PAGE = 4096  # bytes; a file in a tmpfs takes whole pages
+DISK = 4 * 2**20  # bytes of the full disk
+NOBODY = 65534  # an ordinary user
+Trial = tuple[str, str, int]  # condition, scene, amount
+
+# condition -> the amounts that are tried
+AMOUNTS: dict[str, list[int]] = {
+    "full disk": [0, 1, 2, 3, 5, 8],  # free pages
+    "file size": [0, 1, 10, 17, 40, 100, 700],  # largest file, in bytes
+    "descriptors": [0, 1, 2, 3, 4, 6],  # that can still be opened
+    "read-only": [0o555, 0o500, 0o444, 0o000],  # mode of all directories
+    "vanished": [0, 1],  # the directory of the node, or of the store
+}
+
+
+def run(trials: int | None, seed: int) -> Figures:
+    """Run trials that are chosen at random, or all of them."""
+    figures = Figures("conditions", seed)
+    chosen: list[Trial] = []
+    for condition, amounts in AMOUNTS.items():
+        reason = why_not(condition)
+        if reason:
+            figures.notes.append(f"{condition} left out: {reason}")
+        else:
+            chosen += [(condition, scene, amount) for scene in SCENES for amount in amounts]
+    if trials is not None:
+        chosen = sorted(random.Random(seed).sample(chosen, min(trials, len(chosen))))
+    for name, of_scene in itertools.groupby(sorted(chosen, key=lambda trial: trial[1]), key=lambda trial: trial[1]):
+        states = _reference(SCENES[name])
+        for trial in of_scene:
+            _try(figures, trial, *states)
+    return figures
+
+
+def replay(spec: str) -> Figures:
+    """Run one trial again."""
+    figures = Figures("conditions", 0)
+    condition, name, amount = spec.split("|")
+    _try(figures, (condition, name, int(amount)), *_reference(SCENES[name]))
+    return figures
+
+
+def why_not(condition: str) -> str | None:
+    """Return the reason why a condition cannot be made here. Returns None if it can."""
+    if condition == "full disk":
+        with tempfile.TemporaryDirectory() as directory:
+            if not _mount(directory):
+                return "a tmpfs cannot be mounted"
+            subprocess.run(["umount", directory], check=True)
+    return None
+
+
+@contextlib.contextmanager
+def _directory(condition: str) -> Iterator[str]:
+    """Create a directory for a store, on a disk of its own if that will be full."""
+    base = tempfile.mkdtemp()
+    os.chmod(base, 0o755)
+    is_mounted = condition == "full disk" and _mount(base)
+    try:
+        yield os.path.join(base, "store")
+    finally:
+        if is_mounted:
+            subprocess.run(["umount", base], check=True)
+        else:
+            _allow(base)
+        shutil.rmtree(base)
+
+
+def _mount(directory: str) -> bool:
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", directory]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def _reference(scene: Scene) -> tuple[State, State]:
+    with contextlib.ExitStack() as stack:
+
+        def make_store() -> LocalStore:
+            return LocalStore(stack.enter_context(tempfile.TemporaryDirectory()))
+
+        return reference(scene, make_store)
+
+
+def _try(figures: Figures, trial: Trial, old: State, new: State) -> None:
+    condition, name, amount = trial
+    with _directory(condition) as root:
+        outcome, description = _judge(condition, SCENES[name], amount, root, old, new)
+    if outcome in GOOD or outcome == "gone":
+        figures.passed(f"{condition}: {name}", outcome)
+    else:
+        figures.failed(f"{condition}: {name}", outcome, f"{condition}|{name}|{amount}", description)
+
+
+def _judge(condition: str, scene: Scene, amount: int, root: str, old: State, new: State) -> tuple[str, str]:
+    store = LocalStore(root)
+    scene.prepare(store)
+    os.makedirs(root, exist_ok=True)
+    with CONDITIONS[condition](root, amount) as limit:
+        outcome, description = _in_child(lambda: scene.operate(LocalStore(root)), limit)
+    if outcome in ("foreign", "descriptors"):
+        return outcome, description
+    left = [leftover.key for leftover in leftovers.find(store, "")]
+    if left:
+        return "leftover", f"{left} after {description}"
+    if condition == "vanished":
+        return "gone", ""
+    verdict = judge(scene, old, new, scene.look(LocalStore(root)))
+    if not verdict.good:
+        return verdict.outcome, f"{verdict.description} after {description}"
+    if condition == "read-only" and outcome == "done" and not equal(old, new) and verdict.outcome == "old":
+        return "not done", "the operation reports success and has done nothing"
+    if scene.repeatable:
+        scene.operate(LocalStore(root))
+        if not equal(scene.look(LocalStore(root)), new):
+            return "not repeatable", f"the repetition does not lead to the new state, after {description}"
+    return verdict.outcome, ""
+
+
+def _in_child(action: Callable[[], object], limit: Callable[[], object]) -> tuple[str, str]:
+    """Run an action in a forked child under a limit. Return the outcome and a description."""
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(into, json.dumps(_measure(action, limit)).encode())
+        finally:
+            os._exit(0)
+    os.close(into)
+    with os.fdopen(out, "rb") as stream:
+        answer = stream.read()
+    os.waitpid(child, 0)
+    outcome, description = json.loads(answer) if answer else ("foreign", "the child died")
+    return outcome, description
+
+
+def _measure(action: Callable[[], object], limit: Callable[[], object]) -> tuple[str, str]:
+    before = _descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit()
+    try:
+        action()
+        outcome, description = "done", "success"
+    except (ZarrliteError, RuntimeError) as error:  # the command line reports an error by its exit code
+        outcome, description = "refused", f"{type(error).__name__}: {error}"
+        if isinstance(error, RuntimeError) and "defect of zarrlite" in str(error):
+            outcome = "foreign"
+    except Exception as error:
+        outcome, description = "foreign", f"{type(error).__name__}: {error}"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    gc.collect()
+    after = _descriptors()
+    if outcome != "foreign" and after != before:
+        return "descriptors", f"{after - before} descriptors are left, after {description}"
+    return outcome, description
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+# conditions: context managers that prepare a directory and return what the child has to do to itself
+
+
+@contextlib.contextmanager
+def _full_disk(root: str, pages: int) -> Iterator[Callable[[], object]]:
+    filling = os.path.join(os.path.dirname(root), "filling")
+    descriptor = os.open(filling, os.O_CREAT | os.O_WRONLY)
+    with contextlib.suppress(OSError):
+        while os.write(descriptor, bytes(PAGE)) == PAGE:
+            pass
+    os.ftruncate(descriptor, os.fstat(descriptor).st_size - pages * PAGE)
+    os.close(descriptor)
+    yield lambda: None
+    os.remove(filling)
+
+
+@contextlib.contextmanager
+def _file_size(root: str, largest: int) -> Iterator[Callable[[], object]]:
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+@contextlib.contextmanager
+def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
+    def limit() -> None:
+        opened = {int(name) for name in os.listdir("/proc/self/fd")}
+        free = [number for number in range(max(opened) + 1 + more) if number not in opened]  # the listing's own, too
+        free.append(max(opened))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (sorted(free)[more], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+    yield limit
+
+
+@contextlib.contextmanager
+def _read_only(root: str, mode: int) -> Iterator[Callable[[], object]]:
+    """Take away rights: the child is the owner of the files, but not root."""
+    for directory, _, names in os.walk(root, topdown=False):
+        for name in names:
+            os.chmod(os.path.join(directory, name), 0o444)
+            _give(os.path.join(directory, name))
+        _give(directory)
+        os.chmod(directory, mode)
+    yield _become_nobody
+    _allow(root)
+
+
+def _give(path: str) -> None:
+    if os.geteuid() == 0:
+        os.chown(path, NOBODY, NOBODY)
+
+
+def _become_nobody() -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def _allow(root: str) -> None:
+    """Give all rights back; as the owner is not root, from the top down."""
+    for directory, directories, names in os.walk(root):
+        for name in directories:
+            os.chmod(os.path.join(directory, name), stat.S_IRWXU)
+        for name in names:
+            os.chmod(os.path.join(directory, name), 0o600)
+
+
+@contextlib.contextmanager
+def _vanished(root: str, whole: int) -> Iterator[Callable[[], object]]:
+    shutil.rmtree(root if whole else os.path.join(root, "a"), ignore_errors=True)
+    yield lambda: None
+
+
+CONDITIONS: dict[str, Any] = {
+    "full disk": _full_disk,
+    "file size": _file_size,
+    "descriptors": _few_descriptors,
+    "read-only": _read_only,
+    "vanished": _vanished,
+}
