@@ -23,6 +23,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from tests.reliability.report import Figures
@@ -42,6 +43,7 @@ AMOUNTS: dict[str, list[int]] = {
     "file size": [0, 1, 10, 17, 40, 100, 700],  # largest file, in bytes
     "descriptors": [0, 1, 2, 3, 4, 6],  # that can still be opened
     "read-only": [0o555, 0o500, 0o444, 0o000],  # mode of all directories
+    "closed chunks": [0o555, 0o444, 0o000],  # mode of the directories below the nodes
     "vanished": [0, 1],  # the directory of the node, or of the store
 }
 
@@ -49,16 +51,22 @@ AMOUNTS: dict[str, list[int]] = {
 def run(trials: int | None, seed: int) -> Figures:
     """Run trials that are chosen at random, or all of them."""
     figures = Figures("conditions", seed)
-    chosen: list[Trial] = []
-    for condition, amounts in AMOUNTS.items():
+    for condition in AMOUNTS:
         reason = why_not(condition)
         if reason:
             figures.notes.append(f"{condition} left out: {reason}")
         else:
-            chosen += [(condition, scene, amount) for scene in SCENES for amount in amounts]
+            run_condition(condition, None if trials is None else max(1, trials // len(AMOUNTS)), seed, figures)
+    return figures
+
+
+def run_condition(condition: str, trials: int | None, seed: int, figures: Figures | None = None) -> Figures:
+    """Run trials under one condition."""
+    figures = figures or Figures("conditions", seed)
+    chosen: list[Trial] = [(condition, scene, amount) for scene in SCENES for amount in AMOUNTS[condition]]
     if trials is not None:
-        chosen = sorted(random.Random(seed).sample(chosen, min(trials, len(chosen))))
-    for name, of_scene in itertools.groupby(sorted(chosen, key=lambda trial: trial[1]), key=lambda trial: trial[1]):
+        chosen = sorted(random.Random(f"{seed} {condition}").sample(chosen, min(trials, len(chosen))))
+    for name, of_scene in itertools.groupby(chosen, key=lambda trial: trial[1]):
         states = _reference(SCENES[name])
         for trial in of_scene:
             _try(figures, trial, *states)
@@ -142,8 +150,8 @@ def _judge(condition: str, scene: Scene, amount: int, root: str, old: State, new
     verdict = judge(scene, old, new, scene.look(LocalStore(root)))
     if not verdict.good:
         return verdict.outcome, f"{verdict.description} after {description}"
-    if condition == "read-only" and outcome == "done" and not equal(old, new) and verdict.outcome == "old":
-        return "not done", "the operation reports success and has done nothing"
+    if outcome == "done" and verdict.outcome != "new":
+        return "not done", "the operation reports success and has done nothing, or not all of it"
     if scene.repeatable:
         scene.operate(LocalStore(root))
         if not equal(scene.look(LocalStore(root)), new):
@@ -226,14 +234,14 @@ def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
 
 
 @contextlib.contextmanager
-def _read_only(root: str, mode: int) -> Iterator[Callable[[], object]]:
-    """Take away rights: the child is the owner of the files, but not root."""
+def _read_only(root: str, mode: int, only: str = "") -> Iterator[Callable[[], object]]:
+    """Take rights away from directories, or only from those of a name; the child is their owner, but not root."""
     for directory, _, names in os.walk(root, topdown=False):
         for name in names:
-            os.chmod(os.path.join(directory, name), 0o444)
             _give(os.path.join(directory, name))
         _give(directory)
-        os.chmod(directory, mode)
+        if only in ("", os.path.basename(directory)):
+            os.chmod(directory, mode)
     yield _become_nobody
     _allow(root)
 
@@ -270,5 +278,6 @@ CONDITIONS: dict[str, Any] = {
     "file size": _file_size,
     "descriptors": _few_descriptors,
     "read-only": _read_only,
+    "closed chunks": partial(_read_only, only="c"),
     "vanished": _vanished,
 }

@@ -4,13 +4,13 @@ Rules
 - A store of a user has `get`, `set`, `erase` and `list`. A trial counts the requests of an operation and lets one of
   them fail: refused before it is carried out, carried out with the answer lost, or answered with fewer bytes. The
   latter only if a range was requested: a whole value that is cut short cannot be told from a shorter value.
-- The operation ends with an error of the library, with that of the store, or succeeds. Every chunk and document then is the old or the new one.
+- The operation ends with an error of the library, with that of the store, or succeeds. Every chunk and document then
+  is the old or the new one.
 - Once the store works again, another thread can repeat the operation, which leads to the new state: no lock is left.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from zarrlite import ByteRange, MemoryStore, Store, ZarrliteError
 from zarrlite.buffers.ranges import ALL, Buffer
 from zarrlite.stores.base import Limits
 
-SAMPLE = 1000  # trials
+SAMPLE = 2500  # trials
 WAIT = 300  # seconds; a repetition that takes longer waits for a lock
 FAULTS = {
     "refused": {"get", "get a part", "set", "erase", "list"},
@@ -94,15 +94,23 @@ def trials_of(scene: Scene) -> Iterator[Trial]:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Run trials that are chosen at random, or all of them."""
+    """Let requests of all scenes fail: all requests, or a sample of them."""
     figures = Figures("faults", seed)
-    chosen = [trial for scene in SCENES.values() if not scene.local for trial in trials_of(scene)]
+    scenes = [scene for scene in SCENES.values() if not scene.local]
+    for scene in scenes:
+        run_scene(scene, None if trials is None else max(1, trials // len(scenes)), seed, figures)
+    return figures
+
+
+def run_scene(scene: Scene, trials: int | None, seed: int, figures: Figures | None = None) -> Figures:
+    """Let requests of one scene fail."""
+    figures = figures or Figures("faults", seed)
+    chosen = list(trials_of(scene))
     if trials is not None:
-        chosen = sorted(random.Random(seed).sample(chosen, min(trials, len(chosen))))
-    for name, of_scene in itertools.groupby(chosen, key=lambda trial: trial[0]):
-        states = reference(SCENES[name], FaultyStore)
-        for trial in of_scene:
-            _try(figures, trial, *states)
+        chosen = random.Random(f"{seed} {scene.name}").sample(chosen, min(trials, len(chosen)))
+    states = reference(scene, FaultyStore)
+    for trial in chosen:
+        _try(figures, trial, *states)
     return figures
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import os
 import pickle
 import shutil
 import sys
@@ -484,6 +486,28 @@ def replay(spec: str) -> Figures:
 
 
 def _run_batch(figures: Figures, spec: str) -> None:
+    """Run a batch in a forked child, since numpy may end the process."""
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(out)
+            with os.fdopen(into, "w") as stream:
+                json.dump(_outcome(spec), stream)
+        finally:
+            os._exit(0)
+    os.close(into)
+    with os.fdopen(out) as stream:
+        answer = stream.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    outcome, description = json.loads(answer) if answer else ("died", f"the process ended with {status}")
+    if outcome == "equal":
+        figures.passed("arrays", outcome, int(spec.split()[1]))
+    else:
+        figures.failed("arrays", outcome, spec, description)
+
+
+def _outcome(spec: str) -> tuple[str, str]:
     seed, count = map(int, spec.split())
 
     class Seeded(ArraysAgainstNumpy):
@@ -493,11 +517,11 @@ def _run_batch(figures: Figures, spec: str) -> None:
     try:
         with contextlib.redirect_stdout(described):
             run_state_machine_as_test(seeded(seed)(Seeded), settings=_settings(count))
-        figures.passed("arrays", "equal", count)
     except Exception as error:
         steps = "\n".join(getattr(error, "__notes__", []))
         outcome = "different" if isinstance(error, AssertionError) else type(error).__name__
-        figures.failed("arrays", outcome, spec, f"{error}\n{steps}\n{described.getvalue()}")
+        return outcome, f"{error}\n{steps}\n{described.getvalue()}"
+    return "equal", ""
 
 
 def _settings(runs: int) -> settings:

@@ -29,12 +29,12 @@ from tests.reliability.scenes import KINDS
 from zarrlite.layout import check
 from zarrlite.tools.layout import leftovers
 
-SAMPLE = 4000  # operations
+SAMPLE = 3000  # operations
 FULL = 400_000  # operations
 WORKERS = 2
-CHECKPOINTS = 40  # of each process
+CHECKPOINTS = 40  # for each process
 LENGTH = 32  # elements of an array; the workers have every second one
-GROWTH = (1.05, 3 * 2**20)  # of memory: a factor, and bytes
+GROWTH = (1.05, 3 * 2**20)  # a factor, and bytes; memory may be larger at the end by both
 TIMEOUT = 6 * 3600  # seconds; a soak fails rather than hangs
 FORK = multiprocessing.get_context("fork")
 # not those that write into stored objects, which disturbs readers as documented
