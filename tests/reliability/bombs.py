@@ -65,7 +65,7 @@ def array(codecs: Json, shape: Json = (8,), chunks: Json = None, data_type: Json
         "shape": list(shape),
         "data_type": data_type,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks or shape)}},
-        "chunk_key_encoding": "default",
+        "chunk_key_encoding": {"name": "default"},
         "fill_value": "" if data_type == "string" else 0,
         "codecs": codecs,
     }
