@@ -14,7 +14,6 @@ import contextlib
 import gzip
 import io
 import json
-import os
 import random
 import resource
 import struct
@@ -28,6 +27,7 @@ import google_crc32c
 import zstandard
 
 import zarrlite
+from tests.reliability.children import run_child
 from tests.reliability.report import Figures
 from zarrlite import MemoryStore, ZarrliteError, layout
 from zarrlite.extensions.registry import REGISTRIES
@@ -155,6 +155,9 @@ BOMBS: dict[str, Bomb] = {
     "zstd makes 2 GiB": Bomb(lambda: {"zarr.json": array([BYTES, ZSTD]), "c/0": rle_frame(2**31)}, ALL),
     "zstd makes 2 GiB of text": Bomb(
         lambda: {"zarr.json": array(["vlen-utf8", ZSTD], data_type="string"), "c/0": rle_frame(2**31)}, ALL
+    ),
+    "zstd claims 2^40 bytes": Bomb(
+        lambda: {"zarr.json": array([BYTES, ZSTD]), "c/0": rle_frame(0)[:5] + struct.pack("<Q", 2**40) + bytes(64)}, ALL
     ),
     "zstd in zstd": Bomb(
         lambda: {
@@ -333,18 +336,8 @@ def in_child(action: Callable[[], object], most_work: int | None) -> tuple[str, 
     """Run an action in a forked child with limits. Return its outcome, the growth in bytes, and the bytecodes."""
     for registry in REGISTRIES.values():
         registry.classes()  # loaded before the fork: the library's own code does not count
-    out, into = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            os.close(out)
-            os.write(into, json.dumps(_measure(action, most_work)).encode())
-        os._exit(0)
-    os.close(into)
-    with os.fdopen(out, "rb") as stream:
-        answer = stream.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    outcome, memory, work = json.loads(answer) if answer else (f"died: {status}", 0, 0)
+    status, answer = run_child(lambda: json.dumps(_measure(action, most_work)).encode())
+    outcome, memory, work = json.loads(answer) if status == 0 else (f"died: {status}", 0, 0)
     return outcome, memory, work
 
 
@@ -377,7 +370,7 @@ def _measure(action: Callable[[], object], most_work: int | None) -> tuple[str, 
     except TooMuchWork:
         outcome = "work"
     except MemoryError:
-        outcome = "memory"
+        outcome = "out of memory"
     except Exception as error:
         outcome = f"foreign {type(error).__name__}"
     finally:

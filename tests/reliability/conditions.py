@@ -26,8 +26,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from tests.reliability.children import run_child, staged
 from tests.reliability.report import Figures
-from tests.reliability.scenes import GOOD, SCENES, Scene, State, equal, judge, reference
+from tests.reliability.scenes import GOOD, SCENES, Scene, State, equal, judge
 from zarrlite import LocalStore, ZarrliteError
 from zarrlite.tools.layout import leftovers
 
@@ -67,9 +68,9 @@ def run_condition(condition: str, trials: int | None, seed: int, figures: Figure
     if trials is not None:
         chosen = sorted(random.Random(f"{seed} {condition}").sample(chosen, min(trials, len(chosen))))
     for name, of_scene in itertools.groupby(chosen, key=lambda trial: trial[1]):
-        states = _reference(SCENES[name])
-        for trial in of_scene:
-            _try(figures, trial, *states)
+        with staged(SCENES[name]) as stage:
+            for trial in of_scene:
+                _try(figures, trial, stage.old, stage.new)
     return figures
 
 
@@ -77,7 +78,8 @@ def replay(spec: str) -> Figures:
     """Run one trial again."""
     figures = Figures("conditions", 0)
     condition, name, amount = spec.split("|")
-    _try(figures, (condition, name, int(amount)), *_reference(SCENES[name]))
+    with staged(SCENES[name]) as stage:
+        _try(figures, (condition, name, int(amount)), stage.old, stage.new)
     return figures
 
 
@@ -115,15 +117,6 @@ def _mount(directory: str) -> bool:
         return False
 
 
-def _reference(scene: Scene) -> tuple[State, State]:
-    with contextlib.ExitStack() as stack:
-
-        def make_store() -> LocalStore:
-            return LocalStore(stack.enter_context(tempfile.TemporaryDirectory()))
-
-        return reference(scene, make_store)
-
-
 def _try(figures: Figures, trial: Trial, old: State, new: State) -> None:
     condition, name, amount = trial
     with _directory(condition) as root:
@@ -139,7 +132,9 @@ def _judge(condition: str, scene: Scene, amount: int, root: str, old: State, new
     scene.prepare(store)
     os.makedirs(root, exist_ok=True)
     with CONDITIONS[condition](root, amount) as limit:
-        outcome, description = _in_child(lambda: scene.operate(LocalStore(root)), limit)
+        work = partial(_measure, lambda: scene.operate(LocalStore(root)), limit)
+        status, answer = run_child(lambda: json.dumps(work()).encode())
+    outcome, description = json.loads(answer) if status == 0 else ("foreign", answer.decode())
     if outcome in ("foreign", "descriptors"):
         return outcome, description
     left = [leftover.key for leftover in leftovers.find(store, "")]
@@ -159,24 +154,8 @@ def _judge(condition: str, scene: Scene, amount: int, root: str, old: State, new
     return verdict.outcome, ""
 
 
-def _in_child(action: Callable[[], object], limit: Callable[[], object]) -> tuple[str, str]:
-    """Run an action in a forked child under a limit. Return the outcome and a description."""
-    out, into = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(into, json.dumps(_measure(action, limit)).encode())
-        finally:
-            os._exit(0)
-    os.close(into)
-    with os.fdopen(out, "rb") as stream:
-        answer = stream.read()
-    os.waitpid(child, 0)
-    outcome, description = json.loads(answer) if answer else ("foreign", "the child died")
-    return outcome, description
-
-
 def _measure(action: Callable[[], object], limit: Callable[[], object]) -> tuple[str, str]:
+    """Run an action under a limit. Return the outcome and a description."""
     before = _descriptors()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import pickle
 import shutil
 import sys
@@ -28,6 +27,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 import zarrlite
+from tests.reliability.children import run_child
 from tests.reliability.report import Figures
 from zarrlite import Array, ByteRange, LocalStore, MemoryStore, Store
 from zarrlite.buffers.ranges import ALL
@@ -487,20 +487,8 @@ def replay(spec: str) -> Figures:
 
 def _run_batch(figures: Figures, spec: str) -> None:
     """Run a batch in a forked child, since numpy may end the process."""
-    out, into = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(out)
-            with os.fdopen(into, "w") as stream:
-                json.dump(_outcome(spec), stream)
-        finally:
-            os._exit(0)
-    os.close(into)
-    with os.fdopen(out) as stream:
-        answer = stream.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    outcome, description = json.loads(answer) if answer else ("died", f"the process ended with {status}")
+    status, answer = run_child(lambda: json.dumps(_outcome(spec)).encode())
+    outcome, description = json.loads(answer) if status == 0 else ("died", f"exit code {status}: {answer.decode()}")
     if outcome == "equal":
         figures.passed("arrays", outcome, int(spec.split()[1]))
     else:

@@ -1,7 +1,7 @@
 """`python -m tests.reliability.peers [--rounds N] [--reads N] [--kills N]`: the same trials on zarrlite and its peers.
 
-Prints a Markdown table: lost updates of four processes, mixed reads under a writer, leftovers of killed writers, and the
-memory that bombs take. Every process is a new interpreter, since neither peer supports a fork after its first use.
+Prints a Markdown table: lost updates of four processes, mixed reads under a writer, leftovers of killed writers, and
+the memory that bombs take. Every process is a new interpreter, since neither peer supports a fork after its first use.
 
 Rules
 - The libraries get the same arrays, with their default settings, in a local directory.
@@ -44,7 +44,11 @@ ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
 
 def create(path: str, is_sharded: bool) -> None:
     """Create an array of one chunk or one shard, in the same way for all libraries."""
-    codecs = [sharding(LENGTH // 8, codecs=[BYTES, ZSTD], index_codecs=[BYTES, {"name": "crc32c"}])] if is_sharded else [BYTES]
+    codecs = (
+        [sharding(LENGTH // 8, codecs=[BYTES, ZSTD], index_codecs=[BYTES, {"name": "crc32c"}])]
+        if is_sharded
+        else [BYTES]
+    )
     os.makedirs(path)
     Path(path, "zarr.json").write_bytes(document(codecs, (LENGTH,), data_type="int32", attributes={}))
 
@@ -274,7 +278,9 @@ def table(rounds: int, reads: int, kills: int) -> str:
     """Run all trials and return the table."""
     rows: dict[str, Callable[[str], str]] = {
         "rounds with lost updates, 4 processes, one chunk": lambda name: count_lost(name, update, rounds),
-        "rounds with lost updates, 4 processes, one shard": lambda name: count_lost(name, update, rounds, is_sharded=True),
+        "rounds with lost updates, 4 processes, one shard": lambda name: count_lost(
+            name, update, rounds, is_sharded=True
+        ),
         "rounds with lost updates, 4 processes, attributes": lambda name: (
             "has no attributes" if name == "tensorstore" else count_lost(name, set_attributes, rounds)
         ),
