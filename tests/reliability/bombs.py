@@ -329,7 +329,8 @@ def _try(figures: Figures, name: str, operation: str, values: dict[str, bytes]) 
     if outcome in ("done", "refused") and memory <= limits[0]:
         figures.passed(name, outcome)
     else:
-        figures.failed(name, outcome if memory <= limits[0] else "memory", f"{name}|{operation}", described)
+        reason = outcome if memory <= limits[0] else "memory"
+        figures.failed(name, f"{name}: {reason}", f"{name}|{operation}", described)
 
 
 def in_child(action: Callable[[], object], most_work: int | None) -> tuple[str, int, int]:

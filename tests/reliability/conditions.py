@@ -32,7 +32,7 @@ from tests.reliability.scenes import GOOD, SCENES, Scene, State, equal, judge
 from zarrlite import LocalStore, ZarrliteError
 from zarrlite.tools.layout import leftovers
 
-SAMPLE = 300  # trials
+SAMPLE = 180  # trials
 PAGE = 4096  # bytes; a file in a tmpfs takes whole pages
 DISK = 4 * 2**20  # bytes of the full disk
 NOBODY = 65534  # an ordinary user
