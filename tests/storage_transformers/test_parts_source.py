@@ -13,7 +13,7 @@ import pytest
 
 import zarrlite
 from zarrlite.buffers.ranges import ALL, ByteRange
-from zarrlite.buffers.source import Source, Window
+from zarrlite.buffers.source import ReplacedError, Source, Window
 from zarrlite.codecs import Bytes, Crc32c, Pad, Zstd
 from zarrlite.errors import DataError, TruncatedError
 from zarrlite.nodes.creation import array_metadata
@@ -140,16 +140,17 @@ def test_only_the_parts_that_hold_a_range_are_opened(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["index at the end", "index at the start"])
-def test_a_part_is_of_one_value_until_the_source_is_closed(store: Store, name: str) -> None:
+def test_parts_that_are_replaced_are_read_once_the_source_is_closed(store: Store, name: str) -> None:
     wrapped = in_parts(store, LAYOUTS[name])
     wrapped.set(KEY, VALUE)
     end = ByteRange(-5) if name == "index at the end" else ByteRange(0, 5)
     index = VALUE[end.start : end.stop]
     source = wrapped.source(KEY)
     assert source.read_one() == VALUE
-    store.set(KEY + ".i", b"other")
     assert source.read_one(end) == index
-    assert source.read_one() == VALUE
+    store.set(KEY + ".i", b"other")
+    with pytest.raises(ReplacedError):  # the other part is the same: it may be overwritten in place
+        source.read_one(end)
     source.close()
     assert source.read_one(end) == b"other"
     source.close()
@@ -160,7 +161,8 @@ def test_a_part_is_of_one_value_until_the_source_is_closed(store: Store, name: s
         source.close()
 
 
-# Writers in between
+# Writers in between; the known size of a chunk may be outdated, but reads notice that
+CHECKED_READS = [name for name in READS if name != "known size"]
 
 
 class Interrupted(PrefixStore):
@@ -173,7 +175,8 @@ class Interrupted(PrefixStore):
         self.before = ""
 
     def source(self, key: str) -> Source:
-        self.opened.append(key)
+        if key.startswith(KEY):
+            self.opened.append(key)
         if key == self.before and self.write is not None:
             self.write()
         return super().source(key)
@@ -196,7 +199,7 @@ WRITES: dict[str, Callable[[Store, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("read", CHECKED_READS)
 @pytest.mark.parametrize("write", WRITES)
 def test_a_part_that_changes_before_the_last_one_is_opened_is_an_error(
     store: Store, parts: tuple[Part, ...], read: str, write: str
@@ -216,7 +219,7 @@ def test_a_part_that_changes_before_the_last_one_is_opened_is_an_error(
         source.close()
 
 
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("read", CHECKED_READS)
 def test_a_chunk_that_is_replaced_before_its_last_part_is_opened_is_an_error(
     store: Store, parts: tuple[Part, ...], read: str
 ) -> None:
@@ -234,7 +237,7 @@ def test_a_chunk_that_is_replaced_before_its_last_part_is_opened_is_an_error(
     source.close()
 
 
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("read", CHECKED_READS)
 def test_a_chunk_that_is_replaced_before_its_first_part_is_opened_is_the_new_one(
     store: Store, parts: tuple[Part, ...], read: str
 ) -> None:
@@ -250,7 +253,7 @@ def test_a_chunk_that_is_replaced_before_its_first_part_is_opened_is_the_new_one
     source.close()
 
 
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("read", CHECKED_READS)
 def test_a_chunk_that_is_replaced_after_its_last_part_was_opened_is_the_old_one(
     store: Store, parts: tuple[Part, ...], read: str
 ) -> None:

@@ -9,11 +9,14 @@ Rules
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeVar, final
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.errors import TruncatedError
+from zarrlite.errors import DataError, TruncatedError
+
+T = TypeVar("T")
+MAX_ATTEMPTS: Final = 100  # times to start a read of values that are replaced meanwhile
 
 
 class Source(ABC):
@@ -49,6 +52,27 @@ class Source(ABC):
 
     def close(self) -> None:  # noqa: B027 - most sources hold nothing open
         """Release what was opened for reading."""
+
+
+class ReplacedError(DataError):
+    """A value was replaced while it was read, so that what was read of it may be of two values."""
+
+
+def read_current(sources: Collection[Source], read: Callable[[], T]) -> T:
+    """Return `read()`, which reads from these sources in several steps, and close them.
+
+    Starts over if that fails and one of the values was replaced meanwhile.
+    """
+    for attempts_left in reversed(range(MAX_ATTEMPTS)):
+        try:
+            return read()
+        except Exception:
+            if not attempts_left or all(source.is_current() for source in sources):
+                raise
+        finally:
+            for source in sources:
+                source.close()
+    raise RuntimeError("the last attempt returns or raises")
 
 
 class InMemory(Source):

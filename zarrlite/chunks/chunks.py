@@ -30,7 +30,7 @@ from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.pipeline.decoding import beyond_limit, default_limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import FailedPart, Part, read_from_sources
+from zarrlite.pipeline.reading import FailedPart, Part, read_and_close
 from zarrlite.selections.selection import FlatSelection, Selection, Shape, Span
 from zarrlite.selections.sparse import SparseBatch, project_sparse
 from zarrlite.shards.reading import MissingInnerChunk
@@ -234,11 +234,7 @@ class Chunks:
     def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks that take several rounds of requests, each from one source."""
         sources = [self.store.source(key) for key in keys]
-        try:
-            return read_from_sources(pipeline.read(sources, parts, self.store.limits.gap))
-        finally:
-            for source in sources:
-                source.close()
+        return read_and_close(sources, pipeline.read, sources, parts, self.store.limits.gap)
 
     def element(self, coords: Shape) -> Any:
         """Read a single element as numpy represents it."""
@@ -270,10 +266,7 @@ class Chunks:
         """Read an element of a chunk that must be decoded, or is a shard. Returns None if the chunk is missing."""
         if not pipeline.one_request:
             source = self.store.source(key)
-            try:
-                return read_from_sources(pipeline.read_element(source, inside))
-            finally:
-                source.close()
+            return read_and_close((source,), pipeline.read_element, source, inside)
         reading = pipeline.read_element(key, inside)
         values = self.store.get_partial_values(*next(reading))
         try:

@@ -1,22 +1,24 @@
 """A chunk in parts as a source.
 
 Rules
-- Each part is opened once, and those that were opened before are looked at again after the last one was opened: what is
-  read is of one state of the chunk, or an error.
-- Parts without a size are read last: an index describes the data that is there when it is read. Parts that a store
-  reads by key are requested together, those of several chunks by one batch.
+- Everything that is read is of one state of the chunk. A read that one part can serve opens that part alone. Every
+  other one opens all parts, those with a size first, and after each read looks again whether these are still the ones
+  that are stored: if not, it raises ReplacedError, and the reader starts over.
+- Parts that a store reads by key are requested together, those of several chunks by one batch, and their sizes only if
+  the answers do not fit.
 - All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import Source
+from zarrlite.buffers.source import ReplacedError, Source
 from zarrlite.errors import DataError, TruncatedError
-from zarrlite.stores.base import Store, WrongSizeError, read_together
+from zarrlite.stores.base import Store, read_together
 
 
 class Part(NamedTuple):
@@ -26,231 +28,227 @@ class Part(NamedTuple):
     size: int | None = None
 
 
+Piece = tuple[int, ByteRange, int | None]  # a part by its number, what of it, and how many bytes that must be
+
+
 class Parts:
     """The parts of every chunk of an array, and which of them hold which bytes."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.all = tuple(parts)
-        unsized = [i for i, part in enumerate(self.all) if part.size is None]
+        self.sizes = [part.size for part in self.all]
+        unsized = [i for i, size in enumerate(self.sizes) if size is None]
         self.first_unsized, self.last_unsized = (unsized[0], unsized[-1]) if unsized else (len(parts), len(parts))
-        sizes = [part.size or 0 for part in self.all]
-        self.head = sum(sizes[: self.first_unsized])  # bytes of the sized parts at the start
-        self.tail = sum(sizes[self.last_unsized + 1 :])  # and at the end
+        known = [size or 0 for size in self.sizes]
+        self.head = sum(known[: self.first_unsized])  # bytes of the sized parts at the start
+        self.tail = sum(known[self.last_unsized + 1 :])  # and at the end
         self.main = self.first_unsized if len(unsized) == 1 else None  # the only part without a size
         # bytes of the last part, if it is sized and follows the one without a size: it can be replaced alone
-        self.separate_tail = sizes[-1] if self.last_unsized == len(self.all) - 2 else 0
-        # numbers of the parts in the order in which they are read and opened
-        self.in_order = sorted(range(len(self.all)), key=lambda i: self.all[i].size is None)
+        self.separate_tail = known[-1] if self.last_unsized == len(self.all) - 2 else 0
+        # numbers of the parts in the order in which they are opened
+        self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
+
+    def guess(self, byte_range: ByteRange) -> list[Piece]:
+        """Return the pieces of a range as far as they are known without the sizes; none if they are not."""
+        start, stop = byte_range
+        if self.main is not None and stop is not None and self.head <= start < stop:
+            # most likely all of it is in the part without a size: reading it shows whether that ends too early
+            return [(self.main, ByteRange(start - self.head, stop - self.head), stop - start)]
+        if byte_range == ALL:
+            return [(i, ALL, size) for i, size in enumerate(self.sizes)]
+        if self.first_unsized == len(self.all):
+            return cut(self.sizes, *byte_range.resolve(self.head))
+        if start >= 0 and stop is not None and 0 <= stop <= self.head:
+            return cut(self.sizes[: self.first_unsized], start, stop)
+        if -self.tail <= start < 0 and (stop is None or stop < 0):
+            first = self.last_unsized + 1
+            pieces = cut(self.sizes[first:], self.tail + start, self.tail + (stop or 0))
+            return [(first + number, *rest) for number, *rest in pieces]  # type: ignore[misc]
+        return []
+
+    def whole(self, most: int, size: int | None) -> list[Piece]:
+        """Return the pieces of all of a chunk that has at most `most` bytes, or just `size`.
+
+        They end one byte late where that shows parts that are too long.
+        """
+        rest = None if size is None else size - self.head - self.tail
+        main = (ByteRange(0, most - self.head if rest is None else rest + 1), rest)
+        return [(i, *main) if n is None else (i, ByteRange(0, n + 1), n) for i, n in enumerate(self.sizes)]
 
 
-Piece = tuple[int, ByteRange, int | None]  # a part by its number, what of it, and how many bytes that must be
+def cut(sizes: Sequence[int | None], start: int, stop: int) -> list[Piece]:
+    """Return the pieces of a range of consecutive parts of these sizes."""
+    found: list[Piece] = []
+    for number, size in enumerate(sizes):
+        size = size or 0
+        low, high = max(start, 0), min(stop, size)
+        if low < high:
+            found.append((number, ALL if high - low == size else ByteRange(low, high), high - low))
+        start, stop = start - size, stop - size
+    return found
 
 
 class ChunkInParts(Source):
-    """A chunk that is read from its parts."""
+    """A chunk that is read from its parts.
 
-    def __init__(self, store: Store, key: str, parts: Parts) -> None:
+    With `by_key`, the sizes of parts take requests, and nothing tells whether a part was replaced.
+    """
+
+    def __init__(self, store: Store, key: str, parts: Parts, by_key: bool) -> None:
         self._store = store
         self._key = key
         self._parts = parts
         self._opened: dict[int, Source] = {}
-        self._known_size: int | None = None
+        self._sizes: list[int] | None = None  # sizes of all parts, once they are known; none if the chunk is missing
+        self._belong_together = False  # whether the open parts were seen to be of one state of the chunk
+        self.by_key = by_key
         self.separate_tail = parts.separate_tail
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         if len(ranges) > 1:
-            values: Any = read_plans([(self, byte_range, self._guess(byte_range), None) for byte_range in ranges])
+            values: Any = read_chunks([(self, byte_range, self.plan(byte_range)) for byte_range in ranges])
             return None if None in values else values
-        found = [value for byte_range in ranges if (value := self._read_range(byte_range, memory)) is not None]
-        return found if len(found) == len(ranges) else None
-
-    @property
-    def by_key(self) -> bool:
-        """Whether the parts are read by their keys, so that one batch of requests can read several chunks."""
-        return getattr(self._part(self._parts.in_order[0]), "by_key", False)
+        (byte_range,) = ranges
+        pieces = self.plan(byte_range)
+        if len(pieces) == 1:
+            number, inside, length = pieces[0]
+            found = (self._opened.get(number) or self._open(number)).read((inside,), memory)
+            if found is not None and len(found[0]) == length:
+                if len(self._opened) > 1:
+                    self._verify()
+                return found
+            value = self._complete(byte_range, pieces, found or [None])
+        else:
+            (value,) = read_chunks([(self, byte_range, pieces)])
+        return None if value is None else [value]
 
     def size(self) -> int | None:
-        sizes = self._sizes()
-        return None if sizes is None else sum(sizes)
+        sizes = self.sizes()
+        self._verify()
+        return sum(sizes) if sizes else None
 
     def known_size(self) -> int | None:
-        if self._known_size is None:
-            self._known_size = self._find_size()
-        return self._known_size
-
-    def _find_size(self) -> int | None:
-        total, opened = 0, len(self._opened)
-        for number in self._parts.in_order:
-            size = self._part(number).known_size()
-            if size is None or self._parts.all[number].size not in (None, size):
-                return None
-            total += size
-        if len(self._opened) > max(opened, 1):
-            self._verify()
-        return total
+        if self._sizes is None and not self.by_key:
+            with contextlib.suppress(DataError):  # a read raises it
+                self.sizes()
+        return sum(self._sizes) if self._sizes else None
 
     def is_current(self) -> bool:
-        return all(part.is_current() for part in self._opened.values())
+        if self.by_key:
+            return True
+        for number, part in self._opened.items():
+            # a part that was missing must still be missing
+            is_back = part.known_size() is None and self._store.size(self._key_of(number)) is not None
+            if is_back or not part.is_current():
+                return False
+        return True
 
     def close(self) -> None:
         for part in self._opened.values():
             part.close()
-        self._opened = {}
-        self._known_size = None
+        self._opened, self._sizes, self._belong_together = {}, None, False
 
-    def _part(self, number: int) -> Source:
+    def _key_of(self, number: int) -> str:
+        return self._key + self._parts.all[number].key_suffix
+
+    def _open(self, number: int) -> Source:
+        """Return a part, which is opened once."""
         found = self._opened.get(number)
         if found is None:
-            found = self._opened[number] = self._store.source(self._key + self._parts.all[number].key_suffix)
+            found = self._opened[number] = self._store.source(self._key_of(number))
         return found
 
     def _verify(self) -> None:
-        """Raise DataError if a part was replaced after it was opened and before the last one was."""
-        for part in list(self._opened.values())[:-1]:
-            if not part.is_current():
-                raise DataError("was replaced while it was read; read it again")
+        """Raise ReplacedError if what was read may be of two states of the chunk."""
+        *before, last = self._opened.values()
+        for part in before:
+            # once the parts were seen to belong together, a last one that was replaced or has grown does no harm: what
+            # was opened stays as it was. One that is still the same may be overwritten in place at this moment.
+            if not part.is_current() and not (self._belong_together and not last.is_current()):
+                raise ReplacedError("was replaced while it was read; read it again")
+        self._belong_together = True
 
-    def _read_pieces(self, pieces: Sequence[Piece], memory: memoryview | None = None) -> list[Buffer | None]:
-        """Read pieces of parts, those without a size last."""
-        if len(pieces) == 1:
-            number, byte_range, _ = pieces[0]
-            new = number not in self._opened
-            (value,) = self._part(number).read((byte_range,), memory) or (None,)
-            if new and len(self._opened) > 1:
-                self._verify()
-            return [value]
-        return _read_pieces([(self, piece) for piece in pieces])
+    def plan(self, byte_range: ByteRange) -> list[Piece]:
+        """Return the pieces of a range, or those that are most likely it if the sizes take requests."""
+        pieces = self._parts.guess(byte_range)
+        if self._sizes is None:
+            if self.by_key or (len(pieces) == 1 and self._opened.keys() <= {pieces[0][0]}):
+                return pieces
+        elif len(pieces) == 1 and self._sizes:
+            number, inside, _ = pieces[0]
+            if (inside.stop or 0) <= self._sizes[number]:
+                return pieces
+        sizes = self.sizes()
+        return cut(sizes, *byte_range.resolve(sum(sizes)))
 
-    def _read_range(self, byte_range: ByteRange, memory: memoryview | None) -> Buffer | None:
-        pieces = self._guess(byte_range)
-        return self._complete(byte_range, pieces, self._read_pieces(pieces, memory))
+    def plan_alone(self, byte_range: ByteRange, size: int | None) -> list[Piece]:
+        """Return the pieces of a range that is requested alone; the chunk may be known to have a certain size.
+
+        All of a chunk, also if its size is not known but has a limit, is in pieces of all parts.
+        """
+        parts, (start, stop) = self._parts, byte_range
+        is_all = start == 0 and stop is not None and size in (None, stop)
+        if self.by_key and is_all and parts.main is not None and (stop or 0) >= parts.head + parts.tail:
+            return parts.whole(stop or 0, size)
+        return self.plan(byte_range)
 
     def _complete(
-        self,
-        byte_range: ByteRange,
-        pieces: Sequence[Piece],
-        found: Sequence[Buffer | None],
-        expected: int | None = None,
+        self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
     ) -> Buffer | None:
-        """Return a range, given its guessed pieces; reads more if these are not all of it.
+        """Return a range, given what was found of its planned pieces; looks at all sizes if these do not fit."""
+        if not pieces or not _fits(pieces, found):
+            sizes = self.sizes()
+            if not sizes:
+                return None
+            planned, pieces = pieces, cut(sizes, *byte_range.resolve(sum(sizes)))
+            found = _read_pieces([(self, piece) for piece in pieces]) if pieces != planned else found
+            if not _fits(pieces, found):
+                raise TruncatedError("has changed while it was read; read it again")
+        joined = b"".join(value for value in found if value is not None)
+        start, stop = byte_range
+        # a plan for all of a chunk has pieces after the end of a range that ends in the part without a size
+        return joined[:stop] if start == 0 and stop is not None and stop > 0 else joined
 
-        Raises WrongSizeError if the sizes of the parts are needed and their sum is not the expected one.
-        """
-        if len(found) == 1 and found[0] is not None and pieces[0][2] in (None, len(found[0])):
-            return found[0]
-        if pieces and all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True)):
-            joined = b"".join(v for v in found if v is not None)
-            start, end = byte_range
-            # a plan for all of a chunk has pieces after the end of a range that ends in the part without a size
-            return joined[:end] if start == 0 and end is not None and end > 0 else joined
-        sizes = self._sizes()  # raises if some parts are missing, or not as long as they must be
-        if sizes is None:
-            return None
-        if expected not in (None, sum(sizes)):
-            raise WrongSizeError(sum(sizes), expected or 0)
-        start, stop = byte_range.resolve(sum(sizes))
-        begin: Buffer = b""
-        if len(found) == 1 and found[0] and byte_range != ALL and len(found[0]) < stop - start:
-            begin = found[0]  # found by the first guess, and not read again
-        pieces = self._cut(0, start + len(begin), stop, sizes)
-        rest = self._read_pieces(pieces)
-        for value, (number, _, length) in zip(rest, pieces, strict=True):
-            if value is None or len(value) != length:
-                raise TruncatedError(
-                    f"the part {self._key + self._parts.all[number].key_suffix!r} has changed meanwhile"
-                )
-        return b"".join((begin, *(value for value in rest if value is not None)))
-
-    def plan(self, byte_range: ByteRange, expected: int | None) -> list[Piece]:
-        """Return the pieces of a range that is requested alone; the chunk may be expected to have a certain size.
-
-        All of a chunk, also if its size is not known but has a limit, is in pieces of all parts. They end one byte late
-        where that shows parts that are too long.
-        """
-        parts, (start, stop) = self._parts, byte_range
-        if (
-            parts.main is None
-            or start
-            or stop is None
-            or stop < parts.head + parts.tail
-            or expected not in (None, stop)
-        ):
-            return self._guess(byte_range)
-        main: tuple[ByteRange, int | None] = (ByteRange(0, stop - parts.head), None)
-        if expected is not None:
-            rest = expected - parts.head - parts.tail
-            main = (ByteRange(0, rest + 1), rest)
-        return [
-            (i, *main) if part.size is None else (i, ByteRange(0, part.size + 1), part.size)
-            for i, part in enumerate(parts.all)
-        ]
-
-    def _guess(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range as far as they are known without the sizes; none if they are not."""
-        parts, (start, stop) = self._parts, byte_range
-        if byte_range == ALL:
-            return [(i, ALL, part.size) for i, part in enumerate(parts.all)]
-        if parts.first_unsized == len(parts.all):
-            return self._cut(0, *byte_range.resolve(parts.head))
-        if parts.main is not None and stop is not None and parts.head <= start < stop:
-            # most likely all of it is in the part without a size: one request tells, unless that ends too early
-            return [(parts.main, ByteRange(start - parts.head, stop - parts.head), stop - start)]
-        if start >= 0 and stop is not None and 0 <= stop <= parts.head:
-            return self._cut(0, start, stop)
-        if -parts.tail <= start < 0 and (stop is None or stop < 0):
-            return self._cut(parts.last_unsized + 1, parts.tail + start, parts.tail + (stop or 0))
-        return []
-
-    def _cut(self, first: int, start: int, stop: int, sizes: Sequence[int] | None = None) -> list[Piece]:
-        """Return the pieces of a range that counts from the start of a part; `sizes` are those of all parts."""
-        found: list[Piece] = []
-        for number in range(first, len(self._parts.all)):
-            size = (self._parts.all[number].size or 0) if sizes is None else sizes[number]
-            low, high = max(start, 0), min(stop, size)
-            if low < high:
-                found.append((number, ALL if high - low == size else ByteRange(low, high), high - low))
-            start, stop = start - size, stop - size
-        return found
-
-    def _sizes(self) -> list[int] | None:
-        """Return the sizes of all parts. Returns None if all of them are missing."""
-        opened = len(self._opened)
-        sizes: list[int | None] = [None] * len(self._parts.all)
-        for number in self._parts.in_order:
-            sizes[number] = self._part(number).size()
-        if len(self._opened) > max(opened, 1):
-            self._verify()
-        if all(size is None for size in sizes):
-            return None
-        for part, size in zip(self._parts.all, sizes, strict=True):
-            if size is None:
-                raise DataError(f"the part {self._key + part.key_suffix!r} is missing, others are there")
-            if part.size not in (None, size):
-                raise TruncatedError(f"the part {self._key + part.key_suffix!r} has {size} bytes, not {part.size}")
-        self._known_size = sum(size or 0 for size in sizes)
-        return [size or 0 for size in sizes]
+    def sizes(self) -> list[int]:
+        """Return the sizes of all parts, none if all of them are missing. Raises DataError if they do not fit."""
+        if self._sizes is None:
+            found: list[int | None] = [None] * len(self._parts.all)
+            fault: DataError | None = None
+            for number in self._parts.in_order:
+                size = found[number] = self._open(number).size()
+                expected = self._parts.sizes[number]
+                if size is None:
+                    fault = DataError(f"the part {self._key_of(number)!r} is missing, others are there")
+                elif expected not in (None, size):
+                    fault = TruncatedError(f"the part {self._key_of(number)!r} has {size} bytes, not {expected}")
+            if any(size is not None for size in found) and fault is not None:
+                raise fault
+            self._sizes = [size for size in found if size is not None]
+        return self._sizes
 
 
-# a chunk, a range of it, the pieces of that, and the size that the chunk must have, if it is known
-Plan = tuple[ChunkInParts, ByteRange, list[Piece], int | None]
+Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, and the pieces of that
 
 
-def read_plans(plans: Sequence[Plan]) -> list[Buffer | None]:
+def read_chunks(plans: Sequence[Plan]) -> list[Buffer | None]:
     """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests."""
-    buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces, _ in plans for piece in pieces]))
-    return [chunk._complete(r, pieces, [next(buffers) for _ in pieces], size) for chunk, r, pieces, size in plans]
+    buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces in plans for piece in pieces]))
+    return [chunk._complete(r, pieces, [next(buffers) for _ in pieces]) for chunk, r, pieces in plans]
 
 
 def _read_pieces(pieces: Sequence[tuple[ChunkInParts, Piece]]) -> list[Buffer | None]:
     """Read pieces of the parts of several chunks, those without a size last."""
-    opened = {chunk: len(chunk._opened) for chunk, _ in pieces}
-    order = sorted(range(len(pieces)), key=lambda i: pieces[i][0]._parts.all[pieces[i][1][0]].size is None)
-    # one by one: a part is opened when the one before it has been read
-    answers = read_together((chunk._part(number), r) for chunk, (number, r, _) in (pieces[i] for i in order))
-    for chunk, before in opened.items():
-        if len(chunk._opened) > max(before, 1):
+    order = sorted(range(len(pieces)), key=lambda i: pieces[i][0]._parts.sizes[pieces[i][1][0]] is None)
+    answers = read_together((chunk._open(number), r) for chunk, (number, r, _) in (pieces[i] for i in order))
+    for chunk in {chunk for chunk, _ in pieces}:
+        if len(chunk._opened) > 1:
             chunk._verify()
     found: list[Buffer | None] = [None] * len(pieces)
     for i, answer in zip(order, answers, strict=True):
         found[i] = answer
     return found
+
+
+def _fits(pieces: Sequence[Piece], found: Sequence[Buffer | None]) -> bool:
+    """Whether every piece was found, with the length that it must have."""
+    return all(v is not None and n in (None, len(v)) for v, (_, _, n) in zip(found, pieces, strict=True))

@@ -18,10 +18,10 @@ from typing import Any
 
 from zarrlite.buffers.pieces import Patch, Value, overlapping, size_of, split
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import Source
+from zarrlite.buffers.source import Source, read_current
 from zarrlite.errors import ArgumentError
 from zarrlite.storage_transformers.base import ArrayInStore
-from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_plans
+from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_chunks
 from zarrlite.stores.base import (
     Buffers,
     Change,
@@ -47,6 +47,7 @@ class PartsStore(Store):
         self._decode = array.chunk_key_encoding.decode
         self._ndim = len(array.shape)
         self._seen: set[str] = set()  # chunk keys: one that was used is likely to be used again
+        self._by_key: bool = getattr(store.source("zarr.json"), "by_key", False)
 
     def __repr__(self) -> str:
         return f"PartsStore({self.store!r}, {len(self.parts.all)} parts)"
@@ -71,24 +72,45 @@ class PartsStore(Store):
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
         if not self.is_chunk(key):
             return self.store.get(key, byte_range)
-        with contextlib.closing(self.source(key)) as source:
-            return source.read_one(byte_range)
+        source = self._chunk(key)
+        return read_current((source,), lambda: source.read_one(byte_range))
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        runs = [(self.source(key), [*run]) for key, run in itertools.groupby(requests, key=lambda request: request[0])]
-        if all(isinstance(source, ChunkInParts) and source.by_key for source, _ in runs):
-            expected: Any = [(source, r, *size, None)[:3] for source, run in runs for _, r, *size in run]
-            return read_plans([(source, r, source.plan(r, size), size) for source, r, size in expected])
-        return [value for source, run in runs for value in _read_run(source, run)]
+        if not all(self.is_chunk(request[0]) for request in requests):
+            runs = itertools.groupby(requests, key=lambda request: request[0])
+            return [value for key, run in runs for value in self._store_of(key).get_partial_values([*run])]
+        sources = {request[0]: self._chunk(request[0]) for request in requests}
+        return read_current(sources.values(), lambda: self._read(sources, requests, memory))
+
+    def _store_of(self, key: str) -> Store:
+        return self if self.is_chunk(key) else self.store
+
+    def _read(
+        self, sources: dict[str, ChunkInParts], requests: Sequence[Request], memory: memoryview | None
+    ) -> Buffers:
+        """Read ranges of chunks, each of which must have the size that its request names."""
+        if len(requests) == 1 and not self._by_key:
+            found: Any = sources[requests[0][0]].read((requests[0][1],), memory) or [None]
+        else:
+            planned: Any = [(sources[key], r, *size, None)[:3] for key, r, *size in requests]
+            found = read_chunks([(source, r, source.plan_alone(r, size)) for source, r, size in planned])
+        for request in requests:
+            size = sources[request[0]].known_size() if len(request) > 2 and request[2] is not None else None
+            if size not in (None, request[-1]):
+                raise WrongSizeError(size or 0, request[2] or 0)  # type: ignore[misc]
+        return [*found]
 
     def size(self, key: str) -> int | None:
         if not self.is_chunk(key):
             return self.store.size(key)
-        with contextlib.closing(self.source(key)) as source:
-            return source.size()
+        source = self._chunk(key)
+        return read_current((source,), source.size)
 
     def source(self, key: str) -> Source:
-        return ChunkInParts(self.store, key, self.parts) if self.is_chunk(key) else self.store.source(key)
+        return self._chunk(key) if self.is_chunk(key) else self.store.source(key)
+
+    def _chunk(self, key: str) -> ChunkInParts:
+        return ChunkInParts(self.store, key, self.parts, self._by_key)
 
     # Writing
 
@@ -140,9 +162,9 @@ class PartsStore(Store):
 
     def _overwrite(self, key: str, patches: Sequence[Patch]) -> None:
         """Overwrite parts of a chunk in place, except for objects that are replaced whole, which are stored whole."""
-        with contextlib.closing(ChunkInParts(self.store, key, self.parts)) as source:
-            sizes = source._sizes()
-            if sizes is None or min([start for start, _ in patches], default=0) < 0:
+        with contextlib.closing(self._chunk(key)) as source:
+            sizes = source.sizes()
+            if not sizes or min([start for start, _ in patches], default=0) < 0:
                 self._set(key, overwrite(source.read_one(), patches))
                 return
             patches, sizes = self._grown(key, source, sizes, patches)
@@ -235,14 +257,3 @@ class PartsStore(Store):
             if key.endswith(part.key_suffix) and self.is_chunk(chunk):
                 return chunk
         return None
-
-
-def _read_run(source: Source, requests: Sequence[Request]) -> Buffers:
-    """Read several parts of one value, and keep it open no longer than that."""
-    with contextlib.closing(source):
-        values = source.read([request[1] for request in requests])
-        for expected in {request[2] for request in requests if len(request) > 2} - {None}:
-            size = None if values is None else source.known_size()
-            if size not in (None, expected):
-                raise WrongSizeError(size or 0, expected or 0)
-    return [None] * len(requests) if values is None else [*values]

@@ -26,7 +26,7 @@ from zarrlite.extensions.registry import codecs, data_types
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import FailedPart, Reading, read_from_sources
+from zarrlite.pipeline.reading import FailedPart, Reading, read_and_close
 from zarrlite.selections.selection import Shape
 from zarrlite.shards.format import ABSENT, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
 from zarrlite.shards.reading import InnerChunk, within_shards
@@ -97,12 +97,9 @@ class ShardsStore(Store):
         keys = [place[0] if place else request[0] for place, request in zip(places, requests, strict=True)]
         sources = {key: self.store.source(key) for key in dict.fromkeys(keys)}
         try:
-            return read_from_sources(self._read(sources, requests, places))
+            return read_and_close(sources.values(), self._read, sources, requests, places)
         except FailedPart as failed:
             raise failed.error from failed.error.__cause__
-        finally:
-            for source in sources.values():
-                source.close()
 
     def _read(
         self, sources: dict[str, Source], requests: Sequence[Request], places: Sequence[Place | None]
