@@ -319,7 +319,7 @@ def test_an_interrupted_append_to_parts_changes_nothing(kind: str, left: int) ->
 
 @pytest.mark.parametrize("kind", ["in parts", "draft in parts", "in many parts"])
 @pytest.mark.parametrize("index", [np.s_[0:4, 0:4], np.s_[...]], ids=["part", "all"])
-def test_an_interrupted_rewrite_of_parts_is_an_error_never_wrong_data(kind: str, index: Any) -> None:
+def test_an_interrupted_rewrite_of_parts_leaves_the_old_shard_or_the_new_one(kind: str, index: Any) -> None:
     outcomes = []
     for left in range(7):
         store = RecordingStore()
@@ -329,18 +329,17 @@ def test_an_interrupted_rewrite_of_parts_is_an_error_never_wrong_data(kind: str,
         store.left = left
         with contextlib.suppress(OSError):
             array[index] = 7
-        try:
-            found = zarrlite.open_array(store, mode="r")[...]
-            outcomes.append([np.array_equal(found, model), np.array_equal(found, new)])
-        except zarrlite.TruncatedError:  # the part that was emptied
-            outcomes.append([])
-    first, *middle, last = (outcome for outcome, _ in itertools.groupby(outcomes))
-    assert (first, middle, last) == ([True, False], [[]], [False, True])
+        found = zarrlite.open_array(store, mode="r")[...]
+        outcomes.append((np.array_equal(found, model), np.array_equal(found, new)))
+    assert [outcome for outcome, _ in itertools.groupby(outcomes)] == [(True, False), (False, True)]
 
 
-def test_a_rewrite_of_parts_on_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("room", range(5))
+def test_a_rewrite_of_parts_on_a_full_disk_leaves_the_old_shard_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
     array, model = numbered("in parts", tmp_path)
-    write, left = files.write, 2
+    write, left = files.write, room
 
     def filling(path: str, value: Any, *, fsync: bool) -> None:
         nonlocal left
@@ -350,10 +349,11 @@ def test_a_rewrite_of_parts_on_a_full_disk_changes_nothing(tmp_path: Path, monke
         write(path, value, fsync=fsync)
 
     monkeypatch.setattr(files, "write", filling)
-    with pytest.raises(StoreError, match="No space left on device"):
+    with contextlib.suppress(StoreError):
         array[...] = 7
-    np.testing.assert_array_equal(zarrlite.open_array(tmp_path, mode="r")[...], model)
-    assert len([file for file in tmp_path.rglob("*") if file.is_file()]) == 4
+    expected = np.full_like(model, 7) if room > 1 else model  # the journal, and the part that is emptied
+    np.testing.assert_array_equal(zarrlite.open_array(tmp_path, mode="r")[...], expected)
+    assert (left < 0) == any("__zarrlite.journal" in file.name for file in tmp_path.rglob("*")) or not room
 
 
 @pytest.mark.parametrize("kind", ["codec", "draft", "compressed"])

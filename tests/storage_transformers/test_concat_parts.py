@@ -44,7 +44,7 @@ def parse(parts: Any, **more: Any) -> ConcatParts:
 
 
 def wrap(store: Any, *parts: Any, shape: Any = (20,), **kwargs: Any) -> Any:
-    return ConcatParts(parts).wrap(store, array_metadata(shape, "u1", chunks=(1,) * len(shape), **kwargs))
+    return ConcatParts(parts).wrap(store, array_metadata(shape, "u1", chunks=(1,) * len(shape), **kwargs).in_store)
 
 
 # the parts of the value "0123456789", in which ranges are requested below

@@ -17,6 +17,7 @@ from typing import Self
 
 from zarrlite.errors import MetadataError
 from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.extension import runtime
 from zarrlite.extensions.registry import register
 from zarrlite.names import key_text_fault
 from zarrlite.storage_transformers.anatomy import Divided
@@ -33,6 +34,7 @@ class ConcatParts(StorageTransformer):
 
     name = "concat-parts"
     parts: tuple[Part, ...]
+    journal: bool = runtime(True)  # whether an interrupted change of a chunk can be completed
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(Part(*part) for part in self.parts))
@@ -67,16 +69,20 @@ class ConcatParts(StorageTransformer):
 
     def check(self, array: ArrayInStore) -> None:
         """Refuse suffixes that a concat-parts nearer to the array uses: its parts reach this one as ordinary keys."""
-        nearer = itertools.takewhile(lambda other: other is not self, array.storage_transformers)
-        taken = {part.key_suffix for other in nearer if isinstance(other, ConcatParts) for part in other.parts}
+        taken = {part.key_suffix for other in self._nearer(array) for part in other.parts}
         for i, part in enumerate(self.parts):
             if part.key_suffix and part.key_suffix in taken:
                 message = f"{part.key_suffix!r} is the suffix of a part of an earlier concat-parts"
                 pointer = f"/configuration/parts/{i}/key_suffix"
                 raise MetadataError(message, pointer=pointer, kind="conflict")
 
+    def _nearer(self, array: ArrayInStore) -> list[ConcatParts]:
+        """Return the transformers of this kind that are nearer to the array."""
+        nearer = itertools.takewhile(lambda other: other is not self, array.storage_transformers)
+        return [other for other in nearer if isinstance(other, ConcatParts)]
+
     def wrap(self, store: Store, array: ArrayInStore) -> Store:
-        return PartsStore(store, self.parts, array)
+        return PartsStore(store, self.parts, array, self.journal, len(self._nearer(array)))
 
     def anatomy(self) -> Divided:
         return Divided(self.parts)

@@ -6,7 +6,8 @@ Rules
   that are stored: if not, it raises ReplacedError, and the reader starts over.
 - Parts that a store reads by key are requested together, those of several chunks by one batch, and their sizes only if
   the answers do not fit.
-- All parts missing: the chunk is missing. Some missing, or a sized part of another length: an error that names it.
+- All parts missing: the chunk is missing. Some missing, or a sized part of another length: what the journal says
+  (parts_journal.py), else an error that names the part.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import ReplacedError, Source
+from zarrlite.buffers.source import InMemory, ReplacedError, Source
 from zarrlite.errors import DataError, TruncatedError
+from zarrlite.storage_transformers import parts_journal
+from zarrlite.storage_transformers.parts_journal import Journal
 from zarrlite.stores.base import Store, read_together
 
 
@@ -34,8 +37,9 @@ Piece = tuple[int, ByteRange, int | None]  # a part by its number, what of it, a
 class Parts:
     """The parts of every chunk of an array, and which of them hold which bytes."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[Part], level: int = 0) -> None:
         self.all = tuple(parts)
+        self.level = level  # number of the transformers of this kind that are nearer to the array
         self.sizes = [part.size for part in self.all]
         unsized = [i for i, size in enumerate(self.sizes) if size is None]
         self.first_unsized, self.last_unsized = (unsized[0], unsized[-1]) if unsized else (len(parts), len(parts))
@@ -45,6 +49,8 @@ class Parts:
         self.main = self.first_unsized if len(unsized) == 1 else None  # the only part without a size
         # bytes of the last part, if it is sized and follows the one without a size: it can be replaced alone
         self.separate_tail = known[-1] if self.last_unsized == len(self.all) - 2 else 0
+        # the part that is emptied while others are replaced, if one has a size that is not 0
+        self.sentinel = max([i for i, size in enumerate(self.sizes) if size], default=None)
         # numbers of the parts in the order in which they are opened
         self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
 
@@ -101,6 +107,9 @@ class ChunkInParts(Source):
         self._opened: dict[int, Source] = {}
         self._sizes: list[int] | None = None  # sizes of all parts, once they are known; none if the chunk is missing
         self._belong_together = False  # whether the open parts were seen to be of one state of the chunk
+        self._has_answered = False  # whether anything was read of a part before all of them were opened
+        self._is_changing = False  # whether a part that was read alone turned out not to fit the others
+        self._was_replaced = False  # whether that was seen in another way than by a source
         self.by_key = by_key
         self.separate_tail = parts.separate_tail
 
@@ -116,6 +125,7 @@ class ChunkInParts(Source):
             if found is not None and len(found[0]) == length:
                 if len(self._opened) > 1:
                     self._verify()
+                self._has_answered = True
                 return found
             value = self._complete(byte_range, pieces, found or [None])
         else:
@@ -124,7 +134,8 @@ class ChunkInParts(Source):
 
     def size(self) -> int | None:
         sizes = self.sizes()
-        self._verify()
+        if len(self._opened) > 1:
+            self._verify()
         return sum(sizes) if sizes else None
 
     def known_size(self) -> int | None:
@@ -134,8 +145,8 @@ class ChunkInParts(Source):
         return sum(self._sizes) if self._sizes else None
 
     def is_current(self) -> bool:
-        if self.by_key:
-            return True
+        if self._was_replaced or self.by_key:
+            return not self._was_replaced
         for number, part in self._opened.items():
             # a part that was missing must still be missing
             is_back = part.known_size() is None and self._store.size(self._key_of(number)) is not None
@@ -144,9 +155,13 @@ class ChunkInParts(Source):
         return True
 
     def close(self) -> None:
+        self._release()
+        self._opened, self._sizes = {}, None
+        self._belong_together = self._has_answered = self._was_replaced = False
+
+    def _release(self) -> None:
         for part in self._opened.values():
             part.close()
-        self._opened, self._sizes, self._belong_together = {}, None, False
 
     def _key_of(self, number: int) -> str:
         return self._key + self._parts.all[number].key_suffix
@@ -172,7 +187,8 @@ class ChunkInParts(Source):
         """Return the pieces of a range, or those that are most likely it if the sizes take requests."""
         pieces = self._parts.guess(byte_range)
         if self._sizes is None:
-            if self.by_key or (len(pieces) == 1 and self._opened.keys() <= {pieces[0][0]}):
+            is_alone = len(pieces) == 1 and self._opened.keys() <= {pieces[0][0]}
+            if self.by_key or (is_alone and not self._is_changing):
                 return pieces
         elif len(pieces) == 1 and self._sizes:
             number, inside, _ = pieces[0]
@@ -200,8 +216,8 @@ class ChunkInParts(Source):
             sizes = self.sizes()
             if not sizes:
                 return None
-            planned, pieces = pieces, cut(sizes, *byte_range.resolve(sum(sizes)))
-            found = _read_pieces([(self, piece) for piece in pieces]) if pieces != planned else found
+            pieces = cut(sizes, *byte_range.resolve(sum(sizes)))
+            found = _read_pieces([(self, piece) for piece in pieces])
             if not _fits(pieces, found):
                 raise TruncatedError("has changed while it was read; read it again")
         joined = b"".join(value for value in found if value is not None)
@@ -222,8 +238,37 @@ class ChunkInParts(Source):
                 elif expected not in (None, size):
                     fault = TruncatedError(f"the part {self._key_of(number)!r} has {size} bytes, not {expected}")
             if any(size is not None for size in found) and fault is not None:
-                raise fault
+                return self._recover(found, fault)
             self._sizes = [size for size in found if size is not None]
+        return self._sizes
+
+    def _recover(self, sizes: Sequence[int | None], fault: DataError) -> list[int]:
+        """Take the chunk from its journal, if its parts are being changed or that was interrupted.
+
+        Raises the fault of the parts if there is no such journal.
+        """
+        if self._has_answered:
+            self._is_changing = self._was_replaced = True
+            raise ReplacedError("is being replaced while it is read; read it again")
+        key = parts_journal.key_of(self._key, self._parts.level)
+        stored = self._store.get(key)
+        journal = None if stored is None else Journal.parse(bytes(stored))
+        values = None
+        if journal is not None and journal.explains(sizes, self._parts.sizes):
+            values = journal.values(lambda number: self._opened[number].read_one())
+        else:
+            journal = None
+        # as long as the parts are what they were, the journal belongs to them
+        if self.by_key:
+            now = [self._store.size(self._key_of(number)) for number in range(len(sizes))]
+            self._was_replaced = now != sizes or (journal is not None and self._store.get(key) != stored)
+        if not self.is_current():
+            raise ReplacedError("was replaced while it was read; read it again")
+        if journal is None:
+            raise fault
+        self._release()
+        self._opened = {number: InMemory(value) for number, value in enumerate(values or ())}
+        self._sizes = [*map(len, values or ())]
         return self._sizes
 
 

@@ -1,10 +1,14 @@
 """Chunks in parts: the store of the `concat-parts` transformer.
 
 Rules
-- A value that does not fit the parts is refused before anything is stored. The part without a size is written first and
-  the others in order, so that an index comes last. Where a chunk is replaced, that last one is emptied first: an
-  interrupted replacement is an error, never wrong data.
-- Chunk keys are listed, part keys never. Every key that is not a chunk's passes through.
+- A value that does not fit the parts is refused before anything is stored.
+- A chunk is replaced in this order, each step a durable operation of the store: its journal (parts_journal.py); one
+  sized part emptied, from which moment on the journal is what counts; the other parts; that part; the journal removed.
+  An interruption leaves the old chunk or the new one, and the next writer completes the change.
+- A new chunk is missing until all parts are there, and one that is erased as soon as one is not: its journal says so.
+- One object that is replaced as a whole needs no journal. Neither do bytes that are appended before a new last part, as
+  those of a shard whose index is a part of its own.
+- Chunk keys are listed, keys of parts and journals never. Every key that is not a chunk's passes through.
 
 Reading is in parts_source.py.
 """
@@ -16,11 +20,13 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from zarrlite.buffers.pieces import Patch, Value, overlapping, size_of, split
+from zarrlite.buffers.pieces import Patch, Value, join, overlapping, size_of, split
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source, read_current
 from zarrlite.errors import ArgumentError
+from zarrlite.storage_transformers import parts_journal
 from zarrlite.storage_transformers.base import ArrayInStore
+from zarrlite.storage_transformers.parts_journal import Journal, PartPatch, Sizes
 from zarrlite.storage_transformers.parts_source import ChunkInParts, Part, Parts, read_chunks
 from zarrlite.stores.base import (
     Buffers,
@@ -29,6 +35,7 @@ from zarrlite.stores.base import (
     Listing,
     Request,
     Store,
+    Update,
     WrongSizeError,
     overwrite,
     set_under_lock,
@@ -40,9 +47,10 @@ _MAX_SEEN = 1024  # chunk keys to remember
 class PartsStore(Store):
     """A store whose chunks are in parts in the next one."""
 
-    def __init__(self, store: Store, parts: Sequence[Part], array: ArrayInStore) -> None:
+    def __init__(self, store: Store, parts: Sequence[Part], array: ArrayInStore, journal: bool, level: int) -> None:
         self.store = store
-        self.parts = Parts(parts)
+        self.parts = Parts(parts, level)
+        self.journal = journal  # whether changes of several parts are recorded beside them until they are complete
         self.read_only, self.limits = store.read_only, store.limits
         self._decode = array.chunk_key_encoding.decode
         self._ndim = len(array.shape)
@@ -66,6 +74,10 @@ class PartsStore(Store):
     def keys_of(self, key: str) -> list[str]:
         """Return the keys of the parts of a chunk."""
         return [key + part.key_suffix for part in self.parts.all]
+
+    def journal_of(self, key: str) -> str:
+        """Return the key of the journal of a chunk."""
+        return parts_journal.key_of(key, self.parts.level)
 
     # Reading
 
@@ -131,81 +143,163 @@ class PartsStore(Store):
                 self.store.change([(key, change)])
             elif callable(change):
                 with self.lock(key):
-                    source = self.source(key)
-                    try:
-                        new = change(source)
-                    finally:
-                        source.close()
-                    self._write(key, new)
+                    self._write(key, self._changed(key, change))
             else:
                 self._write(key, change)
 
+    def _changed(self, key: str, change: Update) -> Value | InPlace | None:
+        source = self._chunk(key)
+        return read_current((source,), lambda: change(source))
+
     def _write(self, key: str, new: Value | InPlace | None) -> None:
         if isinstance(new, InPlace):
-            self._overwrite(key, new.patches)
+            with self.lock(key):
+                self._overwrite(key, new.patches)
         elif new is None:
             with self.lock(key):
-                self.store.erase_values(self.keys_of(key))
+                self._erase(key)
         else:
-            self._set(key, new)
+            after = self._sizes_of(key, size_of(new))
+            values = split(new, after)
+            with self.lock(key):
+                if len(values) == 1:
+                    self.store.change([(self.keys_of(key)[0], values[0])])
+                else:
+                    patches = [(i, 0, join(value)) for i, value in enumerate(values)]
+                    self._replace(key, Journal(self._stored_sizes(key), after, patches))
 
-    def _set(self, key: str, value: Value) -> None:
-        values = split(value, self._sizes_of(key, size_of(value)))
-        in_order = sorted(zip(self.parts.all, values, strict=True), key=lambda item: item[0].size is not None)
-        parts: list[tuple[str, Change]] = [(key + part.key_suffix, pieces) for part, pieces in in_order]
-        last, pieces = parts[-1]
+    def _stored_sizes(self, key: str) -> list[int | None]:
+        return [self.store.size(part) for part in self.keys_of(key)]
+
+    def _fit(self, sizes: Sizes) -> bool:
+        """Whether parts of these sizes make a chunk."""
+        pairs = zip(sizes, self.parts.sizes, strict=True)
+        return all(size is not None and expected in (None, size) for size, expected in pairs)
+
+    def _replace(self, key: str, change: Journal) -> None:
+        """Change a chunk, so that readers and crashes see the old one or the new one."""
+        patches = [patch for patch in change.patches if patch[2] or change.before[patch[0]] != change.after[patch[0]]]
+        if all(size is None for size in change.before):
+            # until all parts are there, the chunk is still missing
+            self._set_journal(key, change._replace(patches=()))
+            self._store_parts(key, change, range(len(change.after)))
+        elif self._fit(change.before) and len(patches) <= 1 and all(_is_whole(change, *patch) for patch in patches):
+            self._store_parts(key, change, [number for number, _, _ in patches])
+            return
+        else:
+            change = change._replace(patches=patches)
+            self._set_journal(key, change)
+            self._roll_forward(key, change, change.before)
+        self._erase_journal(key)
+
+    def _roll_forward(self, key: str, change: Journal, sizes: Sizes) -> None:
+        """Make a change whose journal is stored; each step is one that a crash may follow."""
+        if not change.patches:
+            self._erase_parts(key)
+            return
+        sentinel = self.parts.sentinel
+        if sentinel is not None and sizes[sentinel] == self.parts.sizes[sentinel]:
+            # from here on the parts do not fit together, so that the journal counts
+            self.store.set(self.keys_of(key)[sentinel], b"")
+        numbers = dict.fromkeys(number for number, _, _ in change.patches)
+        self._store_parts(key, change, [number for number in numbers if number != sentinel])
+        self._store_parts(key, change, [number for number in numbers if number == sentinel])
+
+    def _store_parts(self, key: str, change: Journal, numbers: Iterable[int]) -> None:
+        """Store changed parts, those with a size last."""
+        keys = self.keys_of(key)
+        changes: list[tuple[str, Change]] = []
+        for number in sorted(numbers, key=lambda i: (self.parts.sizes[i] is not None, i)):
+            patches = [patch for patch in change.patches if patch[0] == number]
+            if len(patches) == 1 and _is_whole(change, *patches[0]):
+                changes.append((keys[number], patches[0][2]))
+            else:
+                changes.append((keys[number], _overwriting([patch[1:] for patch in patches])))
+        if changes:
+            self.store.change(changes)
+
+    def _erase(self, key: str) -> None:
+        sizes = self._stored_sizes(key)
+        if sum(size is not None for size in sizes) <= 1:
+            self._erase_parts(key)
+            return
+        self._set_journal(key, Journal(sizes, [None] * len(sizes), ()))
+        self._erase_parts(key)
+        self._erase_journal(key)
+
+    def _erase_parts(self, key: str) -> None:
+        """Erase all parts; first the one that readers of several parts open."""
+        keys = self.keys_of(key)
+        if self.parts.sentinel is not None:
+            self.store.erase(keys.pop(self.parts.sentinel))
+        self.store.erase_values(keys)
+
+    def _set_journal(self, key: str, change: Journal) -> None:
+        if self.journal:
+            self.store.change([(self.journal_of(key), [*change.encode()])])
+
+    def _erase_journal(self, key: str) -> None:
+        if self.journal:
+            self.store.erase(self.journal_of(key))
+
+    def complete(self, key: str) -> bool:
+        """Complete a change of a chunk that was interrupted, and remove its journal.
+
+        Returns whether the parts fit together then, or all are missing.
+        """
         with self.lock(key):
-            if len(parts) > 1 and size_of(pieces) and self.store.size(last) is not None:  # type: ignore[arg-type]
-                # until it is stored again it has a wrong size: a new part beside an old one is never taken for data
-                parts.insert(0, (last, b""))
-            self.store.change(parts)
+            stored, sizes = self.store.get(self.journal_of(key)), self._stored_sizes(key)
+            if not self._fit(sizes) and any(size is not None for size in sizes):
+                change = None if stored is None else Journal.parse(bytes(stored))
+                if change is None or not change.explains(sizes, self.parts.sizes):
+                    return False
+                self._roll_forward(key, change, sizes)
+            if stored is not None:
+                self.store.erase(self.journal_of(key))
+        return True
 
     def _overwrite(self, key: str, patches: Sequence[Patch]) -> None:
-        """Overwrite parts of a chunk in place, except for objects that are replaced whole, which are stored whole."""
+        """Overwrite bytes of a chunk."""
+        if len(self.parts.all) == 1:
+            self.store.set_partial_values((self.keys_of(key)[0], *patch) for patch in patches)
+            return
+        if not self._fit(self._stored_sizes(key)):
+            self.complete(key)
         with contextlib.closing(self._chunk(key)) as source:
-            sizes = source.sizes()
-            if not sizes or min([start for start, _ in patches], default=0) < 0:
-                self._set(key, overwrite(source.read_one(), patches))
+            before = source.sizes()
+            if not before or min([start for start, _ in patches], default=0) < 0:
+                self._write(key, overwrite(source.read_one(), patches))
                 return
-            patches, sizes = self._grown(key, source, sizes, patches)
-        order = sorted(range(len(sizes)), key=lambda i: self.parts.all[i].size is not None)
-        starts = list(itertools.accumulate(sizes, initial=0))
-        undo: list[tuple[str, int, Buffer]] = []
-        try:
-            for i in order:
-                part, here = key + self.parts.all[i].key_suffix, overlapping(patches, starts[i], starts[i + 1])
-                ranges: list[Request] = [(part, ByteRange(start, start + len(value))) for start, value in here]
-                if i != order[-1]:
-                    found = self.store.get_partial_values(ranges)
-                    undo += [(part, r[1].start, old) for r, old in zip(ranges, found, strict=True) if old]
-                self._overwrite_part(part, sizes[i], here)
-        except BaseException:
-            with contextlib.suppress(Exception):  # the original error is raised; what can be restored is
-                self.store.set_partial_values(undo)
-            raise
+            new_size = max([sum(before), *(start + len(value) for start, value in patches)])
+            after = self._sizes_of(key, new_size)
+            if after == before:
+                self._patch(key, source, before, before, patches)
+                return
+            end = sum(before[: (self.parts.main or 0) + 1])  # end of the part that grows
+            if _is_appended(patches, end, new_size, self.parts.separate_tail):
+                # an index of its own: what it points at is stored before
+                change = Journal(before, after, _by_part(patches, after))
+                self._store_parts(key, change, [self.parts.main])  # type: ignore[list-item]
+                self._store_parts(key, change, [len(after) - 1])
+                return
+            # everything after the part that grows moves
+            tail = overwrite(source.read_one(ByteRange(end, sum(before))), overlapping(patches, end, new_size))
+            self._patch(key, source, before, after, [*overlapping(patches, 0, end), (end, tail)])
 
-    def _grown(
-        self, key: str, source: Source, sizes: list[int], patches: Sequence[Patch]
-    ) -> tuple[Sequence[Patch], list[int]]:
-        """Return patches and sizes for a chunk that grows: everything after the part without a size moves."""
-        old = sum(sizes)
-        new = max([old, *(start + len(value) for start, value in patches)])
-        if new == old:
-            return patches, sizes
-        growing = self.parts.main
-        if growing is None:
-            self._sizes_of(key, new)  # raises the reason
-            return patches, sizes
-        end = old - sum(sizes[growing + 1 :])  # the end of the part that grows
-        tail = overwrite(source.read_one(ByteRange(end, old)), overlapping(patches, end, new))
-        grown = [size + new - old if i == growing else size for i, size in enumerate(sizes)]
-        return [*overlapping(patches, 0, end), (end, tail)], grown
-
-    def _overwrite_part(self, key: str, size: int, patches: Sequence[Patch]) -> None:
-        if any(start == 0 and len(value) == size for start, value in patches):
-            self.store.set(key, overwrite(None, patches))
-        elif patches:
-            self.store.set_partial_values((key, start, value) for start, value in patches)
+    def _patch(
+        self, key: str, source: Source, before: Sequence[int], after: Sequence[int], patches: Sequence[Patch]
+    ) -> None:
+        """Overwrite bytes of parts that have these sizes before and after."""
+        changed = _by_part(patches, after)
+        # stored as a whole: the part that is emptied meanwhile, or else the only one that has any bytes
+        number = self.parts.main if self.parts.sentinel is None else self.parts.sentinel
+        if changed and number is not None:
+            start = sum(before[:number])
+            old = source.read_one(ByteRange(start, start + before[number]))
+            whole = overwrite(old, [patch[1:] for patch in changed if patch[0] == number])
+            changed = [*(patch for patch in changed if patch[0] != number), (number, 0, bytes(whole))]
+        if changed:
+            self._replace(key, Journal(before, after, changed))
 
     def _sizes_of(self, key: str, size: int) -> list[int]:
         """Return the sizes of the parts of a value of `size` bytes; raises ArgumentError if they do not fit."""
@@ -244,11 +338,16 @@ class PartsStore(Store):
         for key in keys:
             chunk = self.chunk_of(key)
             if chunk is None:
-                if not self.is_chunk(key):
+                if not self.is_chunk(key) and self.chunk_of_journal(key) is None:
                     yield key
             elif chunk not in seen and chunk.startswith(prefix):
                 seen.add(chunk)
                 yield chunk
+
+    def chunk_of_journal(self, key: str) -> str | None:
+        """Return the chunk that a stored journal belongs to. Returns None if the key is not that of a journal."""
+        chunk = parts_journal.chunk_of(key, self.parts.level) if parts_journal.NAME in key else None
+        return chunk if chunk is not None and self.is_chunk(chunk) else None
 
     def chunk_of(self, key: str) -> str | None:
         """Return the chunk that a stored key is a part of. Returns None if it is not a part."""
@@ -257,3 +356,27 @@ class PartsStore(Store):
             if key.endswith(part.key_suffix) and self.is_chunk(chunk):
                 return chunk
         return None
+
+
+def _is_whole(change: Journal, number: int, start: int, data: Buffer) -> bool:
+    """Whether a patch is all of a part."""
+    return start == 0 and len(data) == change.after[number]
+
+
+def _overwriting(patches: Sequence[Patch]) -> Update:
+    return lambda source: InPlace(patches)
+
+
+def _by_part(patches: Sequence[Patch], sizes: Sequence[int]) -> list[PartPatch]:
+    """Return patches of a chunk as those of its parts, which have these sizes."""
+    found: list[PartPatch] = []
+    for number, (start, stop) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
+        found += [(number, offset, data) for offset, data in overlapping(patches, start, stop)]
+    return found
+
+
+def _is_appended(patches: Sequence[Patch], end: int, new_size: int, tail: int) -> bool:
+    """Whether patches are bytes after `end`, one after the other, and a last part of `tail` bytes after them."""
+    length = sum(len(data) for _, data in patches)
+    last = patches[-1] if patches else (0, b"")
+    return tail > 0 and min(patches)[0] == end and length == new_size - end and last[0] == new_size - tail

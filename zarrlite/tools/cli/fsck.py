@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="remove temporary files of writers that no longer run; those of other machines if they are an hour old",
+        help="remove temporary files of writers that no longer run (those of other machines if they are an hour old), "
+        "and complete changes of chunks in parts that were interrupted",
     )
     parser.add_argument("--repair-outside", action="store_true", help="remove chunks outside of the chunk grid")
     parser.add_argument("--repair-consolidated", action="store_true", help="update stale consolidated metadata")
@@ -32,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     store, path = locate.split(args.location)
-    requested = {"leftovers": args.repair, "outside": args.repair_outside, "consolidated": args.repair_consolidated}
+    requested = {
+        "leftovers": args.repair,
+        "journals": args.repair,
+        "outside": args.repair_outside,
+        "consolidated": args.repair_consolidated,
+    }
     repairable = {kind for name, kind in REPAIRS.items() if requested[name]}
     kept: list[Problem] = []  # problems to report or repair at the end
     report_at_end = console.as_json or console.stderr.isatty()  # a progress bar and lines of text would mix

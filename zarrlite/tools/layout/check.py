@@ -48,6 +48,7 @@ REMEDIES: Final = {
     "unknown": "it is never read; move it away if it does not belong there",
     "unreadable": "check the permissions and the disk",
     "limit": "set ZARRLITE_MAX_CHUNK_BYTES to check it, if there is enough memory",
+    "journal": "reading takes it into account; --repair completes the change, and so does the next write of the chunk",
     "leftover": "--repair removes it if its writer is gone; once it is an hour old if that ran on another machine",
     "consolidated": "--repair-consolidated copies the documents again",
     "document": "create the missing group: zarrlite.create_group(store, path=...)",
@@ -217,6 +218,11 @@ class _Check:
                 if key == DOCUMENT or key in _FOREIGN:
                     continue
                 self.done(prefix + key)
+                journal = stack.journal(key)
+                if journal is not None:
+                    message = f"chunk {journal[1]} is being changed, or that was interrupted"
+                    yield Problem(prefix + key, "journal", message, node=path)
+                    continue
                 layout = stack.layout(key)
                 if layout is not None:
                     yield from self._object(prefix + key, layout, path, stack)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zarrlite.errors import ArgumentError, DataError, NodeNotFoundError, ZarrliteError
 from zarrlite.extensions.config import Json
@@ -22,6 +22,7 @@ from zarrlite.selections.selection import Shape
 from zarrlite.shards.format import row_major
 from zarrlite.storage_transformers.anatomy import Combined, Divided
 from zarrlite.storage_transformers.base import StorageTransformer
+from zarrlite.storage_transformers.parts_store import PartsStore
 from zarrlite.stores import Store
 from zarrlite.tools.layout import chains, shards
 from zarrlite.tools.layout.extent import Extent
@@ -106,9 +107,19 @@ class Stack:
             size = self.base.size(key)
             if size is None:
                 return None
+            if (journal := self.journal(key)) is not None:
+                return Range(0, size, f"journal of {journal[1]}", "unknown")
             return self._above(len(self.stores) - 1, key, Extent.stored(self.base, key, size), 0)
         except (ZarrliteError, OSError) as error:
             return Range(0, 0, "object", "unknown", fault=Fault.of(error))
+
+    def journal(self, key: str) -> tuple[PartsStore, str] | None:
+        """Return the store and the chunk that a journal belongs to. Returns None if the key is not a journal's."""
+        for store in self.stores:
+            chunk = store.chunk_of_journal(key) if isinstance(store, PartsStore) else None
+            if chunk is not None:
+                return store, chunk  # type: ignore[return-value]
+        return None
 
     def stored(self, key: str, start: int, stop: int) -> Stored:
         """Return a stored object and the range of some of its bytes."""
@@ -197,7 +208,9 @@ class Stack:
             return Range(at, end, what, "part", name, fault=Fault("part", error.message))
         fault, fits = _check_parts(anatomy, keys, sizes, number)
         if not fits:
-            return Range(at, end, what, "part", name, fault=fault)
+            above: Any = self.stores[level - 1]
+            has_journal = self.base.size(above.journal_of(chunk)) is not None  # that is the fault then
+            return Range(at, end, what, "part", name, fault=None if has_journal else fault)
         known = [size or 0 for size in sizes]
         extents = [Extent.stored(self.stores[level], k, n) for k, n in zip(keys, known, strict=True)]
         extents[number] = extent

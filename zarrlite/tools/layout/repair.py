@@ -2,7 +2,8 @@
 
 Rules
 - Damaged data is never touched. Every object is examined again just before it is removed.
-- "leftovers" is safe: temporary files of writers that have ended.
+- "leftovers" is safe: temporary files of writers that have ended. So is "journals": interrupted changes of chunks in
+  parts are completed.
 - "outside" and "consolidated" must be requested. A user who resizes the array may still want a chunk outside of its
   grid. Consolidated metadata may be the only copy of documents that were lost.
 """
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from zarrlite.errors import DataError, StoreError
+from zarrlite.names import key_prefix
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import Array
 from zarrlite.stores import Store
@@ -26,6 +28,7 @@ from zarrlite.tools.layout.objects import Stack
 
 REPAIRS: Final = {  # the name of each repair, and the kind of problem that it removes
     "leftovers": "leftover",
+    "journals": "journal",
     "outside": "outside",
     "consolidated": "consolidated",
 }
@@ -33,7 +36,12 @@ REPAIRS: Final = {  # the name of each repair, and the kind of problem that it r
 
 def repair(store: Store, problems: Iterable[Problem]) -> list[Problem]:
     """Repair these problems as far as possible. Returns the problems that are solved."""
-    repairs = {"leftover": _remove_leftover, "outside": _remove_outside, "consolidated": _consolidate}
+    repairs = {
+        "leftover": _remove_leftover,
+        "journal": _complete_change,
+        "outside": _remove_outside,
+        "consolidated": _consolidate,
+    }
     solved: list[Problem] = []
     consolidated: set[str] = set()  # paths of groups; consolidating one solves all problems of its copies
     for problem in problems:
@@ -58,6 +66,12 @@ def _remove_leftover(store: Store, problem: Problem) -> bool:
         return False
     prune(os.path.dirname(path), root.rstrip(os.sep))
     return True
+
+
+def _complete_change(store: Store, problem: Problem) -> bool:
+    array = opening.open(store, mode="r+", path=problem.node, strict=False)
+    journal = Stack(array).journal(problem.key[len(key_prefix(problem.node)) :]) if isinstance(array, Array) else None
+    return journal is not None and journal[0].complete(journal[1])
 
 
 def _remove_outside(store: Store, problem: Problem) -> bool:

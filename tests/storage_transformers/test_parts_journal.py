@@ -1,0 +1,224 @@
+"""Changes of chunks in parts that are interrupted: the old chunk or the new one is there, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import ByteRange
+from zarrlite.buffers.ranges import ALL
+from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
+from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store
+from zarrlite.stores.base import Change
+
+JOURNAL = "__zarrlite.journal"
+OLD = np.arange(1, 17, dtype="u2").reshape(4, 4)
+NEW = OLD[::-1] * 7 + 1
+INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
+BIG = 16 * 4  # bytes of an index without a checksum
+
+
+def sharded(strategy: str, *codecs: Any, **keywords: Any) -> list[Any]:
+    return [ShardingIndexed((2, 2), [*(codecs or [Bytes()])], strategy=strategy, **keywords)]
+
+
+STACKS: dict[str, dict[str, Any]] = {
+    "checksum apart": {"codecs": [Bytes(), Crc32c()], "storage_transformers": [ConcatParts([Part(""), Part(".c", 4)])]},
+    "compressed": {
+        "codecs": [Bytes(), Zstd(), Crc32c()],
+        "storage_transformers": [ConcatParts([Part(".h", 3), Part(".main"), Part(".c", 2), Part(".d", 2)])],
+    },
+    "all sized": {"codecs": [Bytes()], "storage_transformers": [ConcatParts([Part(".a", 20), Part(".b", 12)])]},
+    "last part without bytes": {
+        "codecs": [Bytes()],
+        "storage_transformers": [ConcatParts([Part(".a", 20), Part(""), Part(".z", 0)])],
+    },
+    "only one part with bytes": {
+        "codecs": [Bytes()],
+        "storage_transformers": [ConcatParts([Part(".y", 0), Part(""), Part(".z", 0)])],
+    },
+    "one part": {"codecs": [Bytes()], "storage_transformers": [ConcatParts([Part(".only")])]},
+    "parts of parts": {
+        "codecs": [Bytes()],
+        "storage_transformers": [ConcatParts([Part(""), Part(".a", 8)]), ConcatParts([Part(".x", 4), Part(".y")])],
+    },
+    "parts in shards": {
+        "chunks": (2, 2),
+        "codecs": [Bytes()],
+        "storage_transformers": [ConcatParts([Part(""), Part(".a", 3)]), Sharding((2, 2))],
+    },
+}
+for strategy in ("rewrite", "in-place", "append"):
+    STACKS |= {
+        f"shard, {strategy}": {
+            "codecs": sharded(strategy),
+            "storage_transformers": [ConcatParts([Part(""), Part(".index", INDEX)])],
+        },
+        f"shard with a header, {strategy}": {
+            "codecs": sharded(strategy, Bytes(), Zstd(), header=8),
+            "storage_transformers": [ConcatParts([Part(".h", 8), Part(""), Part(".index", INDEX)])],
+        },
+        f"shard, index at the start, {strategy}": {
+            "codecs": sharded(strategy, index_location="start"),
+            "storage_transformers": [ConcatParts([Part(".index", INDEX), Part("")])],
+        },
+        f"shard, no index apart, {strategy}": {
+            "codecs": sharded(strategy),
+            "storage_transformers": [ConcatParts([Part(".h", 2), Part("")])],
+        },
+        f"draft shard, {strategy}": {
+            "chunks": (2, 2),
+            "codecs": [Bytes()],
+            "storage_transformers": [Sharding((2, 2), strategy=strategy), ConcatParts([Part(""), Part(".i", BIG)])],
+        },
+    }
+
+
+def write_all(array: zarrlite.Array) -> None:
+    array[...] = NEW
+
+
+def write_some(array: zarrlite.Array) -> None:
+    array[0, 0] = 99
+
+
+def write_several(array: zarrlite.Array) -> None:
+    array[1:3, 1:3] = 77
+
+
+def erase(array: zarrlite.Array) -> None:
+    array[...] = 0
+
+
+CHANGES = [write_all, write_some, write_several, erase]
+
+
+class Interrupted(PrefixStore):
+    """A store whose operations that change something fail from the Nth on: before they happen, or after."""
+
+    def __init__(self, store: Store, error: BaseException, *, after: bool) -> None:
+        super().__init__(store, "")
+        self.error, self.after = error, after
+        self.left: int | None = None
+
+    def _step(self, operation: Any, *args: Any) -> None:
+        if self.left is None:
+            operation(*args)
+            return
+        self.left -= 1
+        if self.left > 0 or (self.after and self.left == 0):
+            operation(*args)
+        if self.left <= 0:
+            raise self.error
+
+    def set(self, key: str, value: Any) -> None:
+        self._step(self.store.set, key, value)
+
+    def erase(self, key: str) -> None:
+        self._step(self.store.erase, key)
+
+    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
+        for change in changes:
+            self._step(self.store.change, [change])
+
+
+class OwnStore(Store):
+    """The smallest store that can be written: get, set, erase and list."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
+        value = self.values.get(key)
+        return None if value is None else byte_range.of(value)
+
+    def set(self, key: str, value: Any) -> None:
+        self.values[key] = bytes(value)
+
+    def erase(self, key: str) -> None:
+        self.values.pop(key, None)
+
+    def list(self) -> Iterator[str]:
+        return iter(sorted(self.values))
+
+
+def stores(tmp_path: Path, count: Any) -> dict[str, Store]:
+    return {"memory": MemoryStore(), "own": OwnStore(), "local": LocalStore(tmp_path / str(next(count)))}
+
+
+def create(store: Store, stack: str, data: Any = OLD) -> zarrlite.Array:
+    keywords = {"chunks": (4, 4), **STACKS[stack]}
+    if data is None:
+        return zarrlite.create_array(store, shape=(4, 4), dtype="u2", fill_value=0, **keywords)
+    return zarrlite.create_array(store, data=data, fill_value=0, **keywords)
+
+
+def found_in(store: Store) -> Any:
+    """Return the elements. They are the same for every way to read them, if that needs more than one part."""
+    array = zarrlite.open_array(store, mode="r")
+    whole = array[...]
+    if array.shards is not None or isinstance(array.metadata.codecs[-1], Crc32c):
+        for i, j in np.ndindex(whole.shape):
+            assert array[i, j] == whole[i, j]
+        np.testing.assert_array_equal(array[1:3, 1:4], whole[1:3, 1:4])
+    return whole
+
+
+@pytest.mark.parametrize("kind", ["memory", "own", "local"])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("is_new", [False, True], ids=["replaced", "new"])
+@pytest.mark.parametrize("stack", STACKS)
+def test_an_interrupted_change_leaves_the_old_chunk_or_the_new_one(
+    tmp_path: Path, kind: str, change: Any, is_new: bool, stack: str
+) -> None:
+    error = KeyboardInterrupt() if change is write_all else OSError(5, "the disk is gone")
+    count = itertools.count()
+    model = MemoryStore()
+    change(create(model, stack, None if is_new else OLD))
+    new = found_in(model)
+    old = np.zeros_like(OLD) if is_new else OLD
+    for after in (False, True):
+        for left in itertools.count(1):
+            below = stores(tmp_path, count)[kind]
+            create(below, stack, None if is_new else OLD)
+            store = Interrupted(below, error, after=after)
+            array = zarrlite.open_array(store, mode="r+", options=_options(stack))
+            store.left = left
+            with contextlib.suppress(OSError, KeyboardInterrupt, zarrlite.StoreError):
+                change(array)
+            was_interrupted = store.left <= 0
+            found = found_in(below)
+            is_old, is_changed = (np.array_equal(found, value) for value in (old, new))
+            in_shards = stack == "parts in shards"  # there are four chunks, each of which is one value
+            assert is_old or is_changed or (in_shards and _is_mixed_by_chunks(found, old, new))
+            store.left = None
+            write_all(zarrlite.open_array(below, mode="r+"))
+            np.testing.assert_array_equal(found_in(below), NEW)
+            assert not [key for key in below.list() if JOURNAL in key] or was_interrupted
+            if not was_interrupted:
+                assert is_changed
+                break
+
+
+def _options(stack: str) -> dict[str, dict[str, Any]]:
+    """Return the runtime options of a stack, which are not stored."""
+    strategy = stack.rpartition(", ")[2]
+    if strategy not in ("rewrite", "in-place", "append"):
+        return {}
+    if stack.startswith("draft"):
+        return {"/storage_transformers/0": {"strategy": strategy}}
+    header = 8 if "header" in stack else 0
+    return {"/codecs/0": {"strategy": strategy, "header": header}}
+
+
+def _is_mixed_by_chunks(found: Any, old: Any, new: Any) -> bool:
+    boxes = [np.s_[i : i + 2, j : j + 2] for i in (0, 2) for j in (0, 2)]
+    return all(np.array_equal(found[box], old[box]) or np.array_equal(found[box], new[box]) for box in boxes)
