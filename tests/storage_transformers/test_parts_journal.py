@@ -15,7 +15,10 @@ import zarrlite
 from zarrlite import ByteRange
 from zarrlite.buffers.ranges import ALL
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
+from zarrlite.errors import DataError
+from zarrlite.layout import check, repair
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.storage_transformers.parts_journal import Journal, chunk_of, key_of
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store
 from zarrlite.stores.base import Change
 
@@ -222,3 +225,103 @@ def _options(stack: str) -> dict[str, dict[str, Any]]:
 def _is_mixed_by_chunks(found: Any, old: Any, new: Any) -> bool:
     boxes = [np.s_[i : i + 2, j : j + 2] for i in (0, 2) for j in (0, 2)]
     return all(np.array_equal(found[box], old[box]) or np.array_equal(found[box], new[box]) for box in boxes)
+
+
+# The journal itself
+
+
+def interrupted(stack: str, left: int = 3) -> MemoryStore:
+    """Return a store in which the replacement of a chunk was interrupted after the part that is emptied."""
+    below = MemoryStore()
+    create(below, stack)
+    store = Interrupted(below, OSError(5, "the disk is gone"), after=False)
+    array = zarrlite.open_array(store, mode="r+")
+    store.left = left
+    with contextlib.suppress(OSError):
+        write_all(array)
+    return below
+
+
+def test_a_read_only_reader_takes_the_chunk_from_the_journal_and_changes_nothing() -> None:
+    below = interrupted("checksum apart")
+    before = {key: below.get(key) for key in below.list()}
+    assert below.size("c/0/0.c") == 0
+    np.testing.assert_array_equal(found_in(below), NEW)
+    assert {key: below.get(key) for key in below.list()} == before
+    assert f"c/0/{JOURNAL}.0" in before
+
+
+def test_arrays_and_groups_do_not_list_journals_and_copies_have_them() -> None:
+    below = interrupted("checksum apart")
+    array = zarrlite.open_array(below, mode="r")
+    assert array.nchunks_initialized == 1
+    assert [*array._chunks.store.list()] == ["c/0/0", "zarr.json"]
+    copy = MemoryStore({key: below.get(key) or b"" for key in below.list()})
+    np.testing.assert_array_equal(found_in(copy), NEW)
+
+
+def test_fsck_reports_an_interrupted_change_and_completes_it() -> None:
+    below = interrupted("checksum apart")
+    (problem,) = check(below)
+    assert (problem.key, problem.kind) == (f"c/0/{JOURNAL}.0", "journal")
+    assert problem.message == "chunk c/0/0 is being changed, or that was interrupted"
+    assert repair(below, [problem]) == [problem]
+    assert [*check(below)] == []
+    assert [*below.list()] == ["c/0/0", "c/0/0.c", "zarr.json"]
+    np.testing.assert_array_equal(found_in(below), NEW)
+
+
+def test_parts_that_fit_together_are_the_chunk_whatever_a_journal_says() -> None:
+    below, other = interrupted("checksum apart"), MemoryStore()
+    create(other, "checksum apart", OLD + 5)
+    for key in ("c/0/0", "c/0/0.c"):  # another program has written the chunk since
+        below.set(key, other.get(key) or b"")
+    np.testing.assert_array_equal(found_in(below), OLD + 5)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "another", "gone"])
+def test_a_journal_that_does_not_belong_to_the_parts_is_not_used(damage: str) -> None:
+    below, key = interrupted("checksum apart"), f"c/0/{JOURNAL}.0"
+    journal = bytes(below.get(key) or b"")
+    if damage == "gone":
+        below.erase(key)
+    elif damage == "another":  # a part has a size that this change does not lead to
+        below.set("c/0/0", b"123")
+    else:
+        below.set(key, journal[:-1] if damage == "cut" else journal[:40] + b"\xff" + journal[41:])
+    with pytest.raises(DataError, match=r"chunk c/0/0.*the part 'c/0/0.c' has 0 bytes, not 4"):
+        found_in(below)
+
+
+def test_without_a_journal_an_interrupted_change_is_an_error() -> None:
+    below = MemoryStore()
+    create(below, "checksum apart")
+    store = Interrupted(below, OSError(5, "the disk is gone"), after=False)
+    array = zarrlite.open_array(store, mode="r+", options={"/storage_transformers/0": {"journal": False}})
+    store.left = 2
+    with pytest.raises(OSError, match="the disk is gone"):
+        write_all(array)
+    with pytest.raises(DataError, match="has 0 bytes, not 4"):
+        found_in(below)
+    assert "journal" not in bytes(below.get("zarr.json") or b"").decode()
+
+
+def test_keys_of_journals_are_beside_their_chunks() -> None:
+    for level, chunk, key in (
+        (0, "c/0/1", "c/0/__zarrlite.journal.1"),
+        (0, "c.0.1", "__zarrlite.journal.c.0.1"),
+        (1, "c/0", "c/__zarrlite.journal-1.0"),
+    ):
+        assert key_of(chunk, level) == key
+        assert chunk_of(key, level) == chunk
+        assert chunk_of(key, 1 - level) is None
+    assert chunk_of("c/0/1", 0) is None
+
+
+def test_a_journal_reads_as_it_was_written_and_no_other_bytes_do() -> None:
+    journal = Journal([4, None], [5, 2], [(0, 3, b"xy"), (1, 0, b"ab")])
+    stored = b"".join(journal.encode())
+    assert Journal.parse(stored) == journal
+    for i in range(len(stored)):
+        assert Journal.parse(stored[:i]) is None
+        assert Journal.parse(stored[:i] + bytes([stored[i] ^ 1]) + stored[i + 1 :]) is None
