@@ -138,27 +138,18 @@ def test_calls_grow_only_with_the_number_of_chunks_read(tmp_path: Path) -> None:
     assert ten < 10 * one
 
 
-_opened: list[str] = []
-_watching = False
-
-
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if _watching and event == "open":
-        _opened.append(os.fspath(arguments[0]) if not isinstance(arguments[0], int) else str(arguments[0]))
-
-
-sys.addaudithook(_audit)  # cannot be removed again
-
-
 def opened_files(do: Callable[[], Any]) -> list[str]:
-    global _watching
-    _opened.clear()
-    _watching = True
-    try:
+    found: list[str] = []
+
+    def recording(real: Any) -> Any:
+        return lambda path, *rest, **keywords: (found.append(os.fspath(path)), real(path, *rest, **keywords))[1]
+
+    # not by an audit hook: it stays for the whole process, and interrupts could fall into it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", recording(os.open))
+        patch.setattr("builtins.open", recording(open))
         do()
-    finally:
-        _watching = False
-    return list(_opened)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from zarrlite.codecs.n5_default import n5_header
-from zarrlite.errors import ArgumentError, NodeExistsError
+from zarrlite.errors import ArgumentError, NodeExistsError, ZarrliteError
 from zarrlite.extensions.config import Json, dump_json, load_json
 from zarrlite.formats.n5 import (
     ATTRIBUTES,
@@ -124,8 +124,10 @@ def write_documents(
     container = open_store(store)
     top = open(container, path=path)
     nodes = [top]
-    if isinstance(top, Group):
-        nodes += [node for _, node in top.members(None)]
+    for _, node in top._walk(None) if isinstance(top, Group) else ():
+        if isinstance(node, ZarrliteError):
+            raise node
+        nodes.append(node)
     view = N5Store(container)
     documents: dict[str, bytes] = {}
     for node in nodes:

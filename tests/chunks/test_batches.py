@@ -672,7 +672,7 @@ def test_new_files_of_one_directory_take_one_lock(tmp_path: Path, monkeypatch: p
     flock = fcntl.flock
     monkeypatch.setattr(fcntl, "flock", lambda fd, how: (locked.append(how), flock(fd, how)))
     store.set_many((f"c/0/{n}", b"value") for n in range(8))
-    assert [how for how in locked if how & fcntl.LOCK_EX] == [fcntl.LOCK_EX]
+    assert len([how for how in locked if how & fcntl.LOCK_EX]) == 1
     store.set_many((f"c/0/{n}", b"new") for n in range(4, 10))
     assert [store.get(f"c/0/{n}") for n in range(10)] == [b"value"] * 4 + [b"new"] * 6
 

@@ -123,7 +123,7 @@ class Halves(StorageTransformer):
     parts = (Part(".first", 2), Part(".second"))
 
     def wrap(self, store: Any, array: Any) -> Any:
-        return PartsStore(store, self.parts, array)
+        return PartsStore(store, self.parts, array, journal=True, level=0)
 
     def anatomy(self) -> Divided:
         return Divided(self.parts)

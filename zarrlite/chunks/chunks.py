@@ -200,9 +200,9 @@ class Chunks:
         """Read parts of chunks, which have one pipeline, into their targets."""
         pipeline = self._pipeline or self.pipeline(coords[0])
         keys = [*map(self._encode_key, coords)]
-        if pipeline.read_unit > self._limit:
-            self._failed(DataError(beyond_limit(pipeline.read_unit, self._limit)), keys[0], "decoded")
         try:
+            if pipeline.read_unit > self._limit:
+                self._check_limit(pipeline, keys)
             if pipeline.one_request:
                 missing = self._read_at_once(pipeline, keys, parts)
             else:
@@ -236,6 +236,12 @@ class Chunks:
         sources = [self.store.source(key) for key in keys]
         return read_and_close(sources, pipeline.read, sources, parts, self.store.limits.gap)
 
+    def _check_limit(self, pipeline: Pipeline, keys: Sequence[str]) -> None:
+        """Refuse to decode chunks that are too large. Missing ones are not: they are the fill value."""
+        for i, key in enumerate(keys):
+            if self.store.size(key) is not None:
+                raise FailedPart(i, DataError(beyond_limit(pipeline.read_unit, self._limit)))
+
     def element(self, coords: Shape) -> Any:
         """Read a single element as numpy represents it."""
         chunk, inside = self.grid.locate(coords)
@@ -244,7 +250,7 @@ class Chunks:
         layout = pipeline.layout
         try:
             if pipeline.read_unit > self._limit:
-                raise DataError(beyond_limit(pipeline.read_unit, self._limit))
+                self._check_limit(pipeline, [key])
             if layout is not None and layout.is_number:
                 start = layout.position(inside)
                 stop = start + layout.dtype.itemsize

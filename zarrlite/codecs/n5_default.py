@@ -10,6 +10,7 @@ Rules (registered codec n5_default, Configuration parameters and Procedure)
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.anatomy import Field, Header
 from zarrlite.pipeline.chain import parse_chain
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
-from zarrlite.pipeline.decoding import Limit
+from zarrlite.pipeline.decoding import Limit, beyond_limit, default_limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request
@@ -122,6 +123,7 @@ class BlockSerializer(Serializer):
         self.header = n5_header(spec.shape)
         self.needs_old = self.inner.needs_old
         super().__init__(codec, spec)
+        self.read_unit = 0  # a block may be smaller than the chunk: `_take` checks what is decoded
         if self.inner.encoded_size is not None:
             self.encoded_size = len(self.header) + self.inner.encoded_size
 
@@ -166,16 +168,23 @@ class BlockSerializer(Serializer):
         if len(data) > self.limit.fixed:
             raise TruncatedError(f"has more than {self.limit.fixed} bytes, the most that fit here")
         shape, block = self.open(data)
+        pipeline = self.inner if shape == self.spec.shape else self.pipeline(shape)
+        self._check_limit(pipeline.read_unit)
         if shape == self.spec.shape:
-            return self.inner.take(block, selection)
-        pipeline = self.pipeline(shape)
+            return pipeline.take(block, selection)
         # only as large as the selection needs: the chunk shape is untrusted metadata
         needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
         if needed == shape:
             return pipeline.take(block, selection)
+        self._check_limit(math.prod(needed) * self.spec.dtype.itemsize)
         padded = self.spec.reshaped(needed).filled()
         padded[tuple(slice(0, n) for n in shape)] = pipeline.decode(block)
         return selection.take(padded)
+
+    @staticmethod
+    def _check_limit(size: int) -> None:
+        if size > default_limit():
+            raise DataError(beyond_limit(size, default_limit()))
 
     def decode(self, data: Buffer) -> NDArray:
         return self._take(data, everything(self.spec.shape))

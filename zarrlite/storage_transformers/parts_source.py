@@ -139,9 +139,11 @@ class ChunkInParts(Source):
         return sum(sizes) if sizes else None
 
     def known_size(self) -> int | None:
-        if self._sizes is None and not self.by_key:
-            with contextlib.suppress(DataError):  # a read raises it
-                self.sizes()
+        if self._sizes is None:
+            parts = () if not self.by_key else map(self._open, self._parts.in_order)
+            if all(part.known_size() is not None for part in parts):
+                with contextlib.suppress(DataError):  # a read raises it
+                    self.sizes()
         return sum(self._sizes) if self._sizes else None
 
     def is_current(self) -> bool:
@@ -188,7 +190,7 @@ class ChunkInParts(Source):
         pieces = self._parts.guess(byte_range)
         if self._sizes is None:
             is_alone = len(pieces) == 1 and self._opened.keys() <= {pieces[0][0]}
-            if self.by_key or (is_alone and not self._is_changing):
+            if (self.by_key or is_alone) and not self._is_changing:
                 return pieces
         elif len(pieces) == 1 and self._sizes:
             number, inside, _ = pieces[0]
@@ -213,17 +215,23 @@ class ChunkInParts(Source):
     ) -> Buffer | None:
         """Return a range, given what was found of its planned pieces; looks at all sizes if these do not fit."""
         if not pieces or not _fits(pieces, found):
+            opened = {**self._opened}
             sizes = self.sizes()
             if not sizes:
                 return None
-            pieces = cut(sizes, *byte_range.resolve(sum(sizes)))
+            start, stop = byte_range.resolve(sum(sizes))
+            begin: Buffer = b""
+            if len(found) == 1 and found[0] and self._opened.items() >= opened.items() and byte_range != ALL:
+                begin = found[0][: stop - start]  # the part without a size ends within the range: not read again
+            pieces = cut(sizes, start + len(begin), stop)
             found = _read_pieces([(self, piece) for piece in pieces])
             if not _fits(pieces, found):
                 raise TruncatedError("has changed while it was read; read it again")
+            found = [begin, *found]
         joined = b"".join(value for value in found if value is not None)
-        start, stop = byte_range
+        first, end = byte_range
         # a plan for all of a chunk has pieces after the end of a range that ends in the part without a size
-        return joined[:stop] if start == 0 and stop is not None and stop > 0 else joined
+        return joined[:end] if first == 0 and end is not None and end > 0 else joined
 
     def sizes(self) -> list[int]:
         """Return the sizes of all parts, none if all of them are missing. Raises DataError if they do not fit."""

@@ -72,7 +72,7 @@ class LocalStore(Store):
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     store = LocalStore(directory, lock_timeout=10)
-    ...     store.set("a/b", b"0123")
+    ...     _ = store.set("a/b", b"0123")
     ...     list(store.list()), store.get("a/b", ByteRange(1, 3))
     (['a/b'], b'12')
     """
