@@ -137,8 +137,9 @@ class Chunks:
             return 1, work
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
         most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
-        # as many as still leave two batches for every thread
-        return max(1, most // 4, min(most, count // (2 * threads.workers()))), work
+        if pipeline.reads_parts:  # as many as still leave two batches for every thread, which mostly copy
+            return max(1, most // 4, min(most, count // (2 * threads.workers()))), work
+        return max(1, min(most, count // (4 * threads.workers()))), work
 
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
         """Read several chunks into their places in the result."""

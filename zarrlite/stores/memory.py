@@ -8,7 +8,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
@@ -16,6 +16,7 @@ from zarrlite.buffers.source import Source
 from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
 from zarrlite.stores.locks import Lock, LockContext, new_table
 
+_NO_GUARD = nullcontext()
 _WHOLE = ""  # the name under which the mapping as a whole is locked; it is not a key
 _locks = new_table()  # for all mappings: two stores over one mapping exclude each other
 
@@ -85,6 +86,8 @@ class MappingStore(Store):
         return LockContext(Lock(_locks, (id(self._mapping), check_key(key))), key=key)
 
     def _guard(self) -> AbstractContextManager[Any]:
+        if type(self._mapping) is dict:  # whose operations are atomic, also a copy of it
+            return _NO_GUARD
         return LockContext(Lock(_locks, (id(self._mapping), _WHOLE)), key=_WHOLE)
 
     def _snapshot(self) -> dict[str, Any]:
