@@ -39,6 +39,7 @@ from zarrlite.tuning import (
     BATCH_BYTES,
     MAX_BATCH_CHUNKS,
     MAX_SCRATCH_BYTES,
+    MIN_SHARED_BYTES,
     READ_BATCH_BYTES,
     SMALL_CHUNK_BYTES,
     THREADED_COPY_BYTES,
@@ -137,9 +138,11 @@ class Chunks:
             return 1, work
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
         most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
-        if pipeline.reads_parts:  # as many as still leave two batches for every thread, which mostly copy
-            return max(1, most // 4, min(most, count // (2 * threads.workers()))), work
-        return max(1, min(most, count // (4 * threads.workers()))), work
+        if work < MIN_SHARED_BYTES:  # one thread reads them
+            return most, work
+        # as many as still leave some batches for every thread; larger ones if threads do little else than copy
+        least, batches = (most // 4, 2) if pipeline.reads_parts else (1, 4)
+        return max(1, least, min(most, count // (batches * threads.workers()))), work
 
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
         """Read several chunks into their places in the result."""
