@@ -1,7 +1,7 @@
 """zarrlite: a small, complete Zarr v3 library in pure Python.
 
 Rules
-- Every public name is in `_MODULES`, with the module that defines it, and is imported when it is first used:
+- `_MODULES` has every public name with the module that defines it. A name is imported when it is first used:
   `zarrlite --help` loads neither numpy nor the rest of the library.
 - Type checkers read the plain imports below the table; a test compares the two lists.
 """
@@ -60,7 +60,7 @@ _ROOMS = (
     "storage_transformers",
     "stores",
 )
-# the same at run time; type checkers need an explicit import, since these modules import this one
+# the same at run time; type checkers need an explicit import, because these modules import this one
 _TOOLS = ("layout", "n5", "testing", "tiff")
 __all__ = list(_MODULES)
 
@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     from zarrlite.stores.base import Store as Store
     from zarrlite.stores.local import LocalStore as LocalStore
     from zarrlite.stores.memory import MemoryStore as MemoryStore
-else:  # a type checker that saw `__getattr__` would accept every attribute
+else:  # a type checker that sees `__getattr__` would accept every attribute
 
     def __getattr__(name):
         """Import a public name or a submodule when it is first used."""

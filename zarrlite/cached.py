@@ -1,7 +1,7 @@
 """A property that is computed once.
 
-Before Python 3.12, `functools.cached_property` computes the value under a lock. A child that is forked at that moment
-would wait for this lock forever.
+Before Python 3.12, `functools.cached_property` computes the value under a lock. A child forked at that moment would
+wait for this lock forever.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """A cached property without a lock: two threads may compute the same value, and either is right."""
+        """A cached property without a lock: two threads may compute the same value, and either result is right."""
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
             if instance is None:

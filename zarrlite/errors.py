@@ -1,8 +1,8 @@
-"""The exception tree: everything that bad input can raise.
+"""The exception hierarchy: everything that bad input can raise.
 
 Rules
-- Each class mixes in the standard exception that a caller would catch anyway (ValueError, KeyError, OSError ...).
-- A message says what is wrong, where, and what would be right; the parts of "where" are attributes as well.
+- Each class inherits from the standard exception that callers would catch anyway (ValueError, KeyError, OSError ...).
+- A message says what is wrong, where, and what would be right. The location is also available as attributes.
 - Every error can be pickled, so that worker processes can return it.
 """
 
@@ -14,7 +14,7 @@ FaultKind = Literal[
     "json",  # the text is not strict JSON
     "missing",  # a required member is absent
     "type",  # a member has the wrong JSON type
-    "value",  # a member has the right type and a forbidden value
+    "value",  # a member has the right type but a forbidden value
     "conflict",  # two members contradict each other
     "limit",  # a number, depth or size is larger than zarrlite supports
     "unknown-member",  # a member is not defined
@@ -31,9 +31,9 @@ class ZarrliteError(Exception):
         Parameters
         ----------
         message : str
-            The reason, and a remedy where there is one.
+            The reason and, if there is one, a remedy.
         **where : object
-            The place of the fault; each keyword becomes an attribute of the error.
+            The location of the fault; each keyword becomes an attribute of the error.
         """
         super().__init__(message)
         self.message = message
@@ -63,7 +63,7 @@ class DependencyError(ZarrliteError, ImportError):
 class MetadataError(ZarrliteError, ValueError):
     """A metadata document is invalid.
 
-    `pointer` locates the first fault, `kind` classifies it, `problems` has all faults of the document.
+    `pointer` locates the first fault, `kind` classifies it, and `problems` has all faults of the document.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class MetadataError(ZarrliteError, ValueError):
         Parameters
         ----------
         message : str
-            The reason, without the place.
+            The reason, without the location.
         pointer : str, optional
             JSON pointer to the fault; empty for the document itself.
         kind : FaultKind, optional
@@ -88,7 +88,7 @@ class MetadataError(ZarrliteError, ValueError):
         document : str, optional
             The key of the document, or another name for it.
         problems : tuple of MetadataError, optional
-            All faults of the document, this one included; omitted if it is the only one.
+            All faults of the document, including this one. Omit it if this is the only one.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class MetadataError(ZarrliteError, ValueError):
         return f"{text} (and {others} more)" if others else text
 
     def under(self, prefix: str, document: str | None = None) -> Self:
-        """Return the same fault, or faults, with `prefix` in front of every pointer."""
+        """Return the same fault or faults with `prefix` prepended to every pointer."""
         others = tuple(p.under(prefix, document) for p in self.problems) if len(self.problems) > 1 else ()
         return type(self)(
             self.message,
@@ -121,7 +121,7 @@ class UnknownExtensionError(MetadataError):
 
 
 class MetadataWarning(UserWarning):
-    """A document was read in spite of a fault; `pointer` locates the fault."""
+    """A document was read despite a fault; `pointer` locates the fault."""
 
     def __init__(self, message: str, pointer: str = "") -> None:
         """Create a warning.
@@ -141,17 +141,17 @@ class MetadataWarning(UserWarning):
 
 
 class NodeNotFoundError(ZarrliteError, KeyError, FileNotFoundError):
-    """The path has no array or group."""
+    """There is no array or group at the path."""
 
 
 class NodeExistsError(ZarrliteError, FileExistsError):
-    """The path already has a node; open it, or pass overwrite=True."""
+    """There is already a node at the path; open it, or pass overwrite=True."""
 
 
 class DataError(ZarrliteError, ValueError):
     """Stored data is damaged or contradicts its metadata.
 
-    `key` names the stored value, `codec` the codec that failed on it.
+    `key` names the stored value, and `codec` the codec that failed on it.
     """
 
     def __init__(self, message: str, *, key: str | None = None, codec: str | None = None) -> None:
@@ -160,11 +160,11 @@ class DataError(ZarrliteError, ValueError):
         Parameters
         ----------
         message : str
-            The reason, without the place.
+            The reason, without the location.
         key : str or None, optional
-            The key of the stored value, if it is known.
+            The key of the stored value, if known.
         codec : str or None, optional
-            The name of the codec that found the fault, if there was one.
+            The name of the codec that found the fault, if any.
 
         Examples
         --------
@@ -179,7 +179,7 @@ class DataError(ZarrliteError, ValueError):
         return f"{where}: {self.message}" if where else self.message
 
     def at(self, *, key: str | None = None, codec: str | None = None) -> Self:
-        """Return the same fault, with the key or codec filled in if it is not known yet."""
+        """Return the same fault, with the key or codec filled in if not known yet."""
         return type(self)(self.message, key=self.key or key, codec=self.codec or codec)
 
 

@@ -1,9 +1,9 @@
 """Names and paths of nodes, and text that becomes part of a key.
 
 Rules
-- A path has no leading or trailing `/`; the root is the empty path.
+- A path has no leading or trailing `/`; the path of the root is empty.
 - Node names follow the core spec, Node names.
-- The functions `*_fault` return a rule that the text breaks, phrased for an error message, or None.
+- The functions `*_fault` return the rule that the text breaks, phrased for an error message, or None.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def name_fault(name: str) -> str | None:
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether text has lone surrogates, which no encoding can write."""
+    """Whether text has lone surrogates, which cannot be encoded."""
     return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def key_prefix(path: str) -> str:
-    """Return the prefix of all keys of a node."""
+    """Return the common prefix of all keys of a node."""
     # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
     # core spec, Stored representation: "metadata document for the root of a Zarr hierarchy is stored under"
     # core spec, Stored representation: "All chunk or other data of an array is stored under"
@@ -73,9 +73,9 @@ def key_prefix(path: str) -> str:
 
 
 def key_text_fault(text: str) -> str | None:
-    """Return the rule that text from a document breaks if it is appended to a key. Returns None if it is safe.
+    """Return the rule that text from a document would break as part of a key. Returns None if it is safe.
 
-    The proposals do not restrict such text; unchecked, it could move a key out of the array or onto a document.
+    The proposals do not restrict such text. Unchecked, it could move a key out of the array or onto a document.
     """
     if text.startswith("/") or text.endswith("/") or "//" in text:
         return "must not start or end with '/' and must not contain '//'"

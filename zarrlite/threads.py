@@ -1,10 +1,10 @@
-"""The one thread pool.
+"""The shared thread pool.
 
 Rules
-- Threads are started nowhere else (locks aside); a thread of the pool never submits work to it.
-- The workers, the calling thread among them, pull jobs from one shared iterator. The first error stops them all.
-- The pool starts when it is first needed and is not inherited by a forked child.
-- At most one deferred job exists (`run_later`); only a caller that needs the space it frees waits for it
+- No other module starts threads (locks aside). A thread of the pool never submits work to it.
+- The workers, including the calling thread, pull jobs from one shared iterator. The first error stops them all.
+- The pool starts when it is first needed. A forked child does not inherit it.
+- There is at most one deferred job (`run_later`). Only callers that need the space it frees wait for it
   (`finish_deferred`).
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 J = TypeVar("J")
 
 _pool: ThreadPoolExecutor | None = None
-_deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future, and the call itself
+_deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future and the call itself
 _state = local()  # `is_worker`: whether this thread is pulling jobs from a queue
 
 
@@ -59,7 +59,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
-    """Do every job, on several threads if there are at least `MIN_SHARED_BYTES` of work."""
+    """Run every job, on several threads if the work is at least `MIN_SHARED_BYTES`."""
 
     def work(shared: Iterator[J]) -> None:
         for job in shared:
@@ -69,7 +69,7 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
 
 
 def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int) -> None:
-    """Call `work` on each thread with an iterator of the jobs that this thread gets; threads as for `run`."""
+    """Call `work` on each thread with an iterator over this thread's jobs. Uses as many threads as `run`."""
     jobs = iter(jobs)
     if nbytes < MIN_SHARED_BYTES or getattr(_state, "is_worker", False) or (count := workers()) == 1:
         work(jobs)
@@ -86,7 +86,7 @@ def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int)
                 others.append(_get_pool().submit(_work, work, queue))
         _work(work, queue)
         errors = [other.exception() for other in others]  # waits for all of them
-    except BaseException:  # an interrupt, perhaps while waiting: no thread goes on after the caller
+    except BaseException:  # an interrupt, perhaps while waiting: no thread may outlive the call
         queue.stop()
         for other in others:
             other.exception()
@@ -130,13 +130,13 @@ def _work(work: Callable[[Iterator[J]], object], queue: _Queue[J]) -> None:
         _state.is_worker = False
 
 
-# Deferred jobs, whose end no caller waits for: closing large files that were replaced (stores/inode_locks.py)
+# Deferred jobs, which no caller waits for: closing large files that were replaced (stores/inode_locks.py)
 
 
 def run_later(do: Callable[[J], object], job: J) -> None:
-    """Call `do(job)` on the pool while the caller goes on.
+    """Call `do(job)` on the pool while the caller continues.
 
-    The caller does it itself if it is a worker, or if an earlier deferred job has not ended.
+    The caller runs it itself if it is a worker, or if an earlier deferred job has not finished.
     """
     if not getattr(_state, "is_worker", False) and (not _deferred or _deferred[-1][0].done()):
         with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
@@ -146,7 +146,7 @@ def run_later(do: Callable[[J], object], job: J) -> None:
 
 
 def finish_deferred() -> bool:
-    """Wait for the deferred job, or do it here. Returns False if none was deferred since the last call."""
+    """Wait for the deferred job, or run it here. Returns False if no job was deferred since the last call."""
     try:
         future, do = _deferred.pop()
     except IndexError:

@@ -1,1 +1,1 @@
-"""Bytes on their way: ranges, sources, values in pieces, scratch memory."""
+"""Bytes in transit: ranges, sources, values in pieces, scratch memory."""

@@ -1,9 +1,9 @@
-"""Values in pieces: a value that is written need not be contiguous in memory.
+"""Values in pieces: a value to be written need not be contiguous in memory.
 
 Rules
-- A `Value` is one buffer, or a list of buffers and lazy pieces whose concatenation it is.
-- A lazy piece generates its bytes in blocks, again for each iteration; a block is valid until the next one is
-  requested, and the array behind it must not change before the value is stored.
+- A `Value` is one buffer, or a list of buffers and lazy pieces, which stands for their concatenation.
+- A lazy piece generates its bytes in blocks, again for each iteration. A block is valid until the next one is
+  requested, and the underlying array must not change before the value is stored.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def as_list(value: Value) -> list[Buffer | LazyPiece]:
 
 
 def size_of(value: Value) -> int:
-    """Return the number of bytes of a value."""
+    """Return the size of a value in bytes."""
     return sum(map(len, value)) if isinstance(value, list) else len(value)
 
 
 def overlapping(pieces: Iterable[tuple[int, Any]], start: int, stop: int) -> list[tuple[int, Any]]:
-    """Return the parts of these patches between two offsets, with offsets that count from `start`."""
+    """Return the parts of these patches between two offsets, with offsets relative to `start`."""
     found: list[tuple[int, Any]] = []
     for offset, piece in pieces:
         low, high = max(offset, start), min(offset + len(piece), stop)
@@ -84,7 +84,7 @@ def overlapping(pieces: Iterable[tuple[int, Any]], start: int, stop: int) -> lis
 
 
 def split(value: Value, sizes: Iterable[int]) -> list[list[Any]]:
-    """Split a value into consecutive values of the given sizes, whose sum is its length, each in pieces.
+    """Split a value into consecutive values of the given sizes, each a list of pieces. The sizes add up to its length.
 
     A lazy piece that spans a boundary is generated once.
     """

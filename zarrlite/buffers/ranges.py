@@ -1,8 +1,8 @@
-"""Byte ranges: which part of a value is meant.
+"""Byte ranges: parts of a value.
 
 Rules
-- A range reads as a Python slice, `value[start:stop]`: negative offsets count from the end, offsets past the end are
-  clamped.
+- A range behaves like the slice `value[start:stop]`: negative offsets count from the end, and offsets beyond the end
+  are clamped.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class ByteRange(NamedTuple):
     Attributes
     ----------
     start : int
-        The offset of the first byte; a negative one counts from the end.
+        The offset of the first byte. A negative offset counts from the end.
     stop : int or None
-        The offset after the last byte; None means the end of the value.
+        The offset after the last byte. None means the end of the value.
 
     Examples
     --------
@@ -34,13 +34,13 @@ class ByteRange(NamedTuple):
     stop: int | None = None
 
     def of(self, value: Buffer) -> Buffer:
-        """Return this part of a value, without a copy where the value is not `bytes`."""
+        """Return this part of a value, without copying unless the value is `bytes`."""
         if self == ALL:
             return value
         return value[self.start : self.stop] if type(value) is bytes else memoryview(value)[self.start : self.stop]
 
     def resolve(self, size: int) -> tuple[int, int]:
-        """Return start and stop within a value of `size` bytes, clamped as a slice is; stop is never below start."""
+        """Return start and stop in a value of `size` bytes, clamped like a slice; stop is never less than start."""
         start, stop = self
         if stop is None:
             if start < 0:

@@ -1,13 +1,14 @@
 """Scratch memory that each thread reuses: allocating and first touching new memory costs more than a copy.
 
 Rules
-- A buffer belongs to its taker until it is released. Not releasing it is safe: it only costs one allocation.
+- A buffer belongs to the thread that acquired it until it is released. Not releasing it is safe: it only costs one
+  allocation.
 - A thread keeps two buffers: one for a stored value, one for its decoded form.
 """
 
 from __future__ import annotations
 
-from _thread import _local as local  # importing `threading` for it would take a millisecond
+from _thread import _local as local  # importing `threading` instead would take a millisecond
 
 from zarrlite.tuning import MAX_SCRATCH_BYTES, SCRATCH_ALIGNMENT, SCRATCH_BUFFERS
 
@@ -28,14 +29,14 @@ def acquire(size: int) -> memoryview:
 
 
 def release(memory: memoryview) -> None:
-    """Return a buffer for reuse by this thread."""
+    """Return a buffer to this thread for reuse."""
     if len(memory) <= MAX_SCRATCH_BYTES:
-        # sorted, so that `acquire` finds the smallest one that is large enough first
+        # sorted, so that `acquire` finds the smallest sufficient buffer first
         _local.kept = sorted([*_take_all(), memory], key=len)[-SCRATCH_BUFFERS:]
 
 
 def _aligned(size: int) -> memoryview:
-    """Allocate aligned memory, into which the kernel copies up to twice as fast as into what malloc returns."""
+    """Allocate aligned memory: the kernel copies into it up to twice as fast as into memory from malloc."""
     from ctypes import addressof, c_char  # late: keeps the import light
 
     memory = memoryview(bytearray(size + SCRATCH_ALIGNMENT))

@@ -1,9 +1,9 @@
 """Sources: stored values that are read in several steps.
 
 Rules
-- Opening a source reads nothing. Everything it returns is of one and the same value, whatever replaces that meanwhile,
-  where the store can promise that.
-- A missing value is None, all the way up.
+- Opening a source reads nothing. Where the store can guarantee it, all reads see the same version of the value, even if
+  it is replaced meanwhile.
+- A missing value is None at every level.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.errors import DataError, TruncatedError
 
 T = TypeVar("T")
-MAX_ATTEMPTS: Final = 100  # times to start a read of values that are replaced meanwhile
+MAX_ATTEMPTS: Final = 100  # attempts to read values that are being replaced
 
 
 class Source(ABC):
     """A value that can be read in parts."""
 
-    separate_tail: int = 0  # bytes at the end that are an object of their own in the store, and can be replaced alone
+    separate_tail: int = 0  # bytes at the end that are a separate object in the store, and can be replaced alone
 
     @abstractmethod
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
-        """Read parts of the value, clamped as slices are. Returns None if there is no such value.
+        """Read parts of the value, clamped like slices. Returns None if the value does not exist.
 
-        The parts may be in `memory`, one after the other, where that saves an allocation and it has room for them.
+        The parts may be in `memory`, consecutively, if there is room and it saves an allocation.
         """
 
     @final
@@ -38,30 +38,30 @@ class Source(ABC):
         return None if found is None else found[0]
 
     def size(self) -> int | None:
-        """Return the number of bytes of the value. Returns None if there is no such value."""
+        """Return the size of the value in bytes. Returns None if the value does not exist."""
         value = self.read_one()
         return None if value is None else len(value)
 
     def known_size(self) -> int | None:
-        """Return the size if that takes no request. Returns None if it would, or if there is no such value."""
+        """Return the size if it is known without a request. Returns None otherwise, or if the value does not exist."""
         return None
 
     def is_current(self) -> bool:
-        """Whether the store still has the value that was opened here, as far as it can tell."""
+        """Whether the store still has the value that was opened here, as far as it can detect."""
         return True
 
     def close(self) -> None:  # noqa: B027 - most sources hold nothing open
-        """Release what was opened for reading."""
+        """Close everything that was opened for reading."""
 
 
 class ReplacedError(DataError):
-    """A value was replaced while it was read, so that what was read of it may be of two values."""
+    """A value was replaced while it was being read, so the bytes read may be from two versions."""
 
 
 def read_current(sources: Collection[Source], read: Callable[[], T]) -> T:
-    """Return `read()`, which reads from these sources in several steps, and close them.
+    """Return `read()`, which reads from these sources in several steps, then close them.
 
-    Starts over if that fails and one of the values was replaced meanwhile.
+    Starts over if it fails and one of the values was replaced meanwhile.
     """
     for attempts_left in reversed(range(MAX_ATTEMPTS)):
         try:
@@ -76,7 +76,7 @@ def read_current(sources: Collection[Source], read: Callable[[], T]) -> T:
 
 
 class InMemory(Source):
-    """A value in memory, or None for a missing one."""
+    """A value in memory; None means that it is missing."""
 
     __slots__ = ("value",)
 
@@ -123,7 +123,7 @@ class Window(Source):
 
 
 def inner_size(size: int, head: int, tail: int, codec: str) -> int:
-    """Return the size of a value of `size` bytes without its frame. Raises TruncatedError if it is too short."""
+    """Return the size of the value in a frame of `size` bytes in total. Raises TruncatedError if that is too short."""
     if size < head + tail:
         raise TruncatedError(f"the stored value has {size} bytes, its padding alone has {head + tail}", codec=codec)
     return size - head - tail

@@ -1,4 +1,4 @@
-"""Stores: where keys and values live."""
+"""Stores, which map keys to values."""
 
 from zarrlite.stores.base import InPlace, Limits, Listing, Store, check_key, check_prefix, overwrite
 from zarrlite.stores.local import LocalStore

@@ -1,14 +1,14 @@
-"""Values that replace others atomically: temporary files, renamed under a lock.
+"""Atomic replacement of values: temporary files, renamed under a lock.
 
 Rules
 - A value is written to a temporary file in the directory of its path, which is renamed under the lock of the path
   (filelock.py).
-- Several values are all written before the first is renamed; then they are renamed in order.
-- With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: after a power
-  cut no value is new while one before it is old.
+- All values of a batch are written before the first is renamed; then they are renamed in order.
+- With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: a power cut
+  never leaves a value new while an earlier one of the batch is old.
 - Consecutive new files of one directory are renamed under one lock of that directory.
-- If another writer removes the directory meanwhile, it is created again for a single value. Several values fail and can
-  be stored again.
+- If another writer removes the directory meanwhile, a single value creates it again. A batch fails and can be stored
+  again.
 - A failure leaves no temporary file and no empty directory.
 """
 
@@ -28,7 +28,7 @@ from zarrlite.stores.inode_locks import UNSUPPORTED
 from zarrlite.stores.paths import Root
 from zarrlite.stores.store_errors import store_error
 
-_ATTEMPTS = 100  # times to write into a directory that other writers keep removing
+_ATTEMPTS = 100  # attempts to write into a directory that other writers keep removing
 
 
 class _Temporary(NamedTuple):
@@ -60,9 +60,9 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool) -> None
 
 
 def put_new(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
-    """Store a value under a key that does not exist yet. Returns False if it exists.
+    """Store a value under a new key. Returns False if the key exists.
 
-    The file is linked, which fails if the path exists: that excludes other processes where locks do not.
+    Linking the file fails if the path exists, so this excludes other processes even where locks do not.
     """
     with _Temporaries(root, fsync) as temporaries:
         temporaries.add(key, value)
@@ -85,7 +85,7 @@ def put_new(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
 
 
 def _link(item: _Temporary, lock: PathLock) -> bool:
-    """Give a temporary file its path, under the lock of the path. Returns False if the path exists."""
+    """Link a temporary file to its path, under the lock of the path. Returns False if the path exists."""
     try:
         lock.link(item.temporary)
     except FileExistsError:
@@ -93,7 +93,7 @@ def _link(item: _Temporary, lock: PathLock) -> bool:
     except OSError as error:
         if error.errno in files.MISSING:
             raise
-        if os.path.lexists(item.path):  # the file system has no links
+        if os.path.lexists(item.path):  # the file system does not support links
             return False
         lock.replace(item.temporary)
     finally:
@@ -102,7 +102,7 @@ def _link(item: _Temporary, lock: PathLock) -> bool:
 
 
 class _Temporaries:
-    """A context for temporary files: if its body fails, those that were not renamed are removed."""
+    """A context for temporary files: if its body fails, files that were not renamed yet are removed."""
 
     def __init__(self, root: Root, fsync: bool) -> None:
         self.root, self.fsync = root, fsync
@@ -143,14 +143,14 @@ def _write(item: _Temporary, value: Value, fsync: bool) -> None:
                 files.make_directories(item.directory, fsync=fsync)
         except OSError as error:
             files.discard(item.temporary)
-            # the space of a file that was replaced may not be free yet (inode_locks.py)
+            # the space of a replaced file may not be free yet (inode_locks.py)
             if error.errno not in files.DISK_FULL or not threads.finish_deferred():
                 raise
     return files.write(item.temporary, value, fsync=fsync)
 
 
 def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: bool) -> int:
-    """Rename the items from `first` on, as far as they are new files of one directory. Returns how many."""
+    """Rename the items from `first` on while they are new files of the same directory. Returns their number."""
     directory, done = items[first].directory, first
     if not is_free(items[first].path, root):
         return 0
@@ -173,7 +173,7 @@ def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: boo
 def _rename(item: _Temporary, root: Root, fsync: bool) -> int:
     """Rename one item. Returns 1."""
     if os.path.islink(item.path):
-        root.link_has_target(item.path, item.key)  # refuses a target outside the root
+        root.link_has_target(item.path, item.key)  # raises if the target is outside the root
     with lock_path(item.path, root, fsync=fsync) as lock:
         lock.replace(item.temporary)
     if fsync:

@@ -2,12 +2,12 @@
 
 Rules
 - A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
-- `get(k, r) == get(k)[r.start:r.stop]` for every store and every range; a missing key is None.
-- Only `get` must be written, and `set`, `erase` and `list` to write. The other operations have right, slow defaults
-  that are built on these. A class that overrides one of the four gets the defaults that are built on it again.
-- `set` replaces a value as a whole or not at all; with `new` it never replaces one. A class whose `set` does not take
-  `new` gets that: looked up and stored under the lock of the key. Erasing a missing key is not an error.
-- `lock(key)` excludes every other writer of that key; a change by a function is read, compute, write under that lock.
+- `get(k, r) == get(k)[r.start:r.stop]` for every store and every range. A missing key gives None.
+- A subclass must implement `get`, plus `set`, `erase` and `list` for writing. The other operations have correct but
+  slow defaults built on these four. A class that overrides one of the four gets the defaults built on it back.
+- `set` replaces a value as a whole or not at all; with `new` it never replaces one. If the `set` of a class does not
+  take `new`, it is wrapped in a lookup under the lock of the key. Erasing a missing key is not an error.
+- `lock(key)` excludes all other writers of that key. A change given as a function reads, computes and writes under it.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from zarrlite.stores.locks import Lock, LockContext, new_table
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
-_MAX_BYTES = 2**40  # bytes of a value that is built in memory
+_MAX_BYTES = 2**40  # bytes; a value built in memory must be smaller
 _locks = new_table()
-# keys and prefixes; an alias, since inside the class `list` is the operation
+# keys and prefixes; an alias, because inside the class `list` is a method
 Listing = tuple[list[str], list[str]]
 Buffers = list[Buffer | None]
-# a key, a part of its value, and the size that the value must have, if that is known beforehand
+# a key, a byte range of its value, and the required size of the value, if it is known
 Request = tuple[str, ByteRange] | tuple[str, ByteRange, int | None]
 
 
 class InPlace(NamedTuple):
-    """A change that overwrites parts of a value, in order; the value grows as needed, gaps are filled with zeros.
+    """A change that overwrites parts of a value, in order. The value grows as needed; gaps are filled with zeros.
 
-    A store may do that in place: unlike `set`, readers and crashes may then see it half done.
+    A store may do this in place: unlike with `set`, readers and crashes may then see a partial change.
     """
 
     patches: Sequence[Patch]
 
 
-Update = Callable[[Source], Value | InPlace | None]  # from the old value, which is missing if its size is None
+Update = Callable[[Source], Value | InPlace | None]  # takes the old value; its size is None if it is missing
 Change = Value | Update | None  # a new value, a function of the old one, or None to erase the key
 
 
 class Limits(NamedTuple):
     """How many requests a store serves well, and how it charges for them."""
 
-    concurrency: int | None = None  # requests under way at once; None: as many as there are cores
-    gap: int = NEAR_CHUNK_BYTES  # bytes between two ranges of a value that cost less than a request of their own
+    concurrency: int | None = None  # concurrent requests; None: one per core
+    gap: int = NEAR_CHUNK_BYTES  # bytes; two ranges of a value with a smaller gap are cheaper as one request
 
 
 class WrongSizeError(TruncatedError):
-    """A value has another size than its reader knows it must have."""
+    """A value does not have the size that its reader expects."""
 
     def __init__(self, size: int, expected: int) -> None:
         super().__init__(f"has {size} bytes, must have {expected}")
@@ -75,8 +75,8 @@ class WrongSizeError(TruncatedError):
 class Store(ABC):
     """A mapping from keys to values.
 
-    A subclass must have `get`; `set`, `erase` and `list` make it writable. All other operations have defaults that are
-    built on these four. A store is used by several threads at once.
+    A subclass must define `get`; `set`, `erase` and `list` make it writable. All other operations have defaults built
+    on these four. Several threads may use a store at once.
 
     Attributes
     ----------
@@ -111,19 +111,19 @@ class Store(ABC):
 
     @abstractmethod
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        """Return a value, or a part of it. Returns None if there is no such key."""
+        """Return a value, or part of it. Returns None if the key does not exist."""
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         """Return parts of values, in order, None for missing keys.
 
-        Neighbours with the same key are parts of one and the same value, where the store can promise that. Parts may be
-        in `memory`, one after the other, if it has room for them. Raises WrongSizeError if a value is known to have
-        another size than its request names.
+        Where the store can guarantee it, adjacent requests for the same key read the same version of the value. If
+        `memory` has room, the parts may be in it, consecutively. Raises WrongSizeError if the store notices that a
+        value does not have the size specified in its request.
         """
         return [self._get_part(*request) for request in requests]
 
     def _get_part(self, key: str, byte_range: ByteRange, size: int | None = None) -> Buffer | None:
-        """Return a part of a value. Raises WrongSizeError if the whole value is requested and has another size."""
+        """Return part of a value. Raises WrongSizeError if the whole value is requested and has another size."""
         if size is None or byte_range != (0, size):
             return self.get(key, byte_range)
         value = self.get(key)
@@ -132,12 +132,12 @@ class Store(ABC):
         return value
 
     def size(self, key: str) -> int | None:
-        """Return the number of bytes of a value. Returns None if there is no such key."""
+        """Return the size of a value in bytes. Returns None if the key does not exist."""
         value = self.get(key)
         return None if value is None else len(value)
 
     def source(self, key: str) -> Source:
-        """Return a value to be read in several steps; where the store can, all of them see the same value."""
+        """Return a source for reading a value in several steps, all from the same version where the store can."""
         return StoredValue(self, key)
 
     # Listing
@@ -152,7 +152,7 @@ class Store(ABC):
         return (key for key in self.list() if key.startswith(prefix))
 
     def list_dir(self, prefix: str) -> Listing:
-        """Return the keys and prefixes directly under a prefix, each list sorted; both as they are written in full."""
+        """Return the full keys and prefixes directly under a prefix, each list sorted."""
         keys: set[str] = set()
         prefixes: set[str] = set()
         for key in self.list_prefix(prefix):
@@ -161,17 +161,17 @@ class Store(ABC):
         return sorted(keys), sorted(prefixes)
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
-        """Return where a prefix of this store really is: stores that hold the same values return the same."""
+        """Return the actual location of a prefix: stores that hold the same values return the same location."""
         return id(self), prefix
 
     # Writing
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
-        """Store a value as a whole; with `new`, only if there is no such key. Returns whether the value was stored."""
+        """Store a whole value; with `new`, only if the key does not exist. Returns whether the value was stored."""
         raise ReadOnlyError(f"{self!r} cannot be written")
 
     def erase(self, key: str) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if it exists."""
         raise ReadOnlyError(f"{self!r} cannot be written")
 
     def erase_prefix(self, prefix: str) -> None:
@@ -179,7 +179,7 @@ class Store(ABC):
         self.erase_values(list(self.list_prefix(prefix)))
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values, in order; where a store can, new ones are known to fit before any is stored.
+        """Change several values, in order. If a store can, it checks that all new values fit before storing any.
 
         A function receives the old value as a source, under the lock of the key, and returns the new value, `InPlace`,
         or None to erase the key.
@@ -206,7 +206,7 @@ class Store(ABC):
 
     @final
     def update(self, key: str, fn: Callable[[Buffer | None], Value | None]) -> None:
-        """Replace a value by a function of it, atomically; None stands for a missing value, both ways."""
+        """Replace a value atomically by a function of it. None means a missing value, as argument and as result."""
         self.change([(key, lambda source: fn(source.read_one()))])
 
     @final
@@ -228,15 +228,15 @@ class Store(ABC):
         self.change([(key, None) for key in keys])
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Exclude every other writer of this key, in this process at least, while the context lasts."""
+        """Exclude all other writers of this key, at least those in this process, while the context is open."""
         check_key(key)
         return (
             contextlib.nullcontext() if self.read_only else LockContext(Lock(_locks, (*self.location(), key)), key=key)
         )
 
 
-# Operations that get their defaults again with each of the four. Not `size`: to read whole values for it would be slow,
-# and a class whose values have other sizes than those of its base overrides it.
+# Operations whose defaults are restored when a class overrides one of the four. `size` is not among them: reading whole
+# values for it would be slow, and a class whose values differ in size from those of its base overrides it.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),
@@ -246,7 +246,7 @@ _BUILT_ON = {
 
 
 def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
-    """Return a `set` that takes `new`, for a class whose own may not."""
+    """Return a `set` that takes `new`, for a class whose own `set` may not."""
     code = getattr(store_value, "__code__", None)
     if code is None or "new" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return store_value
@@ -262,10 +262,10 @@ def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
 
 
 def set_under_lock(store: Store, key: str, value: Buffer) -> bool:
-    """Store a value if there is no such key. Returns whether it was stored.
+    """Store a value if the key does not exist. Returns whether it was stored.
 
-    The lock of the key makes the look and the write one step: among the threads of a process, unless the lock of the
-    store excludes more.
+    The lookup and the write are one step under the lock of the key: atomic among the threads of a process, and among
+    processes if the lock of the store excludes them.
     """
     with store.lock(key):
         if store.size(key) is not None:
@@ -274,9 +274,9 @@ def set_under_lock(store: Store, key: str, value: Buffer) -> bool:
 
 
 class StoredValue(Source):
-    """A value that is read by its key, as it is at that moment."""
+    """A value that every read looks up by its key, so that it may change between reads."""
 
-    by_key = True  # each read is a request of its own: readings prefer one large read to two small ones
+    by_key = True  # each read is a separate request: readings prefer one large read to two small ones
 
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
@@ -293,7 +293,7 @@ class StoredValue(Source):
 def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryview | None = None) -> Buffers:
     """Read parts of several sources, in order, None for missing ones.
 
-    Values that a store reads by key are requested by one call; other sources are read one after the other.
+    Values that a store reads by key are requested in one call; other sources are read one by one.
     """
     found: Buffers = []
     by_store: dict[int, list[tuple[int, StoredValue, ByteRange]]] = {}
@@ -314,7 +314,7 @@ def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryvi
 
 def check_key(key: str) -> str:
     """Return a key; raises KeyRefusedError if it could leave the store: traversal, absolute, NUL, backslash."""
-    if not all(map(str.isalnum, key.split("/"))) and _BAD_KEY(key):  # the first is faster, and enough for most keys
+    if not all(map(str.isalnum, key.split("/"))) and _BAD_KEY(key):  # the first check is fast and usually sufficient
         raise KeyRefusedError(
             f"{key!r} is not a key: segments between single '/', none empty, '.' or '..', no NUL, no '\\'"
         )
@@ -329,7 +329,7 @@ def check_prefix(prefix: str) -> str:
 
 
 def flat(value: Buffer) -> memoryview:
-    """Return a value as contiguous single bytes, whatever the item size and the strides of the buffer."""
+    """Return a value as contiguous single bytes, regardless of the item size and strides of the buffer."""
     view = memoryview(value)
     if view.ndim == 1 and view.format == "B" and view.contiguous:
         return view

@@ -1,20 +1,20 @@
 """The exclusive right to write a path, among threads and processes.
 
 Rules
-- The holder of a path has flock(LOCK_EX) on the file at the path or, while there is no such file, on its directory. If
-  directories cannot be locked (NFS), the holder has a lock file in place of the directory (lock_file.py).
+- The holder of a path has flock(LOCK_EX) on the file at the path or, if there is no such file, on its directory. Where
+  directories cannot be locked (NFS), the holder has a lock file instead (lock_file.py).
 - A lock counts only if the locked inode is still the one at the path; otherwise it is released and acquired again.
 - A holder that keeps the path after it replaces or removes the file locks the next inode of the path (the new file, or
   the directory) before the change.
 - A directory is removed only under its lock: the holder of an absent file must not lose the directory it has locked.
-- With `lock_method="file"` the holder has a lock file, whether there is a file at the path or not.
-- The kernel grants a lock to a descriptor. Here it belongs to a thread: acquiring it again in that thread only counts.
+- With `lock_method="file"` the holder has a lock file, whether or not the path has a file.
+- The kernel grants a lock to a descriptor. Here it belongs to a thread, which may acquire it repeatedly.
 
-This module owns a table (locks.py) that is keyed by path and excludes the threads of this process. The holder of a path
-owns locks of inodes (inode_locks.py), each with its descriptor and flock, or a lock file.
+This module has a table (locks.py), keyed by path, that excludes the threads of this process. The holder of a path owns
+locks of inodes (inode_locks.py), each with its descriptor and flock, or a lock file.
 
-Two absent files of one directory exclude each other. That is more than needed; a thread may hold several paths at once
-if each further one is only ever written under the lock of the first.
+Locks of two absent files in the same directory exclude each other, which is more than needed. A thread may hold several
+paths at once if it writes each further one only under the lock of the first.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from zarrlite.stores.lock_file import LockFile
 from zarrlite.stores.locks import Lock, LockContext, new_table
 from zarrlite.stores.paths import Root
 
-_ATTEMPTS = 1000  # times to lock a path whose file others keep replacing, and to create a directory that they remove
+_ATTEMPTS = 1000  # attempts to lock a path whose file keeps changing, or to create a directory that keeps disappearing
 _table = new_table()
 
 
 class PathLock(Lock):
-    """The right to write one path."""
+    """The exclusive right to write one path."""
 
     __slots__ = ("_deadline", "_holds_absent", "_keep", "_locks", "_root", "fsync", "path")
 
@@ -54,13 +54,13 @@ class PathLock(Lock):
         self.path = path
         self.fsync = fsync
         self._root = root
-        self._keep = root.directory  # this directory and its parents are never removed, even if empty
+        self._keep = root.directory  # this directory and its parents are never removed, even if they are empty
         self._locks: list[InodeLock | LockFile] = []
         self._holds_absent = False  # whether there was no file at the path when it was locked
         self._deadline: float | None = None
 
     def acquire(self, deadline: float | None) -> Lock:
-        """Wait for the right. Returns the holder, whose methods change the file."""
+        """Wait for the right to write. Returns the holder, whose methods change the file."""
         holder = super().acquire(deadline)
         holder._deadline = deadline  # type: ignore[attr-defined]
         if holder is self:
@@ -69,7 +69,7 @@ class PathLock(Lock):
 
     def release(self) -> None:
         super().release()
-        if self._holds_absent and not self.users:  # a directory may have been created only to be locked
+        if self._holds_absent and not self.users:  # a directory may have been created only for locking
             prune(self.directory, self._keep)
 
     def free(self) -> None:
@@ -93,7 +93,7 @@ class PathLock(Lock):
             self._transfer(temporary, lambda: put(temporary, self.path))
         else:
             put(temporary, self.path)
-        self._holds_absent = False  # the directory is not empty: `release` need not try to remove it
+        self._holds_absent = False  # the directory is not empty, so `release` need not try to remove it
 
     def remove(self) -> None:
         """Unlink the file at the path, if it exists."""
@@ -108,11 +108,11 @@ class PathLock(Lock):
                 os.unlink(self.path)
 
     def _is_nested(self) -> bool:
-        """Whether an outer context of this thread holds the path after this change, by the lock of an inode."""
+        """Whether an outer context of this thread still holds the path after this change, by locking an inode."""
         return len(self.users) > 1 and _uses_flock(self._root)
 
     def _transfer(self, next_file: str | None, change: Callable[[], None]) -> None:
-        """Lock the next file of the path, or its absence, make the change, and release the previous locks."""
+        """Lock the next file of the path, or its absence; make the change; release the previous locks."""
         previous = self._locks[:]
         try:
             if next_file is None:
@@ -126,7 +126,7 @@ class PathLock(Lock):
         self._release(previous)
 
     def _release(self, locks: list[InodeLock | LockFile]) -> None:
-        """Release some locks of the path. Each is forgotten only after it was released."""
+        """Release some locks of the path. Each is removed from the list only after it is released."""
         for lock in locks:
             lock.release()
             self._locks.remove(lock)
@@ -141,7 +141,7 @@ class PathLock(Lock):
             raise OSError(errno.EAGAIN, "another file is there each time it is locked")
 
     def _acquire_file(self) -> bool:
-        """Lock the file at the path. Returns False if it is missing, or another one is there by now."""
+        """Lock the file at the path. Returns False if the file is missing or has been replaced."""
         try:
             inode = self._lock_inode(self.path, READ_AND_WRITE)
         except OSError as error:
@@ -155,7 +155,7 @@ class PathLock(Lock):
         return False
 
     def _acquire_absent(self) -> bool:
-        """Lock the absence of a file at the path. Returns False if there is one by now."""
+        """Lock the absence of a file at the path. Returns False if a file has appeared there."""
         self._holds_absent = True
         if self._lock_absent() and not os.path.isfile(self.path):
             return True
@@ -163,11 +163,11 @@ class PathLock(Lock):
         return False
 
     def _lock_inode(self, path: str, flags: int) -> InodeLock | None:
-        """Lock a file. Returns None if it is not a regular one."""
+        """Lock a file. Returns None if it is not a regular file."""
         inode = InodeLock()
         self._locks.append(inode)
         try:
-            info = inode.open(path, flags)  # for writing: NFS refuses to lock a file that is open for reading
+            info = inode.open(path, flags)  # opened for writing: NFS refuses to lock files that are open for reading
         except OSError as error:
             if error.errno not in NOT_WRITABLE:
                 raise
@@ -180,7 +180,7 @@ class PathLock(Lock):
     def _lock_absent(self) -> bool:
         """Lock the directory or, where directories cannot be locked, create a lock file.
 
-        Returns False if the directory at the path is another one by now.
+        Returns False if the directory at the path has been replaced.
         """
         if self._root.locks_directories:
             inode = InodeLock()
@@ -235,7 +235,7 @@ class _DirectoryLock(InodeLock):
         self._wait = wait
 
     def acquire(self, deadline: float | None) -> bool:  # type: ignore[override]
-        """Lock the directory. Returns False if it is locked and must not be waited for, or others have removed it."""
+        """Lock the directory. Returns False if it was removed, or if it is locked and waiting is not allowed."""
         self.open(self._directory, DIRECTORY)
         if self._wait:
             super().acquire(deadline)
@@ -245,9 +245,9 @@ class _DirectoryLock(InodeLock):
 
 
 def lock_directory(directory: str, root: Root) -> LockContext:
-    """Return a context that holds the right to write every absent path of a directory, and returns whether it does.
+    """Return a context for the right to write every absent path of a directory. Entering it returns whether it is held.
 
-    The body must not wait for another lock. It does not hold the right if others have removed the directory, or if
+    The body must not wait for another lock. The right is not held if another writer removed the directory, or if
     directories cannot be locked.
     """
     return LockContext(_DirectoryLock(directory, wait=True), root.lock_timeout)
@@ -259,14 +259,14 @@ def is_locked(path: str) -> bool:
 
 
 def is_free(path: str, root: Root) -> bool:
-    """Whether a path is absent and not locked here, so that the lock of its directory is enough to create it."""
+    """Whether a path is absent and not locked in this process: then the lock of its directory suffices to create it."""
     return root.locks_directories and _uses_flock(root) and path not in _table and not os.access(path, os.F_OK)
 
 
 def prune(directory: str, keep: str) -> str | None:
-    """Remove a directory and its parents below `keep`, as far as they are empty and not locked.
+    """Remove a directory and its parents below `keep` while they are empty and not locked.
 
-    Returns the directory from which the last one was removed. Returns None if none was removed.
+    Returns the parent of the last removed directory. Returns None if none was removed.
     """
     changed = None
     while len(directory) > len(keep) and remove_directory(directory):
@@ -282,7 +282,7 @@ def remove_directory(directory: str) -> bool:
         with LockContext(_DirectoryLock(directory, wait=False)) as is_mine:
             return is_mine and _rmdir(directory)
     except OSError as error:
-        # holders of absent files have lock files then, and the directory is not empty
+        # then the holders of absent files have lock files, so the directory is not empty
         return error.errno in inode_locks.UNSUPPORTED and _rmdir(directory)
 
 

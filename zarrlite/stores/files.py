@@ -1,9 +1,9 @@
-"""Operations on files and directories, mostly by descriptor, from which the local store is built.
+"""Operations on files and directories, mostly by descriptor. The local store is built from them.
 
 Rules
-- Nothing here knows about keys, roots or locks, and everything raises OSError.
-- Reads never request more than the file contains; short reads and writes are continued until they are complete.
-- `(fd,) = map(os.open, ...)` stores a descriptor without a check for signals after the call, unlike a plain call: an
+- Nothing here depends on keys, roots or locks, and all errors are OSErrors.
+- Reads never request more than the file contains. Short reads and writes are continued until they are complete.
+- Unlike a plain call, `(fd,) = map(os.open, ...)` stores a descriptor without checking for signals after the call: an
   interrupt cannot lose it before the `try` that closes it.
 """
 
@@ -27,22 +27,22 @@ _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a fifo must not block the reader
 # Flags for os.open
 READ: Final = os.O_RDONLY | _CLOEXEC | _NONBLOCK
 NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-READ_HERE: Final = READ | NOFOLLOW  # a symlink is an error
+READ_HERE: Final = READ | NOFOLLOW  # fails on a symlink
 DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
 READ_AND_WRITE: Final = os.O_RDWR | _CLOEXEC | _NONBLOCK
 CREATE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC
 _FD_LINKS = "/proc/self/fd"
-# a file without a name (Linux); 0 if the platform has no such files, or no way to link them later
+# a file without a name (Linux); 0 if the platform lacks such files, or a way to link them later
 TMPFILE: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_FD_LINKS) else 0
 
 # Error numbers
-SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # NOFOLLOW met a symlink
+SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # NOFOLLOW found a symlink
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # there is no file at the path
 NOT_A_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # a directory or a socket, which cannot be written
 NOT_WRITABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY})
 DISK_FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
-RESERVED: Final = "__zarrlite."  # prefix of the names that this library gives to files of its own
+RESERVED: Final = "__zarrlite."  # prefix of the names of this library's own files
 TEMPORARY: Final = RESERVED + "tmp."  # prefix of the names of files that are being written
 LOCK: Final = RESERVED + "lock."  # prefix of the names of lock files
 FILE_TYPE_MASK: Final = 0o170000  # bits of a mode; the masked mode is compared with stat.S_IFREG and the like
@@ -62,17 +62,17 @@ def _seek_and_write(fd: int, value: Buffer, offset: int) -> int:
 pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
 _HAS_PREADV = hasattr(os, "preadv")
-_MAX_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces that one call writes
-MAX_READ: Final = 2**30  # bytes; a range that ends beyond is read only after a look at the size of the file
-MAX_FILE_END = 2**62  # bytes; some file systems report a larger end for a directory
+_MAX_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces written by one call
+MAX_READ: Final = 2**30  # bytes; a range that ends later is read only after checking the size of the file
+MAX_FILE_END = 2**62  # bytes; some file systems report a larger size for a directory
 _count = itertools.count()
 UNKNOWN_MACHINE: Final = "unknown"
 
 
 def _machine() -> str:
-    """Return a name of the set of processes that a process id belongs to: those of this boot and of this container.
+    """Return a name for this boot and container: process ids are unique only within one.
 
-    Returns "unknown" where the system does not tell.
+    Returns "unknown" if the system does not provide one.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
@@ -83,18 +83,18 @@ def _machine() -> str:
 
 
 MACHINE: Final = _machine()
-_token = os.urandom(8).hex()  # tells apart processes with the same number on other machines or in containers
+_token = os.urandom(8).hex()  # distinguishes processes with the same id on other machines or in containers
 
 
 def read(fd: int, start: int, stop: int) -> bytes:
-    """Read the bytes between two offsets, fewer if the file ends before `stop`; memory for all of them is allocated."""
+    """Read the bytes between two offsets, fewer if the file ends before `stop`. Allocates memory for all of them."""
     if start == stop:
         return b""
     data = pread(fd, stop - start, start)
     if len(data) == stop - start:
         return data
     pieces = []
-    while data:  # the kernel reads at most 2 GiB at once; no data means the end of the file
+    while data:  # one call reads at most 2 GiB; no data means the end of the file
         pieces.append(data)
         start += len(data)
         data = pread(fd, stop - start, start) if start < stop else b""
@@ -102,7 +102,7 @@ def read(fd: int, start: int, stop: int) -> bytes:
 
 
 def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buffer:
-    """Read the bytes between two offsets, to the start of `memory` if that has room for them."""
+    """Read the bytes between two offsets, into the start of `memory` if there is room."""
     if memory is None or len(memory) < stop - start or start == stop or not _HAS_PREADV:
         return read(fd, start, stop)
     view = memory[: stop - start]
@@ -116,9 +116,9 @@ def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buff
 
 
 def read_exactly(memory: memoryview | None, fd: int, size: int) -> Buffer | None:
-    """Read a file that must have `size` bytes by one system call. Returns None if it has more or fewer.
+    """Read a file that must have `size` bytes with one system call. Returns None if it has more or fewer.
 
-    The call asks for one more byte, so that no other one has to ask for the size.
+    The call requests one byte more, which saves a second call for the size.
     """
     if memory is None or len(memory) < size or not _HAS_PREADV:
         data = pread(fd, size + 1, 0)
@@ -142,7 +142,7 @@ def write(path: str, value: Value, *, fsync: bool) -> None:
 
 
 def write_to(fd: int, value: Value, *, fsync: bool) -> None:
-    """Write a value to an empty file, piece by piece."""
+    """Write a value to an empty file, one piece at a time."""
     if not isinstance(value, list):
         _write(fd, _flat(value))
     else:
@@ -184,7 +184,7 @@ def _write_gathered(fd: int, views: list[bytes | memoryview]) -> None:
 def link_tmpfile(fd: int, path: str) -> bool:
     """Link a file without a name to a path. Returns False if the path exists."""
     try:
-        # an absolute path needs no `src_dir_fd`, but Python follows the link only if it is passed
+        # `src_dir_fd` has no effect on an absolute path, but Python follows the link only if it is passed
         os.link(f"{_FD_LINKS}/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
     except FileExistsError:
         return False
@@ -192,7 +192,7 @@ def link_tmpfile(fd: int, path: str) -> bool:
 
 
 def size(fd: int) -> int | None:
-    """Return the size of an open file in bytes. Returns None if it is not a regular file, but a directory perhaps."""
+    """Return the size of an open file in bytes. Returns None if it is not a regular file, for example a directory."""
     try:
         end = os.lseek(fd, 0, os.SEEK_END)  # costs a third of fstat
     except OSError:  # a pipe, or a directory on some file systems
@@ -232,12 +232,12 @@ def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool)
         for start, piece in pieces:
             _write_at(fd, start, piece)
             if not piece and os.fstat(fd).st_size < start:
-                os.ftruncate(fd, start)  # an empty piece after the end extends the file
+                os.ftruncate(fd, start)  # an empty piece beyond the end extends the file
             if fsync:
-                os.fsync(fd)  # each before the next: an index must not be durable before what it points at
+                os.fsync(fd)  # sync each before the next: an index must not be durable before the data it points to
     except BaseException:
         for start, value in reversed(old):
-            with contextlib.suppress(OSError):  # restore the rest all the same
+            with contextlib.suppress(OSError):  # continue restoring the rest
                 _write_at(fd, start, memoryview(value))
         with contextlib.suppress(OSError):
             os.ftruncate(fd, length)
@@ -251,7 +251,7 @@ def _write_at(fd: int, start: int, value: memoryview) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a file. Errors are ignored."""
+    """Remove a file, ignoring errors."""
     with contextlib.suppress(OSError):
         os.unlink(path)
 
@@ -264,7 +264,7 @@ def make_directories(directory: str, *, fsync: bool) -> str:
         missing.append(existing)
         existing = os.path.dirname(existing)
     for path in reversed(missing):
-        with contextlib.suppress(FileExistsError):  # another writer creates it, too
+        with contextlib.suppress(FileExistsError):  # another writer has created it meanwhile
             os.mkdir(path)
         if fsync:
             sync_directory(os.path.dirname(path))
@@ -272,7 +272,7 @@ def make_directories(directory: str, *, fsync: bool) -> str:
 
 
 def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable. A missing directory, and a file, are ignored."""
+    """Make the names in a directory durable. Does nothing if it is missing or a file."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         (fd,) = map(os.open, (directory,), (DIRECTORY,))
         try:

@@ -1,17 +1,17 @@
-"""Locks of inodes: flock, owned by a thread rather than a descriptor, and dropped by a forked child.
+"""Locks of inodes: flock, but owned by a thread instead of a descriptor, and dropped in a forked child.
 
 Rules
-- A lock owns the descriptor that it opens. `_closing` closes it, exactly once, when its next item is requested.
-- A thread that holds an inode through one descriptor holds it through any other: no thread waits for itself.
-- A forked child shares the open file and with it the lock. So the child closes its copies of the descriptors, and the
-  parent unlocks explicitly: closing alone would leave the lock with the child.
-- flock has no time limit, so a busy inode is tried again and again, after pauses.
+- A lock owns the descriptor that it opens. `_closing` closes it exactly once, when its next item is requested.
+- A thread that holds an inode through one descriptor holds it through all others: no thread waits for itself.
+- A forked child shares the open file and thus the lock. So the child closes its copies of the descriptors, and the
+  parent unlocks explicitly: if it only closed its own, the child would keep the lock.
+- flock has no time limit, so a busy inode is tried repeatedly, with pauses.
 - A large file that has been replaced is freed when its last descriptor is closed, which takes longer than writing it.
-  Another thread does that, after the lock has been released (`threads.run_later`).
+  Another thread does this after the lock has been released (`threads.run_later`).
 - Where files cannot be locked (Windows, network file systems without flock), threads exclude each other but processes
   do not.
 
-The key of a lock is the pair of device and inode number.
+The key of a lock is the pair of device number and inode number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _table = new_table()
 
 
 class InodeLock(Lock):
-    """The lock of the inode of an open file or directory."""
+    """The lock of an open file or directory, by its inode."""
 
     __slots__ = ("_closing", "_fds", "_unlocked")
 
@@ -59,7 +59,7 @@ class InodeLock(Lock):
         return info
 
     def acquire(self, deadline: float | None) -> Lock:
-        """Wait for the lock of the opened inode. Raises an error of `UNSUPPORTED` if it cannot be locked."""
+        """Wait for the lock of the opened inode. Raises an OSError with an errno of `UNSUPPORTED` if locking fails."""
         holder = super().acquire(deadline)
         if holder is not self:
             self.forget()
@@ -72,7 +72,7 @@ class InodeLock(Lock):
         raise timeout(_process_with_lock(self.key))  # type: ignore[arg-type]
 
     def acquire_if_possible(self, deadline: float | None) -> None:
-        """Wait for the lock; if the file system cannot lock files, exclude only the threads of this process."""
+        """Wait for the lock. If the file system cannot lock files, exclude only the threads of this process."""
         try:
             self.acquire(deadline)
         except OSError as error:
@@ -86,7 +86,7 @@ class InodeLock(Lock):
             )
 
     def try_acquire(self) -> bool:
-        """Acquire the lock of the opened inode without waiting. Returns False if it is held, be it by this thread."""
+        """Acquire the lock of the opened inode without waiting. Returns False if it is held, even by this thread."""
         if self.key in _table:
             return False
         try:
@@ -95,7 +95,7 @@ class InodeLock(Lock):
             return False
 
     def release(self) -> None:
-        if not self._unlocked and _table.get(self.key) is not self:  # it never was the holder
+        if not self._unlocked and _table.get(self.key) is not self:  # this lock was never the holder
             self.forget()
         super().release()
 
@@ -109,7 +109,7 @@ class InodeLock(Lock):
             except OSError:  # the file system does not support locks
                 pass
             self._unlocked = True
-            if is_large_and_unlinked:  # closing it frees all its pages
+            if is_large_and_unlinked:  # closing it frees all its pages, which takes time
                 threads.run_later(any, self._closing)
                 return
         self.forget()
@@ -118,7 +118,7 @@ class InodeLock(Lock):
         try:
             any(self._closing)
         except OSError:
-            return  # nothing was written, so nothing is lost
+            return  # nothing was written through it, so an error on closing is harmless
 
     def _flock(self) -> bool:
         try:
@@ -129,7 +129,7 @@ class InodeLock(Lock):
 
 
 def identity(path: str) -> Identity | None:
-    """Return the device and inode number of a path, which are the key of its lock. Returns None if it is missing."""
+    """Return the device and inode number of a path: the key of its lock. Returns None if the path does not exist."""
     try:
         info = os.stat(path)
     except OSError as error:
@@ -140,7 +140,7 @@ def identity(path: str) -> Identity | None:
 
 
 def pauses(deadline: float | None) -> Iterator[None]:
-    """Yield at once, and then after pauses that grow, until the deadline has passed."""
+    """Yield immediately, then after increasing pauses until the deadline has passed."""
     pause = MIN_LOCK_PAUSE
     while True:
         yield
@@ -152,7 +152,7 @@ def pauses(deadline: float | None) -> Iterator[None]:
 
 
 def _process_with_lock(key: Identity) -> str:
-    """Return a description of the process that has locked an inode, as far as Linux knows."""
+    """Return a description of the process that has locked an inode, as far as Linux reports it."""
     device, inode = key
     place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     try:

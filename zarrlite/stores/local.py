@@ -1,13 +1,13 @@
-"""A directory of the local file system as a store: the key is the path below the root.
+"""A directory of the local file system as a store: a key is a path below the root.
 
 Rules
-- A value is written to a temporary file beside it and renamed (atomic.py), or to one that has no name until it is
-  complete (tmpfile.py): readers see the old value or the new one. Only `InPlace` changes write into a file.
+- A value is written to a temporary file next to its path and renamed (atomic.py), or to a file that has no name until
+  it is complete (tmpfile.py): readers see the old value or the new one. Only `InPlace` changes write into a file.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
-- No key leads out of the root, also not through symlinks (paths.py).
+- No key leads out of the root, not even through symlinks (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
-- With `fsync`, a change is durable before its operation returns, and changes become durable in their order.
-- Directories exist as long as something is in them; only the root stays.
+- With `fsync`, a change is durable before its operation returns, and changes become durable in order.
+- Empty directories are removed, except for the root.
 """
 
 from __future__ import annotations
@@ -47,25 +47,27 @@ from zarrlite.stores.store_errors import as_store_error, store_error
 
 
 class LocalStore(Store):
-    """A store below a directory, which is created when something is first written.
+    """A store below a directory, which is created by the first write.
 
-    Values are replaced atomically. Writers of a key exclude each other, threads as well as processes.
+    Values are replaced atomically. Writers of a key exclude each other, both threads and processes.
 
     Parameters
     ----------
     root : str or os.PathLike
         The path of the directory.
     fsync : bool, optional
-        Whether every change, erasures included, survives a power cut once its operation has returned. Changes of one
-        operation become durable in their order, which takes one sync of a directory for each.
+        Whether every change, including erasures, survives a power cut once its operation has returned. The changes of
+        one operation become durable in order, which takes one directory sync per change.
     read_only : bool, optional
         Whether to refuse all changes.
     lock_timeout : float or None, optional
-        How many seconds to wait for another writer of a key before a StoreError names it. None waits for ever.
+        How many seconds to wait for another writer of a key before raising a StoreError that names it. None: wait
+        indefinitely.
     lock_method : {"flock", "file"}, optional
-        How processes exclude each other. "flock" locks files and directories; on file systems that cannot lock files a
-        warning reports that only threads exclude each other, as on Windows. "file" creates a lock file beside the
-        value, which works everywhere, also among machines, and takes longer. All writers must use the same method.
+        How processes exclude each other. "flock" locks files and directories. On Windows, and on file systems that
+        cannot lock files, only threads exclude each other; on the latter a warning says so. "file" creates a lock file
+        next to the value, which works everywhere, even across machines, but is slower. All writers must use the same
+        method.
 
     Examples
     --------
@@ -91,7 +93,7 @@ class LocalStore(Store):
         given = root if type(root) is str else os.fsdecode(root)
         if not given or "\0" in given or not (given.isascii() or _can_be_encoded(given)):
             raise ArgumentError(f"{given!r} is not the path of a directory")
-        # the work of `abspath` for a path that begins at the root
+        # equivalent to `abspath` for an absolute path, but faster
         self.root = os.path.normpath(given) if given[0] == os.sep == "/" else os.path.abspath(given)
         self.fsync = fsync
         self.read_only = read_only
@@ -146,7 +148,7 @@ class LocalStore(Store):
         return found
 
     def _read_run(self, key: str, requests: Sequence[Request]) -> Buffers:
-        """Read several parts of one and the same value."""
+        """Read several parts of the same version of a value."""
         source = self.source(key)
         try:
             found: Any = source.read([request[1] for request in requests])
@@ -176,7 +178,7 @@ class LocalStore(Store):
             return info.st_size if stat.S_ISREG(info.st_mode) and not is_reserved(key) else None
 
     def open_file(self, key: str) -> int | None:
-        """Open a value for reading and return its descriptor. Returns None if there is no such value."""
+        """Open a value for reading and return its descriptor. Returns None if the key does not exist."""
         path = self._root.path(key)
         if files.RESERVED in key and is_reserved(key):
             return None
@@ -220,7 +222,7 @@ class LocalStore(Store):
             except KeyRefusedError:
                 if entry == prefix:
                     raise
-                yield entry[:-1]  # a symlink out of the root: readers of it get the error
+                yield entry[:-1]  # a symlink out of the root: reading it raises an error
 
     def _entries(self, prefix: str) -> Sequence[str]:
         with as_store_error("listed", prefix):
@@ -235,11 +237,11 @@ class LocalStore(Store):
         return True
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values; new ones that follow each other are stored together.
+        """Change several values. Consecutive new values are stored together.
 
-        A disk that is too small for all of these changes none of them.
+        If the disk is too small for all of them, none is changed.
         """
-        in_memory = isinstance(changes, list)  # an iterator may generate more values than fit into memory
+        in_memory = isinstance(changes, list)  # an iterator may generate more values than fit in memory
         for apart, group in itertools.groupby(changes, key=lambda item: item[1] is None or callable(item[1])):
             if not apart:
                 values: Any = ((self._named(key), value) for key, value in group)
@@ -269,12 +271,12 @@ class LocalStore(Store):
                 atomic.put(((key, new),), self._root, fsync=self.fsync)
 
     def _overwrite(self, key: str, new: InPlace) -> None:
-        """Overwrite parts of a file in place, in order; a failure is undone, a crash is not."""
+        """Overwrite parts of a file in place, in order. A failure is rolled back; a crash is not."""
         patches = [(start, flat(piece)) for start, piece in new.patches]
         with as_store_error("written", key):
             single = min([start for start, _ in patches], default=0) >= 0
             fd = files.open_single(self._root.path(key)) if single else None
-            if fd is None:  # missing, or a link: other names of the file keep their value, as with `set`
+            if fd is None:  # missing or a link: other names of the file keep their value, as with `set`
                 value: Value = overwrite(self.get(key), patches)
                 atomic.put(((key, value),), self._root, fsync=self.fsync)
                 return
@@ -297,7 +299,7 @@ class LocalStore(Store):
                 self._prune(os.path.dirname(path))
 
     def _prune(self, directory: str) -> None:
-        """Remove directories that are empty, and make that durable, and all that was erased in the first of them."""
+        """Remove empty directories. With `fsync`, make this and the erasures in the first directory durable."""
         changed = prune(directory, self.root)
         if changed is not None:
             self._root.forget()
@@ -305,7 +307,7 @@ class LocalStore(Store):
             files.sync_directory(changed or directory)
 
     def erase_prefix(self, prefix: str) -> None:
-        """Remove every key under a prefix, and the leftovers of killed writers; targets of symlinks stay."""
+        """Remove every key under a prefix, and leftovers of killed writers. Targets of symlinks are kept."""
         self._check_writable()
         check_prefix(prefix)
         with as_store_error("erased", prefix):
@@ -328,7 +330,7 @@ class LocalStore(Store):
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
     def _named(self, key: str) -> str:
-        """Return a key that may be written."""
+        """Return the key after checking that it may be written."""
         self._check_writable()
         if files.RESERVED in key and is_reserved(key):
             prefix = files.TEMPORARY if files.TEMPORARY in key else files.LOCK
@@ -336,7 +338,7 @@ class LocalStore(Store):
         return key
 
     def _writable(self, key: str) -> str:
-        """Return the path of a key that may be written."""
+        """Return the path of a key after checking that it may be written."""
         with as_store_error("written", key):
             path = self._root.path(self._named(key))
             if os.path.islink(path):
@@ -349,7 +351,7 @@ class LocalStore(Store):
 
     def _erase_tree(self, top: str) -> None:
         directories = [top]
-        for directory in directories:  # the list grows meanwhile
+        for directory in directories:  # the list grows during the loop
             for entry in _scan(directory):
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
@@ -365,7 +367,7 @@ class LocalStore(Store):
 
 
 def _can_be_encoded(path: str) -> bool:
-    """Whether the file system can have this path; lone surrogates are those of names that are not UTF-8, or none."""
+    """Whether the file system can represent a path. Lone surrogates must come from a name that is not UTF-8."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -385,7 +387,7 @@ def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
 
 
 def _read_range(path: str, start: int, stop: int, size: int | None, memory: memoryview | None) -> Buffer | None:
-    """Read a range of a file by as few system calls as possible. Returns None if anything is unusual."""
+    """Read a range of a file with as few system calls as possible. Returns None if anything is unusual."""
     try:
         (fd,) = map(os.open, (path,), (files.READ_HERE,))
     except OSError:

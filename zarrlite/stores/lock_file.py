@@ -1,11 +1,11 @@
-"""Locks by the exclusive creation of a file, for file systems that cannot lock files or directories.
+"""Locks by exclusive creation of a file, for file systems that cannot lock files or directories.
 
 Rules
-- The lock of a path is a file beside it, `__zarrlite.lock.` and its name. To create it is to hold the lock, on any file
-  system and among machines; the threads of a process are excluded by other means (filelock.py).
-- The file names its holder: process, start of the process, machine. A lock is stale if its process has run on this
-  machine and has ended. Only then another process removes it, one at a time, under a lock of its own.
-- Any other lock is waited for. The error names the holder and the file that may be removed if the holder has ended.
+- The lock of a path is a file next to it, named `__zarrlite.lock.` and the name of the path. Creating it acquires the
+  lock, on any file system and across machines. The threads of a process are excluded by other means (filelock.py).
+- The file names its holder: process, start time of the process, machine. A lock is stale if its process ran on this
+  machine and has ended. Only then may another process remove it; a second lock file admits one at a time.
+- Any other lock is waited for. The error names the holder, and the file to remove if the holder has ended.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ import warnings
 from zarrlite.stores.files import CREATE, LOCK, make_directories
 from zarrlite.stores.inode_locks import pauses
 
-_MAX_NAME = 200  # bytes of a file name; longer ones are replaced by a hash, as the lock needs a longer one
+_MAX_NAME = 200  # bytes; a longer file name is replaced by its hash, since the name of the lock is longer still
 
 
 class LockFile:
-    """The lock of a path by a file beside it, to be acquired and released once."""
+    """A lock of a path by a file next to it. It can be acquired and released once."""
 
     def __init__(self, path: str) -> None:
         directory, name = os.path.split(path)
         if len(os.fsencode(name)) > _MAX_NAME:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)
-        self._fds: list[int] = []  # at most one: the file that was created
+        self._fds: list[int] = []  # at most one: the lock file that was created
         self._closing = map(os.close, self._fds)
-        self._removing = map(os.unlink, (self.path,))  # exactly once: the next file at the path is not this lock
+        self._removing = map(os.unlink, (self.path,))  # runs exactly once: the next file at the path is not this lock
 
     def acquire(self, deadline: float | None, *, fsync: bool = False) -> str:
-        """Wait until the file can be created. Returns the deepest directory that existed before, which may be created.
+        """Wait until the file can be created, in a directory that is created if missing.
 
-        Raises TimeoutError if another process holds the lock.
+        Returns the deepest directory that existed before. Raises TimeoutError if another process holds the lock.
         """
         existing = os.path.dirname(self.path)
         for _ in pauses(deadline):
@@ -47,7 +47,7 @@ class LockFile:
             except FileExistsError:
                 self._remove_stale()
             except FileNotFoundError:
-                with contextlib.suppress(FileNotFoundError):  # others remove the directory meanwhile
+                with contextlib.suppress(FileNotFoundError):  # other writers may remove the directory meanwhile
                     created = make_directories(os.path.dirname(self.path), fsync=fsync)
                     existing = min(existing, created, key=len)
             else:
@@ -59,7 +59,7 @@ class LockFile:
         raise TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; {remedy}")
 
     def release(self) -> None:
-        """Remove the file, if it was created. May be repeated."""
+        """Remove the file, if it was created. May be called repeatedly."""
         if not self._fds:
             return
         try:
@@ -86,17 +86,17 @@ class LockFile:
         guard = LockFile(self.path)
         try:
             guard._fds.extend(map(os.open, (guard.path,), (CREATE,), (0o666,)))
-            if _has_ended(self._read()):  # still: since the guard exists, no other process has removed it
+            if _has_ended(self._read()):  # read again: no other process has removed it since the guard was created
                 os.unlink(self.path)
         except (FileExistsError, FileNotFoundError):
-            return  # another process removes it, or has removed it
+            return  # another process is removing it or has removed it
         finally:
             guard.release()
 
 
 @functools.cache
 def _machine() -> str:
-    """Return a name of this boot of this machine, and of the namespace of its process ids."""
+    """Return a name for this boot of this machine and for the namespace of its process ids."""
     words = [os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")]
     with contextlib.suppress(OSError):
         with open("/proc/sys/kernel/random/boot_id") as file:
@@ -110,7 +110,7 @@ def _identity(process: int) -> str:
 
 
 def _started(process: int) -> str:
-    """Return when a process has started, in ticks since the boot; "-" if that is not known."""
+    """Return the start time of a process, in ticks since boot; "-" if it is not known."""
     try:
         with open(f"/proc/{process}/stat") as file:
             return file.read().rpartition(")")[2].split()[19]

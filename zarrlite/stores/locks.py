@@ -1,12 +1,12 @@
-"""Locks by key, among the threads of one process.
+"""Locks by key, for the threads of one process.
 
 Rules
 - A table maps a key to the lock of the thread that holds it, and contains nothing else.
-- A lock is re-entrant: a thread that acquires a key again becomes another user of the lock that it holds.
-- An interrupt (Ctrl-C) may arrive wherever a Python function starts or a C function has returned. So the table alone
-  says who holds a key, and one call to C changes it: `(result,) = map(function, (argument,))` stores a result without a
-  check for signals after the call. `release` may be repeated, and completes a `release` that was interrupted.
-- No wait is longer than its deadline. TimeoutError names the holder.
+- Locks are re-entrant: when a thread acquires a key again, it becomes another user of the lock that it already holds.
+- An interrupt (Ctrl-C) may arrive when a Python function starts or after a C function returns. So only the table says
+  who holds a key, and a single call to C changes it: `(result,) = map(function, (argument,))` stores a result without
+  checking for signals after the call. `release` may be repeated, and completes a `release` that was interrupted.
+- No wait exceeds its deadline. The TimeoutError names the holder.
 - A forked child starts with empty tables: the threads that could release the locks do not exist there.
 """
 
@@ -30,16 +30,16 @@ _tables: list[Table] = []
 
 
 def new_table() -> Table:
-    """Return a new table, which a forked child empties."""
+    """Return a new table, which is emptied in a forked child."""
     table: Table = {}
     _tables.append(table)
     return table
 
 
 class Lock:
-    """A lock of a key, to be acquired and released once.
+    """A lock of a key. It can be acquired and released once.
 
-    The first lock of a thread in a table is the holder; its users are all the locks of that thread and key.
+    The first lock of a thread in a table is the holder. Its users are all locks of that thread for the key.
     """
 
     __slots__ = ("ended", "key", "released", "table", "thread", "users")
@@ -48,12 +48,12 @@ class Lock:
         self.table = table
         self.key = key
         self.users: list[Lock] = []
-        self.released: list[bool] = []  # has an item once `release` is complete
+        self.released: list[bool] = []  # not empty once `release` is complete
         self.ended = allocate_lock()  # locked until this lock is released; other threads wait for it
         self.ended.acquire()
 
     def acquire(self, deadline: float | None) -> Lock:
-        """Wait until no other thread holds the key. Returns the holder: this lock, or one that this thread has."""
+        """Wait until no other thread holds the key. Returns the holder: this lock or an earlier one of this thread."""
         self.thread = get_ident()
         while True:
             (holder,) = map(self.table.setdefault, (self.key,), (self,))
@@ -68,10 +68,10 @@ class Lock:
         (ended,) = map(self.ended.acquire, (True,), (seconds,))
         if not ended:
             raise timeout(f"thread {self.thread} of this process")
-        self.ended.release()  # for the next one that waits
+        self.ended.release()  # wakes the next waiting thread
 
     def release(self) -> None:
-        """Release the lock, if it is held; the key is free once all its users have done so."""
+        """Release the lock, if it is held. The key is free once all users have released it."""
         holder = self.table.get(self.key)
         if holder is not None:
             if self in holder.users:
@@ -84,18 +84,18 @@ class Lock:
         self.released.append(True)
 
     def free(self) -> None:
-        """Release the resources of a holder that has no users any more."""
+        """Release the resources of a holder that has no users left."""
 
     def forget(self) -> None:
-        """Close the resources of a holder in a forked child, where its parent still holds them."""
+        """Close the resources of a holder in a forked child. The parent still holds them."""
 
 
 class LockContext(IOBase):
     """A context that holds a lock. If a key is passed, an OSError on entry becomes a StoreError that names it.
 
-    `__exit__` and the finalizer of IOBase are C code. `__exit__` calls `close`. If that is interrupted, be it before
-    its first instruction, the finalizer, which runs as soon as the context is dropped, calls it again. After a complete
-    release it runs no Python code, in which it would ignore an interrupt.
+    `__exit__` and the finalizer of IOBase are C code, and both call `close`. If an interrupt stops the first call, even
+    before its first instruction, the finalizer, which runs as soon as the context is dropped, calls `close` again.
+    After a complete release the finalizer runs no Python code: an interrupt there would be ignored.
     """
 
     __slots__ = ("closed",)

@@ -2,7 +2,7 @@
 
 Rules
 - Values are immutable bytes, so that no caller shares a buffer with the store.
-- The mapping is written and listed under one guard: a listing is a snapshot, whatever other threads do meanwhile.
+- One lock guards writing and listing the mapping, so a listing is a snapshot even while other threads write.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError
 from zarrlite.stores.locks import Lock, LockContext, new_table
 
 _NO_GUARD = nullcontext()
-_WHOLE = ""  # the name under which the mapping as a whole is locked; it is not a key
-_locks = new_table()  # for all mappings: two stores over one mapping exclude each other
+_WHOLE = ""  # the lock name of the whole mapping; it is not a key
+_locks = new_table()  # shared by all mappings: two stores over the same mapping exclude each other
 
 
 class MappingStore(Store):
@@ -82,7 +82,7 @@ class MappingStore(Store):
         return iter(sorted(key for key in self._snapshot() if key.startswith(prefix)))
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Exclude the other threads; only this process knows the mapping."""
+        """Exclude other threads. Other processes do not share the mapping."""
         return LockContext(Lock(_locks, (id(self._mapping), check_key(key))), key=key)
 
     def _guard(self) -> AbstractContextManager[Any]:
@@ -100,11 +100,11 @@ def _part(value: Any, byte_range: ByteRange) -> Buffer | None:
         return None
     if type(value) is bytes:
         return byte_range.of(value)
-    return bytes(byte_range.of(flat(value)))  # a copy: the buffer belongs to somebody else and may change
+    return bytes(byte_range.of(flat(value)))  # a copy: the owner of the buffer may change it
 
 
 class _MappedValue(Source):
-    """A value as it was when it was first read, if it is one that cannot change."""
+    """A value as it was when first read, if it is immutable."""
 
     _value: Any = None
 
@@ -136,12 +136,12 @@ class _MappedValue(Source):
 
 
 class MemoryStore(MappingStore):
-    """A store of its own in memory; a pickled one is a copy.
+    """A store in memory with its own dict. Pickling copies it.
 
     Parameters
     ----------
     values : mapping of str to bytes, optional
-        The first keys and values, which are copied.
+        Initial keys and values, which are copied.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The store for an argument of a user: a Store, a path, a URI, a mapping or None.
+"""The store for a user's argument: a Store, a path, a URI, a mapping or None.
 
 Rules
 - `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
-- `memory://name` is one store for the whole process; `memory://` is a new one each time.
+- `memory://name` is the same store throughout the process; `memory://` is a new store each time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zarrlite.stores.views import ReadOnlyStore
 
 StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
 
-_URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # at least two letters: c:// is a drive
+_URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # schemes have at least two letters: c:// is a drive
 _FILE_URI_REST = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
 _named_stores: dict[str, MemoryStore] = {}
 
@@ -45,7 +45,7 @@ def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True)
 
 
 def check_directory(store: Store) -> None:
-    """Refuse a local store whose root is a file. A caller that has found a key in the store need not check."""
+    """Refuse a local store whose root is a file. Callers that have found a key in the store need not check."""
     inner = store.store if isinstance(store, ReadOnlyStore) else store
     if isinstance(inner, LocalStore) and os.path.isfile(inner.root):
         raise ArgumentError(f"a store must be a directory, but {inner.root!r} is a file")
@@ -62,7 +62,7 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
 
 
 def _resolve(text: str) -> str | Store:
-    """Return the store of a `memory` URI, or the path that the text is or that its `file` URI names."""
+    """Return the store of a `memory` URI, or else the path: the text itself or the path of its `file` URI."""
     match = re.fullmatch(_URI, text) if ":" in text else None
     if match is None:
         return text

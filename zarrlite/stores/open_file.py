@@ -1,8 +1,8 @@
 """A value of the local store as a source: one open file.
 
 Rules
-- The file is opened by the first read and stays open until the source is closed: everything that is read is of the
-  value that was there then, whatever replaces it meanwhile.
+- The first read opens the file, and it stays open until the source is closed: all reads see the version of the value
+  that existed then, even if it is replaced meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zarrlite.errors import StoreError
 from zarrlite.stores import files
 from zarrlite.stores.store_errors import store_error
 
-_NOTHING: Callable[[], object] = bool  # for a finalizer that has nothing to do
+_NOTHING: Callable[[], object] = bool  # a finalizer that does nothing
 _NO_FILE = -1
 _NOT_OPENED = -2
 
@@ -25,16 +25,16 @@ _NOT_OPENED = -2
 class OpenFile(Source):
     """A value that is read in parts from one open file."""
 
-    # An interrupt may arrive before the first instruction of `close`. Then the finalizer closes the file. It is a C
-    # function of each object, since Python ignores interrupts that arrive in a `__del__` of its own.
+    # An interrupt may arrive before the first instruction of `close`. Then the finalizer closes the file. It must be a
+    # C function of each object: Python ignores interrupts that arrive in a `__del__` written in Python.
     __slots__ = ("__del__",)
     _fd = _NOT_OPENED
-    _size: int | None = None  # when it was opened: appended bytes belong to another state of the value
+    _size: int | None = None  # size when opened; bytes appended later belong to another version of the value
 
     def __init__(self, key: str, path: str, open_file: Callable[[str], int | None]) -> None:
         self.key = key
         self._path = path
-        self._open = open_file  # for paths that are not just regular files
+        self._open = open_file  # for paths that are not plain regular files
         self.__del__ = _NOTHING
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -62,7 +62,7 @@ class OpenFile(Source):
         if self._fd == _NOT_OPENED:
             try:
                 fd = self._open_quickly()
-                self._fd = _NO_FILE if fd is None else fd  # no call before this: an interrupt would lose the file
+                self._fd = _NO_FILE if fd is None else fd  # no call before this: an interrupt would leak the file
                 if fd is None:
                     return None
                 self.__del__ = partial(os.close, fd)
@@ -74,7 +74,7 @@ class OpenFile(Source):
     size = known_size
 
     def _open_quickly(self) -> int | None:
-        """Open the file, as `open_file` does, but without looking at the path again."""
+        """Open the file as `open_file` does, but without checking the path again."""
         if files.RESERVED not in self.key:
             try:
                 (fd,) = map(os.open, (self._path,), (files.READ_HERE,))
@@ -92,7 +92,7 @@ class OpenFile(Source):
             if error.errno in files.MISSING:
                 return False
             raise store_error(error, "read", self.key) from error
-        # a file that was overwritten in place without growing cannot be told from the one that was opened
+        # a file that was overwritten in place without growing is indistinguishable from the one that was opened
         return os.path.samestat(found, opened) and found.st_size == self._size
 
     def close(self) -> None:

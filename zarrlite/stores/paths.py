@@ -1,13 +1,13 @@
 """Keys as paths below a root directory, and paths below it as keys.
 
 Rules
-- A path never leaves the root, not through symlinks either. A symlink that stays inside the root is the value or prefix
-  that it points at; a dangling symlink is missing.
-- Each directory is checked once: a program that can write below the root can still replace one while a process works.
+- A path never leaves the root, not even through symlinks. A symlink within the root stands for the value or prefix that
+  it points to; a dangling symlink counts as missing.
+- Each directory is checked once: a program that can write below the root can still replace a directory afterwards.
 - Names that begin with `__zarrlite.tmp.` belong to files that are being written, and names that begin with
   `__zarrlite.lock.` to lock files. They are not keys.
-- A listing contains what can be read: no temporary files, no symlinks that form a cycle, no names that are not keys.
-  Symlinks that leave the root are listed as well, so that they are refused and not overlooked.
+- A listing contains only readable keys: no temporary files, symlink cycles, or names that are not keys. Symlinks that
+  leave the root are listed, so that reading them raises an error instead of silently skipping them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zarrlite.stores.base import check_key, check_prefix
 from zarrlite.stores.files import FILE_TYPE_MASK, LOCK, MISSING, RESERVED, TEMPORARY
 from zarrlite.stores.locks import LOCK_TIMEOUT
 
-_MAX_CHECKED = 10_000  # directories; the set of checked ones is emptied when it has this size, to bound its memory
+_MAX_CHECKED = 10_000  # directories; the set of checked ones is cleared at this size, to bound its memory
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names that need no further check
 
 
@@ -36,15 +36,15 @@ class Root:
         self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: for ever
         self._base = directory if directory.endswith("/") else directory + "/"
         self._checked = {""}  # directories below the root that are known to be inside it, each with a trailing "/"
-        self.has_tmpfile = files.TMPFILE > 0  # whether files without a name can be created, as far as is known
-        self.locks_directories = True  # whether flock works for directories, as far as is known
+        self.has_tmpfile = files.TMPFILE > 0  # whether files without a name can be created, as far as known
+        self.locks_directories = True  # whether flock works for directories, as far as known
 
     def __reduce__(self) -> tuple[type[Root], tuple[Any, ...]]:
-        # directories checked in this process may be different ones elsewhere
+        # directories checked in this process may differ elsewhere
         return type(self), (self.directory, self.lock_method, self.lock_timeout)
 
     def path(self, key: str) -> str:
-        """Return the path of a key. Its directories are checked to be in the root; the file may still be a symlink."""
+        """Return the path of a key. Checks that its directories are in the root; the file may still be a symlink."""
         directory, slash, name = key.rpartition("/")
         if directory + slash not in self._checked or not (name.isalnum() or _SAFE_NAME(name)):
             check_key(key)
@@ -52,7 +52,7 @@ class Root:
         return self._base + key
 
     def link_has_target(self, path: str, key: str) -> bool:
-        """Whether a symlink has a target. Refuses a target outside the root."""
+        """Whether a symlink has a target. Raises KeyRefusedError if the target is outside the root."""
         try:
             os.stat(path)
         except OSError as error:
@@ -65,13 +65,13 @@ class Root:
     def entries(self, prefix: str) -> list[str]:
         """Return the keys and, with a trailing `/`, the prefixes directly under a prefix.
 
-        They are sorted including that `/`, so that a walk through them yields all keys in order.
+        They are sorted with that `/`, so that a walk yields all keys in order.
         """
         self._check_directories(_check_encodable(check_prefix(prefix)))
         if is_reserved(prefix):
             return []
         try:
-            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot lose it before it is closed
+            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot leak it before the `with`
             with scanned:
                 return sorted(filter(None, (self._entry(prefix, entry) for entry in scanned)))
         except OSError as error:
@@ -80,11 +80,11 @@ class Root:
             raise
 
     def forget(self) -> None:
-        """Check all directories again: some have been removed and may reappear as something else."""
+        """Forget which directories were checked: some were removed, and may reappear as symlinks."""
         self._checked = {""}
 
     def _check_directories(self, key: str) -> None:
-        """Check the existing directories on the path of a key, and refuse the key if one is outside the root."""
+        """Check the existing directories on the path of a key. Raises KeyRefusedError if one is outside the root."""
         end = key.find("/")
         while end >= 0:
             directory = key[: end + 1]
@@ -96,7 +96,7 @@ class Root:
                         os.stat(path)
                 except OSError as error:
                     if error.errno in MISSING:
-                        return  # and not remembered: it may appear as a symlink
+                        return  # do not remember it: it may later appear as a symlink
                     raise
                 if len(self._checked) >= _MAX_CHECKED:
                     self.forget()
@@ -112,7 +112,7 @@ class Root:
         return real_path == root or real_path.startswith(os.path.join(root, ""))
 
     def _entry(self, prefix: str, entry: os.DirEntry[str]) -> str | None:
-        """Return the key or prefix of a directory entry. Returns None if it is not listed."""
+        """Return the key or prefix of a directory entry. Returns None if it must not be listed."""
         name = entry.name
         if name.startswith((TEMPORARY, LOCK)) or "\\" in name or not _is_encodable(name):
             return None
@@ -126,7 +126,7 @@ class Root:
         return f"{prefix}{name}" if entry.is_file() else None
 
     def _is_cycle(self, prefix: str, link: os.DirEntry[str]) -> bool:
-        """Whether a symlink leads back to a directory between the root and the link, so that a walk would not end."""
+        """Whether a symlink leads back to a directory between the root and the link, so that a walk would never end."""
         target = os.path.realpath(link.path)
         parents = ["", *(prefix[:end] for end, letter in enumerate(prefix) if letter == "/")]
         return any(target == os.path.realpath(self._base + parent) for parent in parents)

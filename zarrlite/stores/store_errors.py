@@ -1,8 +1,8 @@
-"""Errors of the file system as errors of the store, which name the key.
+"""Conversion of file system errors to store errors that name the key.
 
 Rules
 - Every OSError becomes a StoreError with the key, the errno, and the original error as its cause.
-- A StoreError passes unchanged: it already names its key.
+- A StoreError is passed on unchanged: it already names its key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REASONS = {
 class as_store_error:
     """A context that turns an OSError into a StoreError. `action` completes "'key' cannot be ..." ("read", "written").
 
-    A class rather than a generator function: it is entered for every value, and costs less.
+    A class is cheaper to enter than a generator function, and it is entered for every value.
     """
 
     __slots__ = ("action", "key")

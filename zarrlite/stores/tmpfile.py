@@ -1,11 +1,11 @@
-"""New files without a name (O_TMPFILE, Linux), linked once they are complete: fewer system calls than renaming.
+"""New files without a name (O_TMPFILE, Linux), linked when complete: fewer system calls than renaming.
 
 Rules
-- A writer that is killed leaves no temporary files.
+- A killed writer leaves no temporary files.
 - All files are written before the first is linked; then they are linked in order, under the locks of their directories.
   With `fsync`, a directory is synced before the next file is linked.
-- On any obstacle, stop: files that are not linked yet are discarded, and the caller stores their values by renaming
-  (atomic.py), which reports the error if there is one.
+- If anything fails, stop: files that are not yet linked are discarded, and the caller stores their values by renaming
+  (atomic.py), which reports any error.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from zarrlite.stores.paths import Root
 from zarrlite.stores.store_errors import store_error
 from zarrlite.tuning import MAX_TMPFILES, MIN_TMPFILES
 
-_TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not mean that the file system lacks O_TMPFILE
+_TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not imply that the file system lacks O_TMPFILE
 
 
 def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
-    """Store values under their keys, in order, up to the first that already exists.
+    """Store values under their keys, in order, up to the first key that already exists.
 
-    Returns how many were stored, counted from the first; 0 if the values or the file system do not suit this module.
+    Returns how many were stored, from the first; 0 if this module cannot handle the values or the file system.
     """
     if not MIN_TMPFILES <= len(values) <= MAX_TMPFILES or not root.has_tmpfile:
         return 0
@@ -52,9 +52,9 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
                     if fsync:
                         files.sync_directory(directory)
                     done += 1
-    except TimeoutError as error:  # a lock that must not be waited for again
+    except TimeoutError as error:  # a lock must not be waited for a second time
         raise store_error(error, "written", values[done][0]) from error
-    except Exception as error:  # renaming will run into it again, report it and clean up
+    except Exception as error:  # renaming will hit the same error, report it and clean up
         root.has_tmpfile = not isinstance(error, OSError) or error.errno in _TRANSIENT
     except BaseException:
         for directory in {directory for directory, _ in opened}:
@@ -62,7 +62,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
         raise
     finally:
         try:
-            any(closing)  # one call to C: an interrupt cannot leave some of them open
+            any(closing)  # a single call to C: an interrupt cannot leave some of them open
         except OSError as error:
             while not _has_closed(closing):
                 pass
@@ -71,7 +71,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
 
 
 def _has_closed(closing: Iterator[None]) -> bool:
-    """Close further files. Returns False if one of them could not be closed properly."""
+    """Close the remaining files. Returns False if one of them reported an error."""
     try:
         return not any(closing)
     except OSError:
@@ -79,7 +79,7 @@ def _has_closed(closing: Iterator[None]) -> bool:
 
 
 def _open(directory: str, fds: list[int], fsync: bool) -> None:
-    """Create a file without a name and append its descriptor."""
+    """Create a file without a name and append its descriptor to `fds`."""
     try:
         fds.extend(map(os.open, (directory,), (files.TMPFILE,), (0o666,)))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Stores over another store: the part of it under a prefix, or all of it for reading only.
+"""Stores over another store: the part of it under a prefix, or a read-only view of it.
 
 Rules
-- Every operation is passed on as one call, so that nothing the store below does well is lost: batches, locks, listings.
+- Every operation is forwarded as one call, to keep the optimizations of the underlying store: batches, locks, listings.
 - A view has no state of its own.
 """
 
@@ -56,7 +56,7 @@ class PrefixStore(Store):
         return self.store.source(self._below(key))
 
     def list(self) -> Iterator[str]:
-        return self._listed(self.prefix)  # not `list_prefix`: in a subclass that is built on `list`
+        return self._listed(self.prefix)  # not `list_prefix`, which a subclass may build on `list`
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         return self._listed(self.prefix + check_prefix(prefix))
@@ -83,7 +83,7 @@ class PrefixStore(Store):
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
         below = ((self._below(key), change) for key, change in changes)
-        # a list stays one: a store may store its values at less cost than those of an iterator
+        # keep lists as lists: some stores handle them more cheaply than iterators
         self.store.change([*below] if isinstance(changes, list) else below)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
@@ -91,7 +91,7 @@ class PrefixStore(Store):
 
 
 class ReadOnlyStore(Store):
-    """A store that can only be read, over one that others may write."""
+    """A read-only view of a store that others may write."""
 
     read_only = True
 
