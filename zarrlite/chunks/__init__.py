@@ -1,1 +1,1 @@
-"""The chunks of an array: one, and many at once."""
+"""Reading and writing the chunks of an array, one or many at once."""

@@ -1,14 +1,15 @@
-"""The chunks of an array: reading and writing selections of it.
+"""The chunks of an array: reading and writing selections.
 
 Rules
-- Everything that does not depend on a chunk is prepared once: the key encoding, the bound pipeline, the store stack.
-- Reading takes three steps: the pipeline plans which ranges of which values it needs, the store serves them, the
-  pipeline decodes them. Small chunks take these steps many at a time, since threads hand over the GIL at every system
-  call; several batches are worked on by several threads.
-- A missing chunk is the fill value (or an error, if so opened); a damaged one is an error that names its key.
-- Chunks that would contain only the fill value are not stored, and are erased if they are there.
-- A chunk is written without a look at the old one only if every element of it is: at the edge of the array another
-  handle may have grown into it. Everything else is changed under the lock of its key.
+- Everything that is the same for all chunks is prepared once: the key encoding, the bound pipeline, the store stack.
+- A read has three steps: the pipeline plans which ranges of which values it needs, the store serves them, and the
+  pipeline decodes them. Small chunks take these steps in batches, because threads release the GIL at every system call.
+  Several threads process the batches.
+- A missing chunk is the fill value, or an error if the array was opened that way. A damaged chunk is an error that
+  names its key.
+- Chunks that contain only the fill value are not stored, and are erased if they exist.
+- A chunk is written without reading the old one only if every element is written, even those beyond the edge of the
+  array: another handle may have enlarged it. All other changes are made under the lock of the key.
 """
 
 from __future__ import annotations
@@ -46,21 +47,21 @@ from zarrlite.tuning import (
     WRITE_BATCH_BYTES,
 )
 
-Job = tuple[Shape, Selection, Selection]  # a chunk, the selection inside of it, its place in the result
+Job = tuple[Shape, Selection, Selection]  # coordinates of a chunk, the selection in it, and its place in the result
 
 
 class ArrayOptions(NamedTuple):
-    """How an array behaves at run time; nothing of it is stored."""
+    """The runtime behaviour of an array; none of it is stored."""
 
     missing_chunks: Literal["fill", "error"] = "fill"
     write_empty_chunks: bool = False
-    max_chunk_bytes: int | None = None  # bytes once decoded; None: the default, see `default_limit`
+    max_chunk_bytes: int | None = None  # bytes once decoded; None means `default_limit`
 
 
 class Chunks:
     """The stored chunks of an array.
 
-    With `fold`, chunks that a storage transformer keeps in shards are handled shard by shard.
+    With `fold`, chunks that a storage transformer combines into shards are processed shard by shard.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Chunks:
         self.options = options
         self.grid = metadata.chunk_grid
         required = options.missing_chunks == "error"
-        # the pipeline is that of all chunks, if they have one shape
+        # the pipeline of all chunks, if they have the same shape
         self._encode_key, self._pipeline = metadata.for_chunks(options.write_empty_chunks, required)
         self._limit = options.max_chunk_bytes or default_limit()
         self.store = base
@@ -92,12 +93,12 @@ class Chunks:
         return self._pipeline or self._bind(self.grid.chunk_shape(coords))
 
     def shape_inside(self, coords: Shape) -> Shape:
-        """Return the shape of the part of a chunk that is inside of the array."""
+        """Return the shape of the part of a chunk that is inside the array."""
         bounds = zip(self.grid.chunk_shape(coords), self.grid.origin(coords), self.metadata.shape, strict=True)
         return tuple(min(length, n - start) for length, start, n in bounds)
 
     def stored(self) -> Iterator[tuple[Shape, str]]:
-        """Yield coordinates and keys of the chunks that are stored, including those outside of the grid."""
+        """Yield the coordinates and keys of all stored chunks, including those outside the grid."""
         for key in self.store.list_prefix(""):
             coords = self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape))
             if coords is not None:
@@ -123,7 +124,7 @@ class Chunks:
         threads.run(lambda jobs: self._read_jobs(jobs, out), batches, nbytes)
 
     def _batching(self, selection: Selection, out: NDArray) -> tuple[int, int]:
-        """Return how many chunks are best read together, and the bytes of work, which decide about threads."""
+        """Return how many chunks are best read together, and the bytes of work, which determine if threads are used."""
         pipeline = self._pipeline
         if pipeline is None:
             return 1, out.nbytes
@@ -133,21 +134,21 @@ class Chunks:
         copied = pipeline.layout is not None and self.store.limits.concurrency == 1
         least = pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES
         if copied and read < least:
-            work = 0  # one thread copies less than that faster than two
+            work = 0  # one thread copies this little faster than two
         if not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
             return 1, work
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
         most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
-        if work < MIN_SHARED_BYTES:  # one thread reads them
+        if work < MIN_SHARED_BYTES:  # a single thread reads them
             return most, work
-        # as many as still leave some batches for every thread; larger ones if threads do little else than copy
+        # as many as possible while every thread gets several batches; larger batches if threads mostly copy
         least, batches = (most // 4, 2) if pipeline.reads_parts else (1, 4)
         return max(1, least, min(most, count // (batches * threads.workers()))), work
 
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
         """Read several chunks into their places in the result."""
         parts: list[Part] = []
-        copies: list[tuple[Selection, NDArray]] = []  # places that cannot be views, and their elements
+        copies: list[tuple[Selection, NDArray]] = []  # places that cannot be views, with their elements
         for _, inside, place in jobs:
             if place.plain:
                 parts.append((inside, place.take(out)))
@@ -156,14 +157,14 @@ class Chunks:
                 copies.append((place, parts[-1][1]))
         if self._pipeline is not None:
             self._read([coords for coords, _, _ in jobs], parts)
-        else:  # each chunk has a chain of its own
+        else:  # each chunk has its own chain
             for (coords, _, _), part in zip(jobs, parts, strict=True):
                 self._read([coords], [part])
         for place, elements in copies:
             place.put(out, elements)
 
     def _read_sparse(self, pipeline: Pipeline, batch: SparseBatch, out: NDArray) -> None:
-        """Read a few elements of each of several chunks, and put all of them into the result at once."""
+        """Read a few elements of each of several chunks, and copy them into the result together."""
         elements = np.empty(len(batch.numbers), out.dtype)
         if not self._gather(pipeline, batch, elements):
             parts = [(selection, elements[part]) for part, selection in batch.parts(pipeline.spec.shape)]
@@ -171,9 +172,9 @@ class Chunks:
         FlatSelection(batch.places, out.shape).put(out, elements)
 
     def _gather(self, pipeline: Pipeline, batch: SparseBatch, elements: NDArray) -> bool:
-        """Read elements of several chunks and pick all of them by one operation.
+        """Read elements of several chunks and select all of them in one operation.
 
-        Returns False if the chunks are compressed, or if one of them cannot be read: by itself it raises its own error.
+        Returns False if the chunks are compressed, or if one cannot be read: reading it alone raises the proper error.
         """
         layout = pipeline.layout
         if layout is None:
@@ -193,7 +194,7 @@ class Chunks:
         data = b"".join(bytes(n) if a is None else a for a, n in zip(answers, lengths.tolist(), strict=True))
         if len(data) != lengths.sum() or (missing and self.options.missing_chunks == "error"):
             return False
-        shifts = np.cumsum(lengths) - lengths - starts  # from offsets in a chunk to those in the data
+        shifts = np.cumsum(lengths) - lengths - starts  # from offsets in a chunk to offsets in the data
         numbers = (positions + np.repeat(shifts, batch.counts)) // layout.dtype.itemsize
         elements[...] = layout.check(np.frombuffer(data, layout.dtype)[numbers])
         for i in missing:
@@ -201,7 +202,7 @@ class Chunks:
         return True
 
     def _read(self, coords: Sequence[Shape], parts: Sequence[Part]) -> None:
-        """Read parts of chunks, which have one pipeline, into their targets."""
+        """Read parts of chunks that share a pipeline into their targets."""
         pipeline = self._pipeline or self.pipeline(coords[0])
         keys = [*map(self._encode_key, coords)]
         try:
@@ -216,7 +217,7 @@ class Chunks:
         except Exception as error:
             if len(keys) == 1:
                 self._read_failed(error, coords[0], keys[0], pipeline)
-            for i, part in enumerate(parts):  # one of them raises it again, with its key
+            for i, part in enumerate(parts):  # one of them raises the error again, with its key
                 self._read([coords[i]], [part])
             raise
         for i in missing:
@@ -225,7 +226,7 @@ class Chunks:
             parts[i][1][...] = pipeline.spec.fill
 
     def _read_at_once(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
-        """Read chunks by one batch of requests; returns the numbers of missing ones."""
+        """Read chunks with one batch of requests. Returns the numbers of missing chunks."""
         reading = pipeline.read(keys, parts, 0)
         values = self.store.get_partial_values(*next(reading))
         try:
@@ -236,18 +237,18 @@ class Chunks:
         raise RuntimeError("a reading of one request has made another")
 
     def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
-        """Read chunks that take several rounds of requests, each from one source."""
+        """Read chunks that take several rounds of requests, each chunk from its own source."""
         sources = [self.store.source(key) for key in keys]
         return read_and_close(sources, pipeline.read, sources, parts, self.store.limits.gap)
 
     def _check_limit(self, pipeline: Pipeline, keys: Sequence[str]) -> None:
-        """Refuse to decode chunks that are too large. Missing ones are not: they are the fill value."""
+        """Refuse to decode chunks that are too large. Missing chunks are accepted: they are the fill value."""
         for i, key in enumerate(keys):
             if self.store.size(key) is not None:
                 raise FailedPart(i, DataError(beyond_limit(pipeline.read_unit, self._limit)))
 
     def element(self, coords: Shape) -> Any:
-        """Read a single element as numpy represents it."""
+        """Read a single element, as a numpy scalar."""
         chunk, inside = self.grid.locate(coords)
         key = self._encode_key(chunk)
         pipeline = self._pipeline or self.pipeline(chunk)
@@ -273,7 +274,7 @@ class Chunks:
         return pipeline.spec.fill[()] if found is None else found
 
     def _read_element(self, pipeline: Pipeline, key: str, inside: Shape) -> Any:
-        """Read an element of a chunk that must be decoded, or is a shard. Returns None if the chunk is missing."""
+        """Read an element of a chunk that is compressed or a shard. Returns None if the chunk is missing."""
         if not pipeline.one_request:
             source = self.store.source(key)
             return read_and_close((source,), pipeline.read_element, source, inside)
@@ -301,7 +302,7 @@ class Chunks:
         self._failed(error, key, "decoded")
 
     def _inner_key(self, error: MissingChunkError, coords: Shape, selection: Selection | None) -> str:
-        """Return the key of a missing chunk whose shard has these coordinates."""
+        """Return the key of a missing inner chunk, given the coordinates of its shard."""
         shape = self.unfolded.chunk_grid.chunk_shape(coords)
         position = [*self.grid.origin(coords)]
         path: Sequence[Shape] = ()
@@ -316,7 +317,7 @@ class Chunks:
         return self._encode_key(tuple(p // n for p, n in zip(position, shape, strict=True)))
 
     def _failed(self, error: Exception, key: str, what: str) -> NoReturn:
-        """Raise an error that names its chunk, unless it does already."""
+        """Raise an error that names its chunk, unless it already does."""
         chunk = self.prefix + key
         if isinstance(error, ArgumentError) and error.message.startswith("chunk "):
             raise error
@@ -333,7 +334,7 @@ class Chunks:
     # Writing
 
     def write(self, selection: Selection, values: NDArray, fields: Any = None) -> None:
-        """Overwrite the selected elements, or some fields of them, with values of that shape, or with a single one."""
+        """Overwrite the selected elements, or some of their fields, with values of the same shape or a single value."""
         only = self.grid.only(selection)
         if only is not None:
             coords, inside = only
@@ -362,7 +363,7 @@ class Chunks:
         )
         if not covered or pipeline is None:
             changes = (self._change(*self._part(job, values), fields) for job in jobs)
-            # one after the other, unless they are small: there is no bound for values of any length
+            # one at a time, unless their size is bounded: all of them may not fit in memory
             bounded = pipeline is not None and pipeline.max_size is not None and not pipeline.patches
             self._store([*changes] if bounded else changes)
             return
@@ -384,7 +385,7 @@ class Chunks:
 
     @staticmethod
     def _part(job: Job, values: NDArray) -> tuple[Shape, Selection, NDArray]:
-        """Return the values for one chunk, or the single one for all of them."""
+        """Return the values for one chunk, or the single value for all chunks."""
         coords, inside, place = job
         return coords, inside, place.take(values) if values.ndim else values
 
@@ -398,7 +399,7 @@ class Chunks:
             raise ArgumentError(f"chunk {self.prefix}{key}: {error.message}") from error
 
     def _change(self, coords: Shape, inside: Selection, values: NDArray, fields: Any) -> tuple[str, Change]:
-        """Return the key of a chunk, and its new value or a function of the old one."""
+        """Return the key of a chunk, with its new value or a function of the old one."""
         key, pipeline = self._encode_key(coords), self.pipeline(coords)
         try:
             if pipeline.write_unit > self._limit:
@@ -432,7 +433,7 @@ class Chunks:
 
     @staticmethod
     def _update(pipeline: Pipeline, source: Source, inside: Selection, values: NDArray) -> Value | InPlace | None:
-        """Return a chunk of which some elements are overwritten, in place if the pipeline can."""
+        """Return a chunk with some elements overwritten, as patches if the pipeline supports them."""
         if pipeline.patches:
             patches = pipeline.patch(source, inside, values)
             if patches is not None:
@@ -443,7 +444,7 @@ class Chunks:
     def _update_fields(
         pipeline: Pipeline, source: Source, inside: Selection, values: NDArray, fields: Any
     ) -> Value | None:
-        """Return a chunk of structs in which some fields of some elements are overwritten."""
+        """Return a chunk of structs with some fields of some elements overwritten."""
         old = source.read_one()
         records = np.empty(inside.shape, pipeline.spec.dtype)
         records[...] = pipeline.spec.fill if old is None else pipeline.take(old, inside)
@@ -451,17 +452,17 @@ class Chunks:
         return pipeline.update(old, inside, records)
 
     def erase_leftovers(self) -> None:
-        """Remove chunks that an array once here left behind: they would appear as data of this one."""
+        """Remove chunks left by a previous array at this path, which would otherwise appear as data of this one."""
         try:
             leftovers = [key for _, key in self.stored()]
         except StoreError:
-            return  # a store that cannot be listed cannot be searched
+            return  # without a listing, leftovers cannot be found
         self.store.erase_values(leftovers)
 
     def trim(self, coords: Shape, key: str, old: Shape) -> None:
-        """Remove a chunk that is outside of the array now; fill the part of a chunk at the edge that is.
+        """Remove a chunk that is now outside the array, or fill the outside part of a chunk at the edge.
 
-        `old` is the shape that the array had before.
+        `old` is the previous shape of the array.
         """
         lengths = self.grid.chunk_shape(coords)
         inside = self.shape_inside(coords)
@@ -473,7 +474,7 @@ class Chunks:
             self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
         erasing = self.metadata.pipeline(lengths)  # for chunks of a shard that are outside: these are never stored
         chunk_shape = self.unfolded.chunk_grid.chunk_shape(coords)
-        parts: list[tuple[int, int, int, Pipeline]] = []  # dimension, start, end; those that erase last
+        parts: list[tuple[int, int, int, Pipeline]] = []  # dimension, start, end, pipeline; erasing ones last
         for dim, (n, length) in enumerate(zip(inside, lengths, strict=True)):
             if n < length and self.metadata.shape[dim] < old[dim]:
                 edge = min(length, -(-n // chunk_shape[dim]) * chunk_shape[dim])
@@ -488,5 +489,5 @@ class Chunks:
 
 
 def _filling(pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:
-    """Return an update that overwrites a part of a chunk with the fill value, if there is a chunk."""
+    """Return an update that overwrites part of a chunk with the fill value, if the chunk exists."""
     return lambda old: None if old is None else pipeline.update(old, selection, pipeline.spec.fill)

@@ -1,1 +1,1 @@
-"""The engine: the kinds of codec, their chain, and a chain that is bound to a chunk."""
+"""The engine: the kinds of codec, codec chains, and chains bound to a chunk shape."""

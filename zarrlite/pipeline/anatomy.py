@@ -1,9 +1,9 @@
-"""Descriptions of stored bytes, by which codecs tell `explain`, `fsck` and the pictures what they have written.
+"""Descriptions of the bytes that codecs store, for `explain`, `fsck` and the pictures.
 
 Rules
-- A description is optional, and reading and writing never ask for it: a codec without one is shown as a frame or as
+- A description is optional, and reading and writing never use it. A codec without one is shown as a frame or as
   elements.
-- A description names bytes; it does not judge them. Damage is found by decoding.
+- A description names bytes but does not check them. Decoding finds damage.
 
 Shards are described in shards/anatomy.py, storage transformers in storage_transformers/anatomy.py.
 """
@@ -19,14 +19,14 @@ FieldRole = Literal["header", "padding", "checksum"]
 
 
 class Field(NamedTuple):
-    """Bytes of fixed size with a meaning of their own."""
+    """Bytes of a fixed size that have a meaning of their own."""
 
     what: str  # as shown to users
     size: int  # bytes
     role: FieldRole = "header"
-    form: str = ""  # the format of its number for `struct`, such as ">H"; empty: not a number
-    configured: Buffer | None = None  # the bytes in the metadata; others are shown as different, not as a fault
-    fields: tuple[Field, ...] = ()  # smaller fields, which tile this one
+    form: str = ""  # format of the number for `struct`, such as ">H"; empty if it is not a number
+    configured: Buffer | None = None  # the bytes in the metadata; other bytes are shown as different, not as a fault
+    fields: tuple[Field, ...] = ()  # smaller fields that tile this one
 
 
 class Anatomy:
@@ -37,7 +37,7 @@ class Header(Anatomy):
     """A header, followed by the value of an inner chain or by the codec's own elements.
 
     `what` is a noun for the encoded chunk, whose header is shown as "<what> header". `inner` is the `Pipeline` of the
-    bytes after the header; without it they are elements of this codec. `detail` has facts that the header states.
+    bytes after the header; without it they are elements of this codec. `detail` has facts from the header.
     """
 
     def __init__(

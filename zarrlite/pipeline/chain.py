@@ -1,4 +1,4 @@
-"""Codec chains: which lists of codecs are valid.
+"""Validation of codec chains.
 
 Rules (core spec, Codecs)
 - A chain has "exactly one array -> bytes codec", array -> array codecs before it and bytes -> bytes codecs after it.

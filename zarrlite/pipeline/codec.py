@@ -1,9 +1,9 @@
 """The three kinds of codec, and an array -> bytes codec bound to a chunk.
 
 Rules
-- A codec author writes `encode` and `decode`. Reading and writing parts of chunks then works, at the cost of the whole
-  chunk; the other methods have right defaults and exist to save time.
-- `decode` of a bytes -> bytes codec receives the number of bytes that may come out, and must not produce more.
+- A codec must implement only `encode` and `decode`. Partial reads and writes then work, but process the whole chunk.
+  The other methods have correct defaults and exist to save time.
+- `decode` of a bytes -> bytes codec receives the maximum size of its result and must not produce more bytes.
 - Every exception that `decode` raises reaches the user as a DataError.
 """
 
@@ -77,7 +77,7 @@ class ArraySpec:
         return bool((array.view(bits) == self.fill.view(bits)).all())
 
     def is_stored(self, array: NDArray) -> bool:
-        """Whether a chunk with these elements is stored: it has other values than the fill value, or all are stored."""
+        """Whether a chunk with these elements is stored: some differ from the fill value, or `write_empty` is set."""
         return self.write_empty or not self.is_fill(array)
 
 
@@ -88,7 +88,7 @@ class Codec(Extension):
 
 
 class BytesBytesCodec(Codec):
-    """bytes -> bytes: a compressor; for checksums and padding see `Framing`."""
+    """bytes -> bytes: a compressor. For checksums and padding see `Framing`."""
 
     @abstractmethod
     def encode(self, data: Buffer) -> Buffer:
@@ -96,27 +96,27 @@ class BytesBytesCodec(Codec):
 
     @abstractmethod
     def decode(self, data: Buffer, limit: int) -> Buffer:
-        """Decode a value to at most `limit` bytes; more is an error, noticed before they are allocated.
+        """Decode a value to at most `limit` bytes. More is an error, which must be detected before they are allocated.
 
-        `data` may be scratch memory, which is overwritten once the chunk has been read.
+        `data` may be scratch memory that is overwritten once the chunk has been read.
         """
 
     def decode_into(self, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
-        """Decode values that have `size` bytes each once decoded into consecutive slots of equal length.
+        """Decode values of `size` decoded bytes each into consecutive slots of equal length.
 
-        The slots fill `memory`. A slot that is shorter than `size` receives the first bytes of its value; callers ask
-        for that only if a checksum has verified the value. Returns False if that is not possible, also for damaged
-        values: `decode` then raises the reason. Override if a library can decode into given memory, or many values by
-        one call.
+        The slots fill `memory`. A slot shorter than `size` receives the first bytes of its value; callers request this
+        only if a checksum has verified the value. Returns False if this is not possible or a value is damaged; then
+        `decode` raises the reason. Override it if a library can decode into existing memory, or many values in one
+        call.
         """
         return False
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Value]:
-        """Encode several values; override if a library can encode many by one call."""
+        """Encode several values. Override it if a library can encode many in one call."""
         return [self.encode(value) for value in values]
 
     def encoded_size(self, size: int) -> int | None:
-        """Return the size of `size` bytes once encoded. Returns None if it depends on the data."""
+        """Return the encoded size of `size` bytes. Returns None if it depends on the data."""
         return None
 
     def max_encoded_size(self, size: int) -> int:
@@ -128,14 +128,14 @@ class BytesBytesCodec(Codec):
 class Framing(BytesBytesCodec):
     """bytes -> bytes: `head` bytes before the value and `tail` bytes after it; the value itself is unchanged.
 
-    Parts of the value are read by shifting byte ranges, unless the frame verifies the value: then all of it is read.
+    Parts of the value are read by shifting byte ranges, unless the frame verifies the value: then it is read whole.
     """
 
     head: int = 0
     tail: int = 0
-    verifies: bool = False  # whether `verify` proves the value undamaged
+    verifies: bool = False  # whether `verify` proves that the value is undamaged
     depends_on_value: bool = False  # whether the frame is computed from the value
-    keeps_old: bool = False  # whether the frame of a value that is overwritten is kept
+    keeps_old: bool = False  # whether overwriting a value keeps its old frame
 
     @abstractmethod
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
@@ -145,7 +145,7 @@ class Framing(BytesBytesCodec):
         """Raise ChecksumError if a framed value is damaged."""
 
     def fields(self) -> tuple[list[Field], list[Field]]:
-        """Describe the bytes before and after a value; override if they have names."""
+        """Describe the bytes before and after a value. Override it if they have names."""
         head = Field("padding in front", self.head, "padding")
         tail = Field("padding behind", self.tail, "padding")
         if self.verifies:
@@ -154,10 +154,10 @@ class Framing(BytesBytesCodec):
 
     @final
     def wrap(self, value: Value, old: Buffer | None = None) -> Value:
-        """Return a value with its frame, which is that of the `old` framed value if the codec keeps it."""
+        """Return a value with its frame; that of the `old` framed value if the codec keeps it."""
         pieces = as_list(value)
         if self.depends_on_value:
-            # generated now: a lazy piece would be generated once for the frame and again to be stored
+            # join now: otherwise a lazy piece would be generated twice, for the frame and for storing it
             pieces = [piece if isinstance(piece, Buffer) else piece.join() for piece in pieces]
         if old is not None and self.keeps_old:
             size = inner_size(len(old), self.head, self.tail, self.name)
@@ -193,7 +193,7 @@ class Framing(BytesBytesCodec):
     def patch(self, patches: Patches, source: Source) -> Patches | None:
         """Translate patches of the value into patches of the framed value, which is `source`.
 
-        Returns None if the frame depends on the value, so that it must be encoded again.
+        Returns None if the frame depends on the value, so that the value must be encoded again.
         """
         size = source.size()
         if self.depends_on_value or size is None:
@@ -207,14 +207,14 @@ class Framing(BytesBytesCodec):
         elif self.tail and end > size - self.tail:
             kept = source.read([ByteRange(size - self.tail, size)])
             frame = [(end, piece) for piece in kept or ()]
-        return [*frame, *shifted]  # the frame first: an index must be written last
+        return [*frame, *shifted]  # the frame first, because an index must be written last
 
 
 class ArrayArrayCodec(Codec):
     """array -> array: transposition, filters."""
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
-        """Return the spec of encoded arrays; raises MetadataError, with a relative pointer, if `spec` does not fit."""
+        """Return the spec of encoded arrays. Raises MetadataError, with a relative pointer, if `spec` does not fit."""
         return spec
 
     @abstractmethod
@@ -226,26 +226,26 @@ class ArrayArrayCodec(Codec):
         """Decode to an array of `spec`."""
 
     def encode_selection(self, selection: Selection) -> Selection | None:
-        """Return the same elements of the encoded array, in the same order, with equal values.
+        """Return the selection of the same elements in the encoded array, in the same order and with equal values.
 
         Returns None if only whole chunks can be decoded and encoded.
         """
         return None
 
     def decoded_layout(self, layout: ElementLayout) -> ElementLayout | None:
-        """Return where the decoded elements are if these are the encoded ones. Returns None if they have no place."""
+        """Return the layout of decoded elements, given the encoded one. Returns None if they have no fixed places."""
         return None
 
     def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the shape of the block that encodes to a block of this shape. Returns None if no block does."""
+        """Return the shape of the block that encodes to a block of this shape. Returns None if there is no such one."""
         return None
 
 
 class ArrayBytesCodec(Codec):
-    """array -> bytes: exactly one is in every chain."""
+    """array -> bytes: every chain has exactly one."""
 
     byte_order: str = "little"  # byte order of stored multi-byte elements
-    inner_chunk_shape: tuple[int, ...] | None = None  # shape of the chunks inside of a shard; None for other codecs
+    inner_chunk_shape: tuple[int, ...] | None = None  # shape of the chunks inside a shard; None for other codecs
 
     @abstractmethod
     def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
@@ -260,34 +260,34 @@ class ArrayBytesCodec(Codec):
         return None
 
     def bind(self, spec: ArraySpec) -> Serializer:
-        """Bind to chunks of `spec`; raises MetadataError, with a pointer relative to the codec, on a misfit."""
+        """Bind to chunks of `spec`. Raises MetadataError, with a pointer relative to the codec, if it does not fit."""
         return Serializer(self, spec)
 
 
 class Serializer:
-    """An array -> bytes codec bound to a chunk."""
+    """An array -> bytes codec bound to a chunk shape."""
 
-    layout: ElementLayout | None = None  # None if the places of elements depend on the data
+    layout: ElementLayout | None = None  # None if the positions of elements depend on the data
 
     def __init__(self, codec: ArrayBytesCodec, spec: ArraySpec) -> None:
         self.codec = codec
         self.spec = spec
         self.encoded_size = codec.encoded_size(spec)
         self.limit = self._limit()
-        # bytes of the largest piece that is decoded, or encoded, at once
+        # size in bytes of the largest piece that is decoded or encoded at once
         self.read_unit = self.write_unit = spec.size * spec.dtype.itemsize
 
     def _limit(self) -> Limit:
         """Return the largest size of an encoded chunk.
 
-        Elements of variable length have no fixed limit. Real text compresses well below 256 to 1, short equal strings
-        do not: hence the allowance for each element.
+        Elements of variable length have no fixed limit. Real text compresses far less than 256 to 1, but short equal
+        strings may exceed it, hence the allowance for each element.
         """
         return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
 
-    # whether encoding and updating look at the value that is overwritten
+    # whether encoding and updating depend on the old value
     needs_old = False
-    # whether a part of a stored chunk can be changed in place
+    # whether part of a stored chunk can be changed in place
     patches = False
 
     def decode(self, data: Buffer) -> NDArray:
@@ -295,7 +295,7 @@ class Serializer:
         return decode_array(self.codec, data, self.spec)
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read parts of chunks, as `Pipeline.read` does; override if parts can be read without the whole."""
+        """Read parts of chunks, as `Pipeline.read` does. Override it if parts can be read without the whole."""
         wanted = ByteRange() if self.encoded_size is None else ByteRange(0, self.encoded_size + 1)
         requests: list[Request] = [(handle, wanted, None) for handle in handles]
         values = yield requests, None
@@ -309,7 +309,7 @@ class Serializer:
 
     @final
     def take(self, data: Buffer, selection: Selection) -> NDArray:
-        """Return selected elements of an encoded chunk."""
+        """Return the selected elements of an encoded chunk."""
         target = np.empty(selection.shape, self.spec.dtype)
         read_part_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
         return target
@@ -321,11 +321,11 @@ class Serializer:
         return None if missing else target.reshape(())[()]
 
     def encode(self, array: NDArray, old: Buffer | None = None) -> Value:
-        """Encode a chunk, which replaces the `old` one if `needs_old`."""
+        """Encode a chunk. It replaces the `old` one if `needs_old`."""
         return self.codec.encode(array, self.spec)
 
     def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Value | None:
-        """Encode a chunk of which a part is overwritten. Returns None if only the fill value is left."""
+        """Return an encoded chunk with some elements overwritten. Returns None if only the fill value is left."""
         if selection.spans_all(self.spec.shape) or old is None:
             array = self.spec.filled()
         else:
@@ -334,18 +334,18 @@ class Serializer:
         return self.encode(array) if self.spec.is_stored(array) else None
 
     def patch(self, source: Source, selection: Selection, values: NDArray) -> Patches | None:
-        """Return what to overwrite in a stored chunk to change a part of it. Returns None if it must be rewritten."""
+        """Return the patches that change part of a stored chunk. Returns None if the chunk must be rewritten."""
         return None
 
     def anatomy(self, header: Buffer | None = None) -> Anatomy | None:
-        """Describe the inner structure of an encoded chunk. Returns None if it is nothing but elements.
+        """Describe the inner structure of an encoded chunk. Returns None if it consists of elements only.
 
-        `header` is the header of a stored chunk if it is described by `Header`; raises DataError if it is damaged.
-        Without it the description is that of chunks as they are written.
+        `header` is the header of a stored chunk, for chunks described by `Header`. Raises DataError if it is damaged.
+        Without it, the description is that of newly written chunks.
         """
         return None
 
 
 def byte_order_of(codecs: Iterable[Extension]) -> str:
-    """Return the byte order of multi-byte elements as a chain stores them."""
+    """Return the byte order in which a chain stores multi-byte elements."""
     return next((codec.byte_order for codec in codecs if isinstance(codec, ArrayBytesCodec)), "little")

@@ -1,7 +1,7 @@
-"""Undoing codecs, with bounds and named errors.
+"""Decoding with limits, and errors that name the codec.
 
 Rules
-- The size a value may decode to is bounded at every step: fixed, or in proportion to the stored size where elements
+- The decoded size of a value is limited at every step: by a fixed size, or in proportion to the stored size if elements
   vary in length.
 - Every exception of a codec becomes a DataError that names the codec.
 """
@@ -18,13 +18,13 @@ import numpy as np
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ArgumentError, DataError, TruncatedError, ZarrliteError
 
-MAX_CHUNK_BYTES = 2**30  # bytes once decoded; larger chunks are refused, since a small file can claim any size
-MAX_EMPTY = 1000  # frames without content that a compressed value may have: each costs time and adds nothing
-MAX_CHUNK_BYTES_VARIABLE = "ZARRLITE_MAX_CHUNK_BYTES"  # the environment variable with another limit
+MAX_CHUNK_BYTES = 2**30  # bytes once decoded; larger chunks are refused, because a small file can claim any size
+MAX_EMPTY = 1000  # empty frames allowed in a compressed value: each costs time and adds nothing
+MAX_CHUNK_BYTES_VARIABLE = "ZARRLITE_MAX_CHUNK_BYTES"  # environment variable that sets another limit
 
 
 class Limit(NamedTuple):
-    """How many bytes a value may have once decoded: fixed, or in proportion to its stored size."""
+    """The largest decoded size of a value: fixed, or in proportion to its stored size."""
 
     fixed: int
     per_byte: int = 0
@@ -35,13 +35,13 @@ class Limit(NamedTuple):
 
 
 def chunk_limit(option: int | None = None) -> int:
-    """Return the most bytes that are decoded or encoded at once: the option, the environment variable, or 1 GiB."""
+    """Return how many bytes may be decoded or encoded at once: the option, the environment variable, or 1 GiB."""
     return default_limit() if option is None else _checked_limit("max_chunk_bytes", option)
 
 
 @functools.cache
 def default_limit() -> int:
-    """Return the limit of the environment variable, which is read once, or 1 GiB."""
+    """Return the limit from the environment variable, which is read once, or 1 GiB."""
     text = os.environ.get(MAX_CHUNK_BYTES_VARIABLE, str(MAX_CHUNK_BYTES))
     return _checked_limit(MAX_CHUNK_BYTES_VARIABLE, int(text) if text.isdecimal() else text)
 
@@ -59,14 +59,14 @@ def beyond_limit(size: int, limit: int) -> str:
 
 
 class Budget:
-    """How many bytes several values may have together once decoded."""
+    """A limit for the total decoded size of several values."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.spent = 0
 
     def spend(self, size: int) -> None:
-        """Count the size of one more value; raises TruncatedError if the limit is exceeded."""
+        """Count the size of one more value. Raises TruncatedError if the total exceeds the limit."""
         self.spent += size
         if self.spent > self.limit:
             raise TruncatedError(f"decodes to more than the {self.limit} bytes that fit here")
@@ -89,7 +89,7 @@ class ArrayDecoder(Protocol):
 
 
 def decoding_failed(error: Exception, codec: str) -> NoReturn:
-    """Raise an exception of a codec as a DataError that names it."""
+    """Raise an exception of a codec as a DataError that names the codec."""
     if isinstance(error, DataError):
         raise error.at(codec=codec) from error.__cause__
     if isinstance(error, ZarrliteError):
@@ -98,8 +98,8 @@ def decoding_failed(error: Exception, codec: str) -> NoReturn:
 
 
 def decode_bytes(data: Buffer, steps: Sequence[tuple[Decoder, Limit]]) -> Buffer:
-    """Undo bytes -> bytes codecs, given in the order in which they decode."""
-    stored = len(data)  # the outermost value counts: limits must not multiply from codec to codec
+    """Undo bytes -> bytes codecs, given in decoding order."""
+    stored = len(data)  # limits are relative to the outermost value: they must not multiply from codec to codec
     for codec, (fixed, per_byte) in steps:
         most = max(fixed, per_byte * stored)
         try:
@@ -112,7 +112,7 @@ def decode_bytes(data: Buffer, steps: Sequence[tuple[Decoder, Limit]]) -> Buffer
 
 
 def decode_array(codec: ArrayDecoder, encoded: Any, spec: Any) -> np.ndarray[Any, Any]:
-    """Undo a codec that decodes to an array; raises DataError unless that has the shape of `spec`."""
+    """Undo a codec that decodes to an array. Raises DataError unless the array has the shape of `spec`."""
     try:
         array = codec.decode(encoded, spec)
     except Exception as error:

@@ -1,9 +1,9 @@
-"""Uncompressed elements: where each of them is in a value, and which byte ranges a selection needs.
+"""Uncompressed elements: their positions in a value, and the byte ranges that a selection needs.
 
 Rules
-- A layout is a strided array over a value. The `bytes` codec creates it, `transpose` permutes its strides, a frame
-  shifts its offset: elements, rows and sparse selections are then read by the same two steps, `extent` and `array`.
-- Elements that are close together are read as one range, those that are apart along one axis as several.
+- A layout is a strided array over a value. The `bytes` codec creates it, `transpose` permutes its strides, and a frame
+  shifts its offset. Elements, rows and sparse selections are then read by the same two steps, `extent` and `array`.
+- Elements that are close together are read as one range; elements far apart along one axis as several.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Extent(NamedTuple):
     ranges: list[ByteRange]
     shape: Shape  # shape of the array over one range
     strides: Sequence[int]
-    axis: int = 0  # along which the arrays over several ranges are joined
-    index: Any = None  # picks the elements out of the array; None if these are all of it
+    axis: int = 0  # axis along which the arrays over several ranges are joined
+    index: Any = None  # picks the elements from the array; None if all are selected
 
 
 class ElementLayout:
@@ -66,8 +66,8 @@ class ElementLayout:
         self.shape = shape
         self.strides = tuple(strides)
         self.codec = codec  # named in errors
-        self._check = check  # returns the fault of elements that no valid value has
-        self.is_number = check is None  # whether every pattern of bits is a valid element
+        self._check = check  # returns the fault of elements that are not valid values
+        self.is_number = check is None  # whether every bit pattern is a valid element
         self.offset = offset  # position of the first element, in bytes
         nbytes = dtype.itemsize
         for n in shape:
@@ -75,10 +75,10 @@ class ElementLayout:
         self.size = nbytes if size is None else size
         self.end = offset + nbytes  # the offset after the last element
         self.row_major = self.strides == row_major_strides(shape, dtype.itemsize)
-        self.contiguous = self.row_major and self.size == nbytes  # the value is nothing but the elements in order
+        self.contiguous = self.row_major and self.size == nbytes  # the value is just the elements in order
 
     def transposed(self, order: Sequence[int]) -> ElementLayout:
-        """Return the layout of the array whose `numpy.transpose(array, order)` has this one."""
+        """Return the layout of the array whose `numpy.transpose(array, order)` has this layout."""
         axes = [order.index(dim) for dim in range(len(order))]
         shape = tuple([self.shape[axis] for axis in axes])
         strides = [self.strides[axis] for axis in axes]
@@ -95,7 +95,7 @@ class ElementLayout:
         return offset
 
     def positions(self, numbers: NDArray) -> NDArray:
-        """Return the offsets of elements that are given by their row-major numbers."""
+        """Return the offsets of elements, given their row-major numbers."""
         if self.row_major:
             return numbers * self.dtype.itemsize + self.offset
         coords = np.array(np.unravel_index(numbers, self.shape))
@@ -107,7 +107,7 @@ class ElementLayout:
             raise TruncatedError(f"has {size} bytes, a chunk of shape {self.shape} has {self.size}", codec=self.codec)
 
     def check(self, array: NDArray) -> NDArray:
-        """Return the array; raises DataError if an element has a pattern of bits that no valid value has."""
+        """Return the array. Raises DataError if an element has a bit pattern that is not a valid value."""
         if self._check is not None and (fault := self._check(array)):
             raise DataError(fault, codec=self.codec)
         return array
@@ -120,7 +120,7 @@ class ElementLayout:
         return array if self._check is None else self.check(array)
 
     def extent(self, selection: Selection, at: int = 0) -> Extent:
-        """Return the byte ranges that hold the selected elements of a value that begins `at` this offset."""
+        """Return the byte ranges of the selected elements, for a value that begins at the offset `at`."""
         if selection.plain and selection.shape == self.shape:
             return Extent([ByteRange(at + self.offset, at + self.end)], self.shape, self.strides)
         if self.size > MAX_LENGTH:
@@ -138,7 +138,7 @@ class ElementLayout:
             first = at + self.offset + sum([start * stride for start, _, stride in places])
             return self._strided(first, selection.shape, [step * stride for _, step, stride in places])
         if self.size <= SMALL_CHUNK_BYTES and math.prod(selection.shape) > SPARSE_ELEMENTS:
-            # reading all of it costs less than finding the part that holds them
+            # reading all of it is cheaper than finding the part that holds them
             wanted = ByteRange(at + self.offset, at + self.end)
             return Extent([wanted], self.shape, self.strides, 0, selection.numpy_index()[0])
         if len(selection.dims) == len(self.strides):
@@ -146,7 +146,7 @@ class ElementLayout:
         return self._points(selection, at)
 
     def extents(self, selections: Iterable[Selection]) -> list[Extent]:
-        """Return the extent of each selection; along a row of chunks, one selection is often that of them all."""
+        """Return the extent of each selection. All chunks along a row often share the same selection."""
         found: list[Extent] = []
         previous: Selection | None = None
         for selection in selections:
@@ -169,7 +169,7 @@ class ElementLayout:
         return array if self._check is None else self.check(array)
 
     def _strided(self, first: int, shape: Shape, strides: Sequence[int]) -> Extent:
-        """Return one range from the first element to the last, or several where they are apart along an axis."""
+        """Return one range from the first element to the last, or several if elements are far apart along an axis."""
         reach = sum(map(mul, shape, strides)) - sum(strides) + self.dtype.itemsize
         if reach >= NEAR_BYTES:
             extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
@@ -183,7 +183,7 @@ class ElementLayout:
         return Extent([ByteRange(first, first + reach)], shape, strides)
 
     def _mesh(self, selection: Selection, at: int) -> Extent:
-        """Return the bounding box of a selection that picks along each dimension by itself."""
+        """Return the bounding box of a selection that selects along each dimension independently."""
         first, reach, shape = at + self.offset, self.dtype.itemsize, list(self.strides)
         coordinates: list[tuple[NDArray]] = []
         for part, (dim,) in zip(selection.parts, selection.dims, strict=True):
@@ -203,7 +203,7 @@ class ElementLayout:
         return self._picked(flat + self.offset, at)
 
     def _picked(self, positions: Any, at: int) -> Extent:
-        """Return the range that holds elements at these offsets."""
+        """Return the range that holds the elements at these offsets."""
         itemsize = self.dtype.itemsize
         low, high = int(positions.min()), int(positions.max())
         wanted = ByteRange(at + low, at + high + itemsize)
@@ -211,7 +211,7 @@ class ElementLayout:
 
 
 def row_major_strides(shape: Shape, itemsize: int) -> Shape:
-    """Return the bytes between neighbours along each dimension of a row-major array."""
+    """Return the distance in bytes of neighbours along each dimension of a row-major array."""
     strides = []
     for n in reversed(shape):
         strides.append(itemsize)

@@ -1,10 +1,10 @@
-"""A codec chain bound to a chunk: read, encode, update.
+"""A codec chain bound to a chunk shape: read, encode, update.
 
 Rules
-- Which lists of codecs form a chain is decided in chain.py. Everything that does not depend on a chunk's bytes is
-  worked out once, here.
-- There is no partial path beside a full path: a full read is the selection that covers the chunk. A chunk is read in
-  one of three ways, decided by its chain: uncompressed elements by their ranges, shards by their index, others whole.
+- chain.py decides which lists of codecs form a chain. Everything that does not depend on the bytes of a chunk is
+  computed once, here.
+- There is no separate path for full reads: a full read is a selection that covers the chunk. The chain decides in which
+  of three ways chunks are read: uncompressed elements by their ranges, shards by their index, all others whole.
 - A fast path may decline; the general path then runs and reports errors.
 """
 
@@ -59,14 +59,14 @@ class Pipeline:
                 spec = self._add(codec, spec)
             except MetadataError as error:
                 raise error.under(f"/{i}") from None
-        self._steps = self.compressors[::-1]  # in the order in which they decode
+        self._steps = self.compressors[::-1]  # in decoding order
         self._prepare_reading()
         self._prepare_units()
-        # whether what is written depends on what is overwritten
+        # whether the encoded form depends on the value that it replaces
         self.needs_old = self.serializer.needs_old or any(_keeps_old(codec) for codec, _ in self.compressors)
 
     def _add(self, codec: Extension, spec: ArraySpec) -> ArraySpec:
-        """Take one codec into the chain; returns the spec for the next one."""
+        """Add one codec to the chain. Returns the spec for the next one."""
         if isinstance(codec, ArrayArrayCodec):
             encoded = codec.encoded_spec(spec)
             self.filters.append((codec, spec))
@@ -91,27 +91,27 @@ class Pipeline:
         framings = [codec for codec, _ in self.compressors if isinstance(codec, Framing) and not codec.verifies]
         self.head = sum(codec.head for codec in framings)
         self.tail = sum(codec.tail for codec in framings)
-        # whether parts of the serialized chunk can be read from the stored one
+        # whether parts of the serialized chunk can be read without reading the whole stored chunk
         self.reads_parts = len(framings) == len(self.compressors)
-        # where the elements are in the serialized chunk, and in the stored one; None if they have no fixed places
+        # layout of the elements in the serialized chunk and in the stored one; None if they have no fixed positions
         self.decoded_layout = self._decoded_layout()
         self.layout: ElementLayout | None = None
         if self.reads_parts and self.decoded_layout is not None:
             self.layout = self.decoded_layout.framed(self.head, self.tail)
-        # whether one range of each chunk is all that is requested
+        # whether a read needs only one request per chunk
         self.one_request = self.layout is not None or not self.reads_parts
-        # the range of a whole chunk: one more byte shows that it is too long
+        # the range of a whole chunk, and one more byte to detect that it is too long
         self.whole = ALL if self.max_size is None else ByteRange(0, self.max_size + 1)
         size = self.decoded_layout.size if self.decoded_layout is not None and not self.reads_parts else 0
-        # how many chunks are best decoded, and encoded, together
+        # how many chunks are best decoded or encoded together
         self.decode_batch = max(1, BATCH_BYTES // size) if 0 < size <= DECODE_TOGETHER_BYTES else 1
         self.encode_batch = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
-        # whether the first bytes of a chunk can be used without decoding the rest: it is large, and was verified
+        # whether the first bytes of a chunk can be used without decoding the rest: it is large and was verified
         verified = any(isinstance(codec, Framing) and codec.verifies for codec, _ in self.compressors[1:])
         self._decodes_prefix = size >= PREFIX_BYTES and verified
 
     def _prepare_units(self) -> None:
-        """Find out how many bytes are decoded, and encoded, at once; none of an uncompressed chunk are decoded."""
+        """Compute how many bytes are decoded and encoded at once; 0 to decode an uncompressed chunk."""
         everywhere = all(codec.encode_selection(everything(spec.shape)) is not None for codec, spec in self.filters)
         in_parts = everywhere and all(isinstance(codec, Framing) for codec, _ in self.compressors)
         whole = 0 if in_parts else self.nbytes
@@ -129,9 +129,9 @@ class Pipeline:
     def read(
         self, handles: Sequence[Any], parts: Sequence[Part], gap: int, budget: Budget | None = None
     ) -> Reading[list[int]]:
-        """Read parts of several chunks into their targets; returns the numbers of the chunks that are missing.
+        """Read parts of several chunks into their targets. Returns the numbers of the missing chunks.
 
-        A handle names the value of a chunk. Ranges of one value that are at most `gap` bytes apart are read as one.
+        A handle identifies the value of a chunk. Ranges of a value that are at most `gap` bytes apart are read as one.
         Raises FailedPart if a chunk is damaged.
         """
         if self.layout is not None:
@@ -174,7 +174,7 @@ class Pipeline:
         return missing
 
     def _read_whole(self, handles: Sequence[Any], parts: Sequence[Part], budget: Budget | None) -> Reading[list[int]]:
-        """Read whole chunks, and decode those that are small together."""
+        """Read whole chunks. Small ones are decoded together."""
         requests: list[Request] = [(handle, self.whole, None) for handle in handles]
         memory = None if self.max_size is None else _scratch_for(requests)
         answers: Any = yield requests, memory
@@ -202,7 +202,7 @@ class Pipeline:
         return arrays is not None
 
     def place(self, value: Buffer, selection: Selection, target: NDArray, budget: Budget | None = None) -> None:
-        """Decode a stored chunk and copy a part of it to its target."""
+        """Decode a stored chunk and copy part of it to its target."""
         if not self.reads_parts:
             self._check_size(value)
         layout = self.decoded_layout
@@ -221,7 +221,7 @@ class Pipeline:
             self._place_part(value, layout, selection, target)
 
     def _place_part(self, value: Buffer, layout: ElementLayout, selection: Selection, target: NDArray) -> None:
-        """Decode a large chunk, as far as a part of it needs that, and copy the part to its target."""
+        """Decode a large chunk as far as needed for part of it, and copy the part to its target."""
         extent = layout.extent(selection)
         stop = max(byte_range.stop or 0 for byte_range in extent.ranges) if self._decodes_prefix else layout.size
         memory = scratch.acquire(stop)
@@ -236,7 +236,7 @@ class Pipeline:
             raise TruncatedError(f"has more than {self.max_size} bytes, the most that fit here")
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read what the array -> bytes codec needs of stored chunks that have nothing but frames around it."""
+        """Read the ranges that the array -> bytes codec needs of chunks that are stored with frames only."""
         if not self.head and not self.tail:
             return self._read_filtered(handles, parts, gap)
         name = next(codec.name for codec, _ in self.compressors)
@@ -254,7 +254,7 @@ class Pipeline:
         return self._read_through_filters(handles, parts, gap)
 
     def _read_through_filters(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read whole chunks through codecs that know nothing else."""
+        """Read whole chunks through array -> array codecs that cannot translate selections."""
         spec = self.serializer.spec
         arrays = [np.empty(spec.shape, spec.dtype) for _ in parts]
         missing = yield from self.serializer.read(handles, [(everything(spec.shape), a) for a in arrays], gap)
@@ -290,7 +290,7 @@ class Pipeline:
         return None if missing else target.reshape(())[()]
 
     def element(self, value: Buffer, coords: tuple[int, ...]) -> Any:
-        """Decode a stored chunk as far as one element needs that; only for chains with a layout of numbers."""
+        """Decode a stored chunk as far as needed for one element. Only for chains with a layout of numbers."""
         self._check_size(value)
         layout: Any = self.decoded_layout
         position = layout.position(coords)
@@ -311,7 +311,7 @@ class Pipeline:
     # Decoding
 
     def take(self, data: Buffer, selection: Selection) -> NDArray:
-        """Return selected elements of a stored chunk."""
+        """Return the selected elements of a stored chunk."""
         target = np.empty(selection.shape, self.spec.dtype)
         self.place(data, selection, target)
         return target
@@ -326,8 +326,8 @@ class Pipeline:
     def decode_many(self, values: Sequence[Buffer], memory: memoryview) -> NDArray | None:
         """Decode several chunks into `memory`, as one array with a new first axis.
 
-        Only for chains with a `decoded_layout`. Returns None if one of the chunks is damaged or needs another way:
-        decoded one by one, each of them raises its own error.
+        Only for chains with a `decoded_layout`. Returns None if a chunk is damaged or cannot be decoded this way;
+        decoding the chunks one by one then raises the error of the right chunk.
         """
         layout: Any = self.decoded_layout
         size, memory = layout.size, memory[: len(values) * layout.size]
@@ -347,7 +347,7 @@ class Pipeline:
             return None
 
     def _decode_into(self, data: Buffer, memory: memoryview) -> Buffer:
-        """Undo the bytes -> bytes codecs, into `memory` if the innermost one can; else the result is elsewhere."""
+        """Undo the bytes -> bytes codecs, into `memory` if the innermost one can, otherwise into a new buffer."""
         data = decode_bytes(data, self._steps[:-1])
         codec, _ = self._steps[-1]
         if _decode_into(codec, (data,), memory, self.decoded_layout.size):  # type: ignore[union-attr]
@@ -362,7 +362,7 @@ class Pipeline:
     # Encoding
 
     def encode(self, array: NDArray, old: Buffer | None = None) -> Value | None:
-        """Encode a whole chunk, which replaces an old one. Returns None if it need not be stored."""
+        """Encode a whole chunk that replaces an old one. Returns None if it need not be stored."""
         return self._encode(array, old) if self.spec.is_stored(array) else None
 
     def _encode(self, array: NDArray, old: Buffer | None) -> Value:
@@ -378,8 +378,8 @@ class Pipeline:
     def encode_many(self, arrays: NDArray, maybe_fill: Sequence[bool]) -> list[Value | None]:
         """Encode several contiguous chunks, along the first axis of an array, as `encode` does.
 
-        Only for chains with a `decoded_layout`, without filters and without `needs_old`. `maybe_fill` says which of
-        them may contain only the fill value.
+        Only for chains with a `decoded_layout`, without filters and without `needs_old`. `maybe_fill` tells which
+        chunks may contain only the fill value.
         """
         stored = [True] * len(arrays)
         if True in maybe_fill and not self.spec.write_empty:
@@ -398,7 +398,7 @@ class Pipeline:
         return [next(encoded) if is_stored else None for is_stored in stored]
 
     def _compress(self, value: Value, old: Buffer | None = None) -> Value:
-        """Apply the bytes -> bytes codecs; refuse what could not be decoded again within the limits."""
+        """Apply the bytes -> bytes codecs. Raises an error if the limits would not allow decoding the result."""
         replaced = self._replaced(old)
         unbounded = []
         for (codec, limit), replaced_value in zip(self.compressors, replaced, strict=True):
@@ -416,7 +416,7 @@ class Pipeline:
         return value
 
     def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return for each bytes -> bytes codec its encoded form of the old value, as far as one keeps some of it."""
+        """Return, for each bytes -> bytes codec that keeps part of it, the old value as that codec encoded it."""
         found: list[Buffer | None] = [None] * len(self.compressors)
         keeping = [i for i, (codec, _) in enumerate(self.compressors) if _keeps_old(codec)]
         if old is not None and keeping:
@@ -430,11 +430,11 @@ class Pipeline:
 
     @property
     def patches(self) -> bool:
-        """Whether a part of a stored chunk can be changed in place."""
+        """Whether part of a stored chunk can be changed in place."""
         return self.serializer.patches
 
     def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Value | None:
-        """Encode a chunk of which a part is overwritten. Returns None if only the fill value is left."""
+        """Return a stored chunk with some elements overwritten. Returns None if only the fill value is left."""
         encoded = self._encode_selection(selection)
         if encoded is None:
             array = self.spec.filled() if old is None else np.array(self.decode(old), self.spec.dtype)
@@ -446,7 +446,7 @@ class Pipeline:
         return None if new is None else self._compress(new, old)
 
     def patch(self, source: Source, selection: Selection, values: NDArray) -> Patches | None:
-        """Return what to overwrite in a stored chunk to change a part of it. Returns None if it must be rewritten."""
+        """Return the patches that change part of a stored chunk. Returns None if the chunk must be rewritten."""
         encoded = self._encode_selection(selection)
         sources = [source]
         for codec, _ in self._steps:
@@ -462,7 +462,7 @@ class Pipeline:
         return patches
 
     def _encode_selection(self, selection: Selection) -> Selection | None:
-        """Return the same elements as the array -> bytes codec sees them. Returns None if a filter cannot tell."""
+        """Return the selection as the array -> bytes codec sees it. Returns None if a filter cannot translate it."""
         encoded: Selection | None = selection
         for codec, _ in self.filters:
             encoded = None if encoded is None else codec.encode_selection(encoded)
@@ -490,7 +490,7 @@ def _keeps_old(codec: BytesBytesCodec) -> bool:
 
 
 def memory_of(selection: Selection, target: NDArray, layout: ElementLayout) -> memoryview | None:
-    """Return the memory of an array if a selection of elements of this layout can be read straight into it."""
+    """Return the memory of an array if the selected elements of this layout can be read directly into it."""
     if (
         layout.row_major
         and layout.is_number
@@ -503,12 +503,12 @@ def memory_of(selection: Selection, target: NDArray, layout: ElementLayout) -> m
 
 
 def is_in(answer: Buffer, memory: memoryview) -> bool:
-    """Whether an answer was read into the memory that was provided for it, and fills it."""
+    """Whether an answer was read into the memory provided for it, and fills it."""
     return type(answer) is memoryview and answer.obj is memory.obj and len(answer) == len(memory)
 
 
 def _scratch_for(requests: Sequence[Request]) -> memoryview | None:
-    """Return scratch memory for the answers of a round, if there is so much of it that this is worthwhile."""
+    """Return scratch memory for the answers of a round, if they are large enough to make it worthwhile."""
     size = 0
     for _, (start, stop), _ in requests:
         size += (stop or 0) - start

@@ -1,12 +1,12 @@
 """Reading without I/O: a reading is a generator that yields the byte ranges it needs and receives the bytes.
 
 Rules
-- A reading handles several chunks at once and proceeds in rounds: it yields the requests of all of them, receives the
+- A reading handles several chunks at once and proceeds in rounds: it yields the requests of all chunks, receives the
   answers in the same order (None for a missing value), and yields the next round, until it returns.
 - The runner decides how requests are served: by one call to a store, by open sources, from memory.
-- A range does not end at an offset from the start if it begins at one from the end.
-- A reading may provide memory for the answers of a round; they are there or elsewhere, and only the reading knows when
-  it reuses that memory.
+- A range that starts at an offset from the end also stops at one from the end.
+- A reading may provide memory for the answers of a round. They may be in it or elsewhere, and only the reading knows
+  when it reuses that memory.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from zarrlite.selections.selection import Selection
 from zarrlite.stores.base import StoredValue, read_together
 
 T = TypeVar("T")
-Part = tuple[Selection, NDArray]  # elements of a chunk, and the array of the same shape that receives them
-# a handle of the value (a key, a source, or another name that the runner knows), a range, the size it must have
+Part = tuple[Selection, NDArray]  # a selection of a chunk, and the array of the same shape that receives its elements
+# a handle of the value (a key, a source, or another name that the runner knows), a range, the required size
 Request = tuple[Any, ByteRange, int | None]
-Round = tuple[list[Request], memoryview | None]  # and memory that the answers may be read into, one after the other
+Round = tuple[list[Request], memoryview | None]  # requests, and memory into which the answers may be read consecutively
 Reading = Generator[Round, Sequence[Buffer | None], T]
 
 
 class FailedPart(Exception):
-    """An error in one of several parts, with the number of that part; never reaches the user."""
+    """An error in one of several parts, with the number of the part. Users never see it."""
 
     def __init__(self, number: int, error: Exception) -> None:
         super().__init__(number, error)
@@ -39,7 +39,7 @@ class FailedPart(Exception):
 
 
 def read_from_sources(reading: Reading[T]) -> T:
-    """Run a reading whose handles are sources; a round is one batch of requests where sources are read by key."""
+    """Run a reading whose handles are sources. Sources that are read by key share one batch of requests per round."""
     try:
         requests, memory = next(reading)
         while True:
@@ -50,9 +50,9 @@ def read_from_sources(reading: Reading[T]) -> T:
 
 
 def read_and_close(sources: Collection[Source], read: Callable[..., Reading[T]], *args: Any) -> T:
-    """Run the reading `read(*args)`, whose handles are these sources, and close them.
+    """Run the reading `read(*args)`, whose handles are these sources, then close them.
 
-    Starts over if that fails and one of the values was replaced meanwhile, as `read_current` does.
+    Starts over if it fails and one of the values was replaced meanwhile, as `read_current` does.
     """
     for attempts_left in reversed(range(MAX_ATTEMPTS)):
         try:
@@ -73,7 +73,7 @@ def read_and_close(sources: Collection[Source], read: Callable[..., Reading[T]],
 
 
 def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer | None]:
-    """Read from sources, neighbouring requests for the same one together."""
+    """Read from sources. Adjacent requests for the same source are read together."""
     if len(requests) == 1 and requests[0][2] is None:
         source, byte_range, _ = requests[0]
         return source.read((byte_range,), memory) or (None,)
@@ -108,7 +108,7 @@ def read_from_memory(reading: Reading[T]) -> T:
 
 
 def read_part_from_memory(reading: Reading[list[int]]) -> None:
-    """Run a reading of a single part in memory; raises the error of the part itself."""
+    """Run a reading of a single part in memory. Raises the error of the part itself."""
     try:
         read_from_memory(reading)
     except FailedPart as failed:
@@ -116,7 +116,7 @@ def read_part_from_memory(reading: Reading[list[int]]) -> None:
 
 
 class Framed:
-    """A handle of a value without its frame; the handle of the framed value is inside."""
+    """A handle of a value without its frame. It contains the handle of the framed value."""
 
     __slots__ = ("by_key", "codec", "handle", "head", "number", "tail")
 
@@ -133,7 +133,7 @@ class Framed:
         return None if size is None else self.inner_size(size)
 
     def inner_size(self, size: int) -> int:
-        """Return the size of the value in a framed one of `size` bytes. Raises FailedPart if that is too short."""
+        """Return the size of the value in a frame of `size` bytes in total. Raises FailedPart if that is too short."""
         try:
             return inner_size(size, self.head, self.tail, self.codec)
         except TruncatedError as error:
@@ -150,11 +150,11 @@ def unframed(reading: Reading[T]) -> Reading[T]:
             result: T = done.value
             return result
         framed: list[Request] = []
-        known = [handle.known_size() for handle, _, _ in requests]  # a read may make more sizes known
+        known = [handle.known_size() for handle, _, _ in requests]  # reading may reveal more sizes
         for (handle, byte_range, size), known_size in zip(requests, known, strict=True):
             framed_size = None if size is None else size + handle.head + handle.tail
             framed.append((handle.handle, _with_frame(handle, byte_range, known_size), framed_size))
-        found = yield framed, None if None in known else memory  # it has no room for a frame
+        found = yield framed, None if None in known else memory  # the memory has no room for a frame
         answers = []
         for (handle, byte_range, _), known_size, answer in zip(requests, known, found, strict=True):
             if answer is not None and known_size is None:
@@ -167,10 +167,10 @@ def unframed(reading: Reading[T]) -> Reading[T]:
 
 
 def _with_frame(handle: Framed, byte_range: ByteRange, size: int | None) -> ByteRange:
-    """Return the range of the framed value that holds a range of the value, which has `size` bytes.
+    """Return the range of the framed value that contains a range of the value, which has `size` bytes.
 
-    If the size is not known, a range that may reach beyond the value is extended by the whole frame at that end, so
-    that `_without_frame` can tell the two apart.
+    If the size is not known, a range that may extend beyond the value is widened by the whole frame at that end, so
+    that `_without_frame` can separate the two.
     """
     head, tail = handle.head, handle.tail
     if size is not None:
@@ -185,7 +185,7 @@ def _with_frame(handle: Framed, byte_range: ByteRange, size: int | None) -> Byte
 
 
 def _without_frame(handle: Framed, byte_range: ByteRange, answer: Buffer) -> Buffer:
-    """Return the part of an answer that is not of the frame, if the size was not known."""
+    """Return the part of an answer that does not belong to the frame, if the size was not known."""
     start, end = byte_range
     if start < 0:
         return memoryview(answer)[handle.head :]

@@ -1,10 +1,11 @@
-"""The indexed shard format: chunks one after the other, and an index with the place of each of them.
+"""The indexed shard format: consecutive chunks, and an index with the position of each.
 
 Rules (codecs/sharding-indexed, Binary shard format)
 - The index has an offset and a length for each chunk, row-major; "unused space between them is allowed".
-- "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1"; only one of the two is damage.
-- Entries may overlap and come in any order. One that leaves the shard or reaches into its index is damage; the end of
-  the chunks is known only where the size of the shard is.
+- "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1". An entry with only one of them is
+  damaged.
+- Entries may overlap and be in any order. An entry that extends beyond the shard or into its index is damaged; the end
+  of the chunks is known only if the size of the shard is.
 
 Reading is in reading.py, writing in writing.py.
 """
@@ -62,13 +63,13 @@ def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
 
 
 class ShardIndex:
-    """The places of the chunks of one shard; entries are checked when they are looked up."""
+    """The positions of the chunks of one shard. Entries are checked when they are looked up."""
 
     def __init__(self, form: ShardFormat, pairs: NDArray, end: int) -> None:
         self.pairs = pairs  # offset and length of each chunk, in any shape whose elements are in row-major order
-        self.lowest = form.lowest  # the first byte that a chunk can have
+        self.lowest = form.lowest  # the lowest offset that a chunk can have
         self.end = end  # the offset after the last byte that a chunk can have
-        self.longest = form.longest  # the most bytes of a chunk
+        self.longest = form.longest  # the largest size of a chunk, in bytes
 
     @cached_property
     def table(self) -> NDArray:
@@ -77,19 +78,19 @@ class ShardIndex:
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether all chunks are present, each after the one before it, so that no two of them share a byte."""
+        """Whether all chunks are present and each follows the one before it, so that no two share a byte."""
         starts = self.table[:, 0]
         ends = starts + self.table[:, 1]  # overflows for absent chunks, so that they end before they start
         return bool((ends >= starts).all() and (starts[1:] >= ends[:-1]).all())
 
     @cached_property
     def filled(self) -> int:
-        """The number of bytes of all chunks together."""
+        """The total size of all chunks in bytes."""
         lengths = self.table[:, 1]
         return (int(lengths.sum()) + int(np.count_nonzero(lengths == ABSENT))) % 2**64
 
     def pair(self, number: int) -> Entry:
-        """Return the offset and length of a chunk as stored."""
+        """Return the stored offset and length of a chunk."""
         return self.pairs.item(2 * number), self.pairs.item(2 * number + 1)
 
     def entry(self, number: int) -> Entry | None:
@@ -110,12 +111,12 @@ class ShardIndex:
         return offset, length
 
     def cut(self, number: int, shard: memoryview) -> Buffer | None:
-        """Return a chunk of a whole shard. Returns None if it is absent."""
+        """Return a chunk from a whole shard. Returns None if it is absent."""
         entry = self.entry(number)
         return None if entry is None else shard[entry[0] : entry[0] + entry[1]]
 
     def check(self) -> NDArray:
-        """Raise ShardError if an entry is damaged; returns which chunks are present."""
+        """Return which chunks are present. Raises ShardError if an entry is damaged."""
         offsets, lengths = self.table[:, 0], self.table[:, 1]
         present: NDArray = (offsets != ABSENT) | (lengths != ABSENT)
         most = np.uint64(min(self.longest, self.end, ABSENT - 1))
@@ -140,7 +141,7 @@ class ShardIndex:
 
 
 class ShardFormat:
-    """Shards with a grid of chunks, whose index is encoded by `index_pipeline`."""
+    """A shard format: a grid of chunks, and an index encoded by `index_pipeline`."""
 
     def __init__(self, grid: Shape, index_pipeline: Pipeline, location: str, chunk_limit: Limit) -> None:
         self.grid = grid
@@ -176,9 +177,9 @@ class ShardFormat:
 
 
 def coalesce(wanted: Sequence[Entry], gap: int) -> tuple[list[ByteRange], list[tuple[int, int]]]:
-    """Return ranges that hold these entries, those at most `gap` bytes apart together; and for each entry its place.
+    """Return ranges that contain these entries, and the place of each entry. Entries within `gap` bytes share a range.
 
-    A place is the number of a range and the offset in it.
+    A place is the number of a range and an offset in it.
 
     >>> coalesce([(100, 10), (0, 50), (90_000, 1)], 100)
     ([ByteRange(start=0, stop=110), ByteRange(start=90000, stop=90001)], [(0, 100), (0, 0), (1, 0)])
@@ -197,7 +198,7 @@ def coalesce(wanted: Sequence[Entry], gap: int) -> tuple[list[ByteRange], list[t
 
 
 def cut(wanted: Sequence[Entry], places: Sequence[tuple[int, int]], found: Sequence[Buffer]) -> list[Buffer]:
-    """Return the entries out of the ranges that hold them."""
+    """Cut the entries out of the ranges that contain them."""
     views = [memoryview(data) for data in found]
     chunks: list[Buffer] = []
     for (offset, length), (n, start) in zip(wanted, places, strict=True):

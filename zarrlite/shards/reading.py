@@ -1,9 +1,9 @@
 """Reading shards, as a reading without I/O.
 
 Rules
-- Any number of shards is read in two rounds: all their indices, then the inner chunks, those that are close together as
-  one range. An inner chunk that is a shard itself adds a round.
-- A whole shard is read in blocks, and its inner chunks are decoded some at a time into their places.
+- Any number of shards is read in two rounds: first all indices, then the inner chunks. Inner chunks that are close
+  together are read as one range. An inner chunk that is itself a shard adds a round.
+- A whole shard is read in blocks, and its inner chunks are decoded in batches into their final places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class InnerChunk:
-    """A handle of an inner chunk: the handle of its shard, and its place there."""
+    """A handle of an inner chunk: the handle of its shard, and its place in the shard."""
 
     __slots__ = ("length", "offset", "shard")
 
@@ -52,15 +52,15 @@ class InnerChunk:
 
 
 class _Jobs:
-    """The inner chunks that are read in one round, and where their elements go."""
+    """The inner chunks that are read in one round, and the destinations of their elements."""
 
     def __init__(self) -> None:
         self.handles: list[InnerChunk] = []
         self.parts: list[Part] = []
-        self.origins: list[tuple[int, Shape]] = []  # number of the shard, and the coordinates in it
+        self.origins: list[tuple[int, Shape]] = []  # number of the shard, and coordinates in it
         self.copies: list[
             tuple[Selection, NDArray, NDArray]
-        ] = []  # places that cannot be views, their array, the elements
+        ] = []  # places that cannot be views, with their array and elements
         self.entries: set[Entry] = set()
 
     def add(
@@ -95,7 +95,7 @@ class ShardReader:
         self.limit = limit  # limit of a decoded shard
         self.absent_is_missing = absent_is_missing  # whether an absent inner chunk is an error
         self.chunk_shape = inner.spec.shape
-        # for each dimension of the grid: the distance of neighbours in the index
+        # for each dimension of the grid: the distance between neighbours in the index
         self._steps = [math.prod(form.grid[i + 1 :]) for i in range(len(form.grid))]
 
     def number(self, coords: Shape) -> int:
@@ -103,7 +103,7 @@ class ShardReader:
         return sum(map(mul, coords, self._steps))
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read parts of shards into their targets; returns the numbers of the shards that are missing."""
+        """Read parts of shards into their targets. Returns the numbers of the missing shards."""
         if len(parts) == 1:
             only = parts[0][0].only_chunk(self.chunk_shape)
             if only is not None and not (parts[0][0].covers(self.spec.shape) and getattr(handles[0], "by_key", False)):
@@ -111,7 +111,7 @@ class ShardReader:
         return self._read_several(handles, parts, gap)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read parts of several inner chunks; a whole shard that is read by key takes one request, not two."""
+        """Read parts of several inner chunks. A whole shard that is read by key takes one request instead of two."""
         whole = [
             i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and getattr(handles[i], "by_key", False)
         ]
@@ -121,7 +121,7 @@ class ShardReader:
         for i in whole:
             self._decode_whole(i, answers[i], parts[i])
         indices = [None if i in whole else self._index(i, a, handles[i]) for i, a in enumerate(answers)]
-        missing = [i for i, answer in enumerate(answers) if answer is None]  # now: the next round replaces answers
+        missing = [i for i, answer in enumerate(answers) if answer is None]  # now: the next round replaces the answers
         jobs = _Jobs()
         for i, (handle, index, (selection, target)) in enumerate(zip(handles, indices, parts, strict=True)):
             if index is None:
@@ -138,7 +138,7 @@ class ShardReader:
         return missing
 
     def _decode_whole(self, i: int, data: Buffer | None, part: Part) -> None:
-        """Decode a shard of which all bytes have been read."""
+        """Decode a shard that has been read completely."""
         if data is not None:
             try:
                 read_from_memory(self.read([InMemory(data)], [part], 0))
@@ -146,7 +146,7 @@ class ShardReader:
                 raise FailedPart(i, failed.error) from failed.error.__cause__
 
     def _read_one(self, handle: Any, coords: Shape, inside: Selection, target: NDArray, gap: int) -> Reading[list[int]]:
-        """Read a part of one inner chunk of one shard."""
+        """Read part of one inner chunk of one shard."""
         (answer,) = yield [(handle, self.form.index_range, None)], None
         if answer is None:
             return [0]
@@ -195,24 +195,24 @@ class ShardReader:
             target[...] = layout.read(extent, found)  # type: ignore[arg-type]
 
     def _budget(self, stored: int) -> Budget | None:
-        """Return how much inner chunks of so many bytes may decode to, if their elements vary in length."""
+        """Return a limit for the decoded size of `stored` bytes of inner chunks, if their elements vary in length."""
         return Budget(self.limit.of(stored)) if self.limit.per_byte else None
 
     def _reads_all(self, selection: Selection) -> bool:
-        """Whether a selection is read block by block, not inner chunk by inner chunk."""
+        """Whether a selection is read in blocks instead of by inner chunk."""
         return selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing)
 
     def _check_end(self, handle: Any, offset: int, length: int) -> None:
-        """Raise ShardError if an inner chunk that was read by key reaches into an index at the end.
+        """Raise ShardError if an inner chunk that was read by key overlaps an index at the end.
 
-        The size of a shard in parts may be known only after the read: a part that is too short shows then.
+        The size of a shard in parts may be known only after the read, so a part that is too short is detected here.
         """
         size = None if self.form.at_start else handle.known_size()
         if size is not None and offset + length > size - self.form.index_size:
             raise ShardError(f"ends at {offset + length}, the chunks of the shard end at {size - self.form.index_size}")
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
-        """Parse an index. Returns None if there is no shard."""
+        """Parse an index. Returns None if the shard is missing."""
         if answer is None:
             return None
         try:
@@ -223,7 +223,7 @@ class ShardReader:
     def _locate(
         self, i: int, handle: Any, index: ShardIndex, selection: Selection, target: NDArray, jobs: _Jobs
     ) -> None:
-        """Find the inner chunks of a selection; absent ones are filled at once."""
+        """Find the inner chunks of a selection. Absent ones are filled immediately."""
         layout = self.inner.layout
         for coords, inside, place in selection.project(self.chunk_shape):
             entry = index.entry(self.number(coords))
@@ -239,7 +239,7 @@ class ShardReader:
 
     def _read_inner(self, jobs: _Jobs, gap: int) -> Reading[None]:
         """Read parts of inner chunks."""
-        # many entries that point at the same bytes could be a bomb where elements vary in length
+        # with elements of variable length, many entries that point at the same bytes could be a decompression bomb
         budget = self._budget(sum(length for _, length in jobs.entries))
         try:
             missing = yield from within_shards(self.inner.read(jobs.handles, jobs.parts, gap, budget), gap)
@@ -257,7 +257,7 @@ class ShardReader:
             place.put(out, elements)
 
     def element(self, handle: Any, coords: Shape) -> Reading[Any]:
-        """Read a single element; only for inner chunks of numbers. Returns None if there is no shard."""
+        """Read a single element. Only for inner chunks of numbers. Returns None if the shard is missing."""
         (answer,) = yield [(handle, self.form.index_range, None)], None
         if answer is None:
             return None
@@ -288,7 +288,7 @@ class ShardReader:
     # Whole shards
 
     def blocks(self, array: NDArray) -> NDArray:
-        """Return a view of a whole shard that is indexed by inner chunk first."""
+        """Return a view of a whole shard, indexed by inner chunk first."""
         ndim = len(self.form.grid)
         split = array.reshape([n for pair in zip(self.form.grid, self.chunk_shape, strict=True) for n in pair])
         return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])
@@ -321,7 +321,7 @@ class ShardReader:
             scratch.release(stored)
 
     def _copy_rows(self, handle: Any, first: int, blocks: NDArray) -> Reading[None]:
-        """Copy uncompressed inner chunks that are consecutive and in index order, some rows of the grid at a time."""
+        """Copy uncompressed inner chunks that are consecutive and in index order, a few rows of the grid at a time."""
         layout: Any = self.inner.layout
         row = layout.size * math.prod(self.form.grid[1:])
         step = max(1, COPY_BLOCK_BYTES // row)
@@ -337,13 +337,13 @@ class ShardReader:
             scratch.release(memory)
 
     def _windows(self, handle: Any, index: ShardIndex, parts: Sequence[slice]) -> Reading[list[Any]]:
-        """Return for consecutive parts of the index the range that holds their chunks.
+        """Return for consecutive parts of the index the range that contains their chunks.
 
-        If the chunks are in another order, these ranges would overlap: then all of them are the same bytes, read now.
+        If the chunks are in another order, these ranges overlap too much; then all chunks are read at once, here.
         """
         present = index.check()
         firsts = [part.start for part in parts]
-        # absent entries have an offset that no minimum takes, and an end that no maximum takes
+        # the minimum ignores the offset of absent entries, and the maximum ignores their end
         ends = np.where(present, index.table.sum(axis=1), 0)
         starts = np.minimum.reduceat(index.table[:, 0], firsts).tolist()
         stops = np.maximum.reduceat(ends, firsts).tolist()
@@ -364,14 +364,14 @@ class ShardReader:
         blocks: NDArray,
         memory: memoryview,
     ) -> None:
-        """Decode the inner chunks of a box into their places, given bytes of the shard from `start` on."""
+        """Decode the inner chunks of a box into their places, given the bytes of the shard from `start` on."""
         view = memoryview(b"" if data is None else data)
         entries = index.table[numbers].tolist()
         places: list[Any] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
         values: list[memoryview] = []
         present: list[Any] = []
         for coords, (offset, length) in zip(places, entries, strict=True):
-            if length > index.longest or offset > index.end:  # absent: damaged entries have been refused
+            if length > index.longest or offset > index.end:  # absent; damaged entries have been refused already
                 blocks[(*coords, ...)] = self.spec.fill
                 continue
             value = view[offset - start : offset - start + length]
@@ -401,7 +401,7 @@ class ShardReader:
 
 
 def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
-    """Run a reading of inner chunks on the shards that they are in."""
+    """Run a reading of inner chunks on the shards that contain them."""
     answers: Sequence[Buffer | None] | None = None
     while True:
         try:
@@ -420,7 +420,7 @@ def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
 
 
 def _read_ranges(requests: list[Request], gap: int) -> Reading[Sequence[Buffer | None]]:
-    """Read ranges of several inner chunks, those of one shard that are close together as one."""
+    """Read ranges of several inner chunks. Ranges of one shard that are close together are read as one."""
     by_shard: dict[int, list[int]] = {}
     entries: list[Entry] = []
     for i, (chunk, byte_range, _) in enumerate(requests):
@@ -442,7 +442,7 @@ def _read_ranges(requests: list[Request], gap: int) -> Reading[Sequence[Buffer |
 
 
 class MissingInnerChunk(MissingChunkError):
-    """An inner chunk is absent and must be present; `path` has its coordinates, those of the outermost shard first."""
+    """An inner chunk is absent but required. `path` has its coordinates, those of the outermost shard first."""
 
     def __init__(self, *path: Shape) -> None:
         super().__init__("is missing")
@@ -471,7 +471,7 @@ class _named:
 
 
 def named(coords: Shape, error: Any) -> Any:
-    """Return an error that says which inner chunk it is about, if it is about data."""
+    """Return an error that names the inner chunk, if it is a DataError."""
     if isinstance(error, MissingInnerChunk):
         return MissingInnerChunk(coords, *error.path)
     if not isinstance(error, DataError):
@@ -480,7 +480,7 @@ def named(coords: Shape, error: Any) -> Any:
 
 
 def complete(value: Buffer | None, offset: int, length: int) -> Buffer:
-    """Return bytes of an inner chunk; raises DataError if some of them are missing."""
+    """Return the bytes of an inner chunk. Raises DataError if some are missing."""
     if value is None:
         raise vanished()
     if len(value) != length:

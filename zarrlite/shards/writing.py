@@ -1,17 +1,17 @@
-"""Writing shards: the order of their chunks, space for a header, and what happens when some chunks change.
+"""Writing shards: the order of chunks, space for a header, and how chunks are changed.
 
 Rules
 - "Any configuration parameters for the write strategy must not be part of the metadata" (draft `sharding`): they are
   runtime options, the same for the codec and for the draft's transformer.
-- `rewrite` builds a new shard, which replaces the old one as a whole: readers and crashes see the one or the other.
-- `in-place` overwrites chunks that fit where the old ones are, then the index if it changes. A crash can damage the
-  chunks that are being written, and the index of a shard whose chunks change in size.
-- `append` puts chunks after the shard and a new index after them, by one write; nothing old is overwritten, except an
-  index at the start. A reader in the middle of it, or after a crash there, finds a shard that ends without its index,
-  and notices that by the checksum of the index, if it has one. Where the index is a stored object of its own, it is
-  replaced after the data, as a whole: readers and crashes see the old chunks or the new ones.
-- Where that is not possible, or more than half of a shard would be unused, it is rewritten. A shard whose index is an
-  object of its own is not made smaller that way, since that would not be safe: write it as a whole for that.
+- `rewrite` builds a new shard that replaces the old one atomically: readers and crashes see either the old or the new.
+- `in-place` overwrites chunks that fit into the space of the old ones, then the index if it changes. A crash can damage
+  the chunks being written, and the index of a shard whose chunks change in size.
+- `append` writes chunks and a new index after the end of the shard, in one write. Nothing old is overwritten, except an
+  index at the start. A reader during the write, or after a crash in it, finds a shard that ends without its index, and
+  detects this by the checksum of the index, if it has one. If the index is a separate stored object, it is replaced
+  atomically after the data: readers and crashes see the old chunks or the new ones.
+- If that is not possible, or if more than half of a shard would be unused, the shard is rewritten. A shard whose index
+  is a separate object is never compacted this way, because that would not be safe: write it as a whole instead.
 - Inner shards of shards are always rewritten: they are values within a value.
 """
 
@@ -34,10 +34,10 @@ from zarrlite.shards.format import ABSENT, Entry, ShardFormat, ShardIndex, boxes
 from zarrlite.tuning import COPY_BLOCK_BYTES, MAX_CACHED_INDEX_BYTES
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
-ORDERS: Final = ("row-major", "column-major", "morton")  # the three that the draft names
-MAX_CHUNKS: Final = 2**20  # chunks of a shard that is written
-MAX_HEADER: Final = 2**31  # bytes of a header
-FEW: Final = 8  # chunks; up to this number overlaps are looked for one chunk at a time
+ORDERS: Final = ("row-major", "column-major", "morton")  # the three orders that the draft names
+MAX_CHUNKS: Final = 2**20  # chunks; upper limit for a shard that is written
+MAX_HEADER: Final = 2**31  # bytes; upper limit for a header
+FEW: Final = 8  # chunks; overlaps of up to this many are searched one chunk at a time
 Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; None for absent ones
 
 
@@ -46,10 +46,10 @@ class Writing(NamedTuple):
 
     strategy: str = "rewrite"
     order: str = "row-major"
-    header: int = 0  # bytes left unused at the start of a shard; offsets count them
+    header: int = 0  # bytes left unused at the start of a shard; offsets include them
 
     def check(self, location: str) -> None:
-        """Raise ArgumentError for a bad option; `location` is that of the index."""
+        """Raise ArgumentError for an invalid option. `location` is the location of the index."""
         for name, allowed in (("strategy", STRATEGIES), ("order", ORDERS)):
             value = getattr(self, name)
             if value not in allowed:
@@ -61,20 +61,20 @@ class Writing(NamedTuple):
 
 
 class ShardWriter:
-    """Builds and changes shards of a format."""
+    """Builds and changes shards of one format."""
 
     def __init__(self, form: ShardFormat, writing: Writing) -> None:
         self.form = form
         self.writing = writing
         self.patches = writing.strategy != "rewrite"  # whether shards are changed in place
-        # whether a new shard depends on the one that it replaces
+        # whether a new shard depends on the one it replaces
         self.needs_old = writing.header > 0 or form.index_pipeline.needs_old
-        # the last index that was read or written: its stored form, the size of its shard, the index
+        # the last index that was read or written: its stored form, the size of its shard, the parsed index
         self._cached: tuple[bytes, int, ShardIndex] | None = None
 
     @cached_property
     def sequence(self) -> Sequence[int]:
-        """The numbers of the chunks in the order in which they are written."""
+        """The numbers of the chunks in the order of writing."""
         if self.writing.order == "row-major":
             return range(self.form.count)
         numbers = np.arange(self.form.count)
@@ -91,12 +91,12 @@ class ShardWriter:
             raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger ones")
 
     def chunks(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return the chunks of an old shard, to be changed and joined again; all are None without one."""
+        """Return the chunks of an old shard, which can be changed and joined again. Without `old` all are None."""
         self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 
     def join(self, chunks: Sequence[Buffer | None], old: Buffer | None = None) -> Value:
-        """Build a shard of these chunks (None for absent ones) without gaps, in place of an old one."""
+        """Build a shard from these chunks (None for absent ones) without gaps. It replaces `old`."""
         form = self.form
         table = np.full((form.count, 2), ABSENT, np.uint64)
         present = [i for i in self.sequence if chunks[i] is not None]
@@ -107,7 +107,7 @@ class ShardWriter:
         return self._assemble(pieces, table, old)
 
     def join_uncompressed(self, blocks: NDArray, length: int, old: Buffer | None) -> Value:
-        """Build a shard that has all chunks, uncompressed and of one length, in the order of the index."""
+        """Build a shard that has all chunks, uncompressed and of equal length, in the order of the index."""
         form = self.form
         table = np.empty((form.count, 2), np.uint64)
         table[:, 0] = self._first_offset() + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
@@ -119,14 +119,14 @@ class ShardWriter:
         return self.form.index_size if self.form.at_start else self.writing.header
 
     def _assemble(self, chunks: list[Any], table: NDArray, old: Buffer | None) -> Value:
-        """Return chunks with their index, and with the header if there is one."""
+        """Return chunks with their index and, if there is one, the header."""
         index = self.index(table, None if old is None else self.form.index_range.of(memoryview(old)))
         if self.form.at_start:
             return [index, *chunks]
         return [self._header(old), *chunks, index] if self.writing.header else [*chunks, index]
 
     def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Value | None:
-        """Build a shard in which some chunks are replaced; most pieces are long slices of the old one.
+        """Build a shard with some chunks replaced. Most of its pieces are long slices of the old shard.
 
         Returns None if the old shard has gaps or another order, or if the new one would be empty.
         """
@@ -154,22 +154,22 @@ class ShardWriter:
         return [stored, *pieces] if form.at_start else [*pieces, stored]
 
     def _header(self, old: Buffer | None) -> Buffer:
-        """Return the start of the old shard, unless it is part of a chunk; zeros if there is no old shard."""
+        """Return the header of the old shard, unless it is part of a chunk; zeros if there is no old shard."""
         room = self.writing.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)
-            with contextlib.suppress(DataError):  # a damaged shard has no header to keep
+            with contextlib.suppress(DataError):  # a damaged shard has no header worth keeping
                 if not (self.form.index_of(view).table[:, 0] < room).any():
                     return view[:room]
         return bytes(room)
 
     def index(self, table: NDArray, old: Buffer | None = None) -> Buffer:
-        """Return the stored form of an index, in place of an old one."""
+        """Return the stored form of an index, which replaces that of `old`."""
         pipeline = self.form.index_pipeline
         return pipeline.encode_always(table.reshape(pipeline.spec.shape), old)
 
     def read_index(self, source: Source) -> ShardIndex | None:
-        """Read the index of a stored shard; often it is the one of last time. Returns None if there is no shard."""
+        """Read the index of a stored shard; it is often cached. Returns None if the shard is missing."""
         data, size, cached = source.read_one(self.form.index_range), source.known_size(), self._cached
         if data is None:
             return None
@@ -181,7 +181,7 @@ class ShardWriter:
         return index
 
     def patch(self, source: Source, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Patches | None:
-        """Return what to overwrite, in this order, to change chunks of a stored shard.
+        """Return the patches, in this order, that change chunks of a stored shard.
 
         Returns None if the shard must be rewritten.
         """
@@ -190,7 +190,7 @@ class ShardWriter:
         if size is None:
             return None
         tail = 0 if self.form.at_start else self.form.index_size
-        separate = tail > 0 and source.separate_tail == tail  # whether the index is an object of its own
+        separate = tail > 0 and source.separate_tail == tail  # whether the index is a separate object
         if self.writing.strategy == "append":
             end = size - tail if separate else size
             placed = _appended(end, changes)
@@ -219,7 +219,7 @@ class ShardWriter:
             new = ShardIndex(self.form, table, end - tail)
             new.filled = filled
             self._cache(stored, end, new)
-        # by as few writes as possible, so that readers see few states in between
+        # with as few writes as possible, so that readers see few intermediate states
         return pieces if separate else _joined(pieces)
 
     def _cache(self, stored: Buffer, size: int, index: ShardIndex) -> None:
@@ -233,7 +233,7 @@ def _bytes(entry: Entry) -> int:
 
 
 def _appended(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
-    """Place the chunks one after the other from an offset on."""
+    """Place the chunks consecutively from an offset on."""
     placed: Placed = {}
     for i, chunk in changes.items():
         placed[i] = None if chunk is None else (position, chunk)
@@ -242,7 +242,7 @@ def _appended(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
 
 
 def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None]) -> Placed | None:
-    """Place each chunk where the old one is. Returns None if one does not fit there."""
+    """Place each chunk where the old one is. Returns None if one does not fit."""
     placed: Placed = {}
     shared = set() if index.in_order else _shared(index.table, changes)
     for i, chunk in changes.items():
@@ -258,8 +258,8 @@ def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None])
 
 def _shared(table: NDArray, numbers: Collection[int]) -> set[int]:
     """Return the chunks whose bytes are shared with another entry (the format allows overlaps). May over-report."""
-    starts = table[:, 0]  # absent chunks start after every end, so that they overlap nothing
-    ends = starts + table[:, 1]  # overflows for absent chunks, and for damaged ones, which are refused elsewhere
+    starts = table[:, 0]  # absent chunks start after all ends, so that they overlap nothing
+    ends = starts + table[:, 1]  # overflows for absent chunks and for damaged ones, which are refused elsewhere
     if len(numbers) <= FEW:
         return {i for i in numbers if np.count_nonzero((starts < ends[i]) & (ends > starts[i])) > 1}
     order = np.argsort(starts, kind="stable")
@@ -270,7 +270,7 @@ def _shared(table: NDArray, numbers: Collection[int]) -> set[int]:
 
 
 def _joined(pieces: Sequence[Patch]) -> Patches:
-    """Return the same patches, consecutive ones as one."""
+    """Merge consecutive patches."""
     found: list[tuple[int, list[Buffer]]] = []
     end = -1
     for start, piece in pieces:
@@ -283,7 +283,7 @@ def _joined(pieces: Sequence[Patch]) -> Patches:
 
 
 def _morton(grid: tuple[int, ...]) -> NDArray:
-    """Return for each chunk, row-major, its number along the Morton curve: the bits of its coordinates, interleaved."""
+    """Return for each chunk, row-major, its number along the Morton curve: the interleaved bits of its coordinates."""
     coords = np.unravel_index(np.arange(np.prod(grid, dtype=int)), grid) if grid else ()
     number = np.zeros(np.prod(grid, dtype=int), np.uint64)
     place = 0

@@ -1,4 +1,4 @@
-"""The storage transformers, each in a file of its own; modules load when their transformer is first met."""
+"""The storage transformers, one per file. A module is loaded when its transformer is first used."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The form of a storage transformer: a store over a store.
+"""The interface of storage transformers: stores over stores.
 
 Rules (core spec, Storage transformers)
-- The order is Array -> first -> ... -> last -> Store: the first entry of the list is nearest to the array.
-- Keys are relative to the array. Chunk keys are those that the chunk key encoding decodes; every other key passes
-  through unchanged, and `zarr.json` never comes by.
+- The order is Array -> first -> ... -> last -> Store: the first entry of the list is next to the array.
+- Keys are relative to the array. Chunk keys are those that the chunk key encoding can decode. All other keys pass
+  through unchanged; `zarr.json` never occurs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zarrlite.stores.base import Store
 
 
 class ArrayInStore(NamedTuple):
-    """The members of an array's metadata that storage transformers may depend on."""
+    """The parts of an array's metadata that storage transformers may depend on."""
 
     shape: Shape
     chunk_grid: ChunkGrid
@@ -39,7 +39,7 @@ class StorageTransformer(Extension):
         """Raise MetadataError, with a pointer relative to the transformer, if it does not fit the array."""
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Return an equivalent array without this transformer, its first one. Returns None if the array needs it."""
+        """Return an equivalent array without this transformer, its first one. Returns None if there is no such one."""
         return None
 
     @abstractmethod

@@ -1,11 +1,11 @@
-"""The `sharding` storage transformer of 2022: several chunks in one object, which the array above does not see.
+"""The `sharding` storage transformer of 2022: several chunks in one object, hidden from the array.
 
 Rules (draft "Sharding storage transformer", version 1.0)
-- The draft acts on keys under `data/root`, which Zarr no longer has: here it acts on the chunk keys of the array.
-- Written as `{"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [...]}}`; its URI as a name,
-  the draft's own object, and no `type` are read as well.
+- The draft acts on keys under `data/root`, which Zarr no longer has. Here it acts on the chunk keys of the array.
+- Written as `{"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [...]}}`. Also read are
+  its URI as a name, the draft's own object, and a missing `type`.
 
-How shards are read and written is in shards_store.py.
+shards_store.py reads and writes the shards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _URIS = (
 
 
 class ShardedChunks(ShardingIndexed):
-    """The codec with the draft's shards: the inner chunks are the chunks of the array, and one may be missing."""
+    """The codec for the draft's shards: the inner chunks are the chunks of the array, and each may be missing."""
 
     inner_chunks_are_chunks = True
 
@@ -40,7 +40,7 @@ class ShardedChunks(ShardingIndexed):
 @register
 @dataclass(frozen=True)
 class Sharding(StorageTransformer):
-    """Chunks in shards."""
+    """Stores several chunks in one shard."""
 
     name = "sharding"
     aliases = _URIS
@@ -55,7 +55,7 @@ class Sharding(StorageTransformer):
 
     @classmethod
     def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Translate the draft's own object, which has `extension` for `name`, and `type` beside `configuration`."""
+        """Translate the draft's own object, with `extension` instead of `name`, and `type` next to `configuration`."""
         if value.get("extension") not in _URIS:
             return None
         rest = {k: v for k, v in value.items() if k not in ("extension", "type", "configuration")}
@@ -89,7 +89,7 @@ class Sharding(StorageTransformer):
             raise MetadataError(message, pointer="/configuration/chunks_per_shard", kind="conflict")
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Express the array by the codec `sharding_indexed`, whose format without a checksum is that of the draft."""
+        """Express the array with the codec `sharding_indexed`: without a checksum, its format is that of the draft."""
         grid = array.chunk_grid
         if not isinstance(grid, Regular):
             return None

@@ -2,13 +2,13 @@
 
 Rules (draft "Sharding storage transformer", version 1.0)
 - "The new shard-key is the chunk key divided by chunks_per_shard and floored", in the array's own encoding.
-- The format is that of shards/: the index at the end, 16 bytes for each chunk, little endian, without a checksum. The
-  draft computes `16 * 64` as 1014; it is 1024.
-- An entry of which both fields are 2^64 - 1 means an absent chunk; two sentences of the draft say the opposite.
-- Reads are two rounds of requests below: indices, then chunks. A shard whose last chunk is erased is erased.
+- The format is that of shards/: the index is at the end, with 16 bytes per chunk, little endian, without a checksum.
+  The draft computes `16 * 64` as 1014; it is 1024.
+- An entry with both fields 2^64 - 1 means an absent chunk; two sentences of the draft say the opposite.
+- A read makes two rounds of requests to the next store: indices, then chunks. A shard is erased with its last chunk.
 
-Arrays read and write these shards by the codec `sharding_indexed` (`Sharding.fold`); this store is the interface that
-the draft describes, for everything else.
+Arrays read and write these shards with the codec `sharding_indexed` (`Sharding.fold`). This store is the interface that
+the draft describes, for all other uses.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
 
 
 def shard_format(per_shard: Shape) -> ShardFormat:
-    """Return the format of shards with so many chunks along each dimension."""
+    """Return the format of shards with this number of chunks along each dimension."""
     spec = ArraySpec((*per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
     index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
-    # any value can be a chunk here; only the codecs above know how long one may be
+    # any value can be a chunk here; only the codecs above know its maximum size
     return ShardFormat(per_shard, index, "end", Limit(0, per_byte=1))
 
 
 class ShardsStore(Store):
-    """A store whose chunks are in the shards of the next one."""
+    """A store whose chunks are in shards of the next store."""
 
     def __init__(self, store: Store, per_shard: Shape, writing: Writing, array: ArrayInStore) -> None:
         self.store = store
@@ -73,7 +73,7 @@ class ShardsStore(Store):
         return f"ShardsStore({self.store!r}, {self.per_shard})"
 
     def place_of(self, key: str) -> Place | None:
-        """Return the shard of a chunk and its number there. Returns None if the key is not a chunk's."""
+        """Return the shard of a chunk and its number there. Returns None if the key is not a chunk key."""
         coords = self.encoding.decode(key, len(self.per_shard))
         if coords is None:
             return None
@@ -104,11 +104,11 @@ class ShardsStore(Store):
     def _read(
         self, sources: dict[str, Source], requests: Sequence[Request], places: Sequence[Place | None]
     ) -> Reading[Buffers]:
-        """Read parts of values in two rounds: the indices of all shards, then the chunks and the other values."""
+        """Read parts of values in two rounds: the indices of all shards, then the chunks and all other values."""
         shards = {place[0]: sources[place[0]] for place in places if place is not None}
         answers = (yield [(s, self.format.index_range, None) for s in shards.values()], None) if shards else ()
         indices = dict(zip(shards, map(self._parse_index, answers, shards.values()), strict=True))
-        chunks: dict[int, Any] = {}  # parts of chunks that are present, by the number of the request
+        chunks: dict[int, Any] = {}  # parts of present chunks, by the number of the request
         others: dict[int, Any] = {}
         for i, (place, (key, byte_range, *size)) in enumerate(zip(places, requests, strict=True)):
             if place is None:
@@ -120,14 +120,14 @@ class ShardsStore(Store):
         found: Buffers = [None] * len(requests)
         values = yield from _read_with(others.values(), within_shards(_one_round([*chunks.values()]), self.limits.gap))
         for i, value in zip((*others, *chunks), values, strict=True):
-            found[i] = value  # None if a shard has gone meanwhile: none of its chunks is left
+            found[i] = value  # None if the shard was erased meanwhile, and all its chunks with it
         return found
 
     def _parse_index(self, data: Buffer | None, source: Source) -> ShardIndex | None:
         return None if data is None else self.format.parse_index(bytes(data), source.known_size())
 
     def read_index(self, source: Source) -> ShardIndex | None:
-        """Read the index of a shard. Returns None if there is no shard."""
+        """Read the index of a shard. Returns None if the shard is missing."""
         return self._parse_index(source.read_one(self.format.index_range), source)
 
     def size(self, key: str) -> int | None:
@@ -166,7 +166,7 @@ class ShardsStore(Store):
         self.store.change([(shard, self._change(chunks)) for shard, chunks in by_shard.items()])
 
     def _change(self, changes: dict[int, Change]) -> Change:
-        """Return a new shard, or a function of the old one if anything of that is needed."""
+        """Return a new shard, or a function of the old one if the old one is needed."""
         complete = len(changes) == self.format.count and not any(map(callable, changes.values()))
         if complete and not self.writer.needs_old and not self.writer.patches:
             return self._merge(None, changes)
@@ -178,7 +178,7 @@ class ShardsStore(Store):
         return change
 
     def _patch(self, source: Source, changes: dict[int, Change]) -> Any:
-        """Return what to overwrite in a shard. Returns None if it must be rewritten."""
+        """Return the patches that change a shard. Returns None if the shard must be rewritten."""
         index = self.writer.read_index(source)
         if index is None:
             return None
@@ -203,7 +203,7 @@ class ShardsStore(Store):
         return None if all(chunk is None for chunk in chunks) else self.writer.join(chunks, old)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Lock a chunk by its shard: writers of two chunks of one shard exclude each other."""
+        """Lock the shard of a chunk: writers of two chunks of one shard exclude each other."""
         place = self.place_of(key)
         return self.store.lock(key if place is None else place[0])
 
@@ -214,7 +214,7 @@ class ShardsStore(Store):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
-        for key in self.store.list_prefix(""):  # a prefix of chunk keys says little about the keys of their shards
+        for key in self.store.list_prefix(""):  # a prefix of chunk keys implies little about the keys of their shards
             shard = self.encoding.decode(key, len(self.per_shard))
             if shard is not None:
                 yield from self._list_shard(key, shard, prefix)
@@ -237,7 +237,7 @@ def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
 
 
 def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]]) -> Reading[Buffers]:
-    """Run a reading of at most one round together with other requests; returns the answers to these first."""
+    """Run a reading of at most one round together with other requests. Returns their answers first."""
     others = [*others]
     try:
         requests, memory = next(reading)
@@ -260,7 +260,7 @@ def _apply(change: Change, old: Buffer | None) -> Buffer | None:
 
 
 def _once(changes: Iterable[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:
-    """Yield the same changes, one for each key."""
+    """Yield the same changes, merged to one per key."""
     found: dict[str, Change] = {}
     for key, change in changes:
         found[key] = _after(found[key], change) if key in found and callable(change) else change
