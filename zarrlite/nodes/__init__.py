@@ -1,1 +1,1 @@
-"""Arrays, groups, and the functions that open and create them: the part of the library that users touch."""
+"""Arrays, groups, and the functions that open and create them: the user-facing part of the library."""

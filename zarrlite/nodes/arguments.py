@@ -1,7 +1,7 @@
-"""Arguments of the functions that open and create nodes: their types, and the checks that all of them share.
+"""Arguments of the functions that open and create nodes: their types and the checks that they share.
 
 Rules
-- A type names everything that a call accepts, and can be resolved at run time (`typing.get_type_hints`).
+- A type lists everything that a call accepts, and can be resolved at run time (`typing.get_type_hints`).
 - An unknown keyword is an ArgumentError that proposes the closest known one; signatures stay visible.
 """
 
@@ -26,7 +26,7 @@ from zarrlite.storage_transformers.base import StorageTransformer
 Length: TypeAlias = int | np.integer[Any]
 ShapeLike: TypeAlias = Length | Sequence[Length]
 DTypeLike: TypeAlias = npt.DTypeLike | DataType | dict[str, Json]
-ExtensionJson: TypeAlias = str | dict[str, Json]  # a name, or the object that zarr.json has
+ExtensionJson: TypeAlias = str | dict[str, Json]  # a name, or an object as in zarr.json
 FilterLike: TypeAlias = ArrayArrayCodec | ExtensionJson
 SerializerLike: TypeAlias = ArrayBytesCodec | ExtensionJson
 CompressorLike: TypeAlias = BytesBytesCodec | ExtensionJson
@@ -37,7 +37,7 @@ MissingChunks: TypeAlias = Literal["fill", "error"]
 
 
 class DocumentKeywords(TypedDict, total=False):
-    """Keywords of `create_array` that determine the metadata document, besides the shape and the data type."""
+    """Keywords of `create_array` that determine the metadata document, other than the shape and the data type."""
 
     chunks: ShapeLike | Literal["auto"] | bool | None
     shards: ShapeLike | Literal["auto"] | None
@@ -54,7 +54,7 @@ class DocumentKeywords(TypedDict, total=False):
 
 
 class ArrayKeywords(DocumentKeywords, total=False):
-    """Keywords of `create_array` besides the shape and the data type."""
+    """Keywords of `create_array` other than the shape and the data type."""
 
     data: npt.ArrayLike | None
     write_data: bool
@@ -69,7 +69,7 @@ class ArrayKeywords(DocumentKeywords, total=False):
 
 
 class NewNodeKeywords(ArrayKeywords, total=False):
-    """Keywords of `create_array`, of which `attributes` and `zarr_format` apply to groups as well."""
+    """Keywords of `create_array`. `attributes` and `zarr_format` apply to groups as well."""
 
     shape: ShapeLike | None
     dtype: DTypeLike | None
@@ -96,7 +96,7 @@ def suggest_keywords(function: Function) -> Function:
 
 
 def check_keywords(function: str, keywords: Iterable[str], known: Collection[str]) -> None:
-    """Raise an ArgumentError for the first keyword that a function does not have."""
+    """Raise an ArgumentError for the first keyword that a function does not accept."""
     for keyword in keywords:
         if keyword not in known:
             import difflib  # late: keeps the import light
@@ -127,7 +127,7 @@ def override_options(
     missing_chunks: MissingChunks | None = None,
     max_chunk_bytes: int | None = None,
 ) -> ArrayOptions:
-    """Return the options with everything that the keywords, or zarr-python's `config`, set."""
+    """Return the options, overridden by the keywords and by zarr-python's `config`."""
     members: dict[str, Any] = {**(config or {})}
     order = members.pop("order", "C")
     if order != "C":

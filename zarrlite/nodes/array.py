@@ -1,12 +1,12 @@
-"""Arrays: the class that users index. The folder `chunks` reads and writes their chunks.
+"""Arrays: the class that users index. The package `chunks` reads and writes their chunks.
 
 Rules
-- A chunk is replaced atomically, or changed under the lock of its key if only a part of it is written. A write of
-  several chunks is not atomic as a whole: readers may see some of them already written.
-- The shape is changed before chunks are removed: an interrupted removal leaves chunks that readers never see, and
-  never a shape without its data. Until they are removed there is a value at `__zarrlite.resize`: the next change of the
-  shape removes them first, so that they never come back.
-- The stored shape decides which chunks are outside of the array, under the lock of the document.
+- A chunk is replaced atomically, or changed under the lock of its key if only part of it is written. A write to several
+  chunks is not atomic as a whole: readers may see some of them already written.
+- The shape is changed before chunks are removed: an interrupted removal leaves chunks that readers never see, but never
+  a shape without its data. Until they are removed, the key `__zarrlite.resize` has a value: the next change of the
+  shape removes them first, so that they never reappear.
+- The stored shape determines which chunks are outside the array, under the lock of the document.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from zarrlite.nodes.info import Info
 
 NDArray = np.ndarray[Any, Any]
-_RESIZING = "__zarrlite.resize"  # key below the array: chunks outside of its shape may still be stored
+_RESIZING = "__zarrlite.resize"  # key below the array; if it exists, chunks outside the shape may still be stored
 
 
 class Array(Node):
     """A Zarr array: indexed like a numpy array, stored in chunks.
 
-    `create_array`, `open_array` and the methods of `Group` return arrays; calling the class itself reads and checks
-    nothing in the store.
+    `create_array`, `open_array` and the methods of `Group` return arrays. Calling the class itself neither reads nor
+    checks anything in the store.
 
     Reading returns new numpy arrays, or numpy scalars for single elements. Missing chunks read as the fill value.
     Assigned values are cast and broadcast as numpy does. An array can be pickled if its store can. Several threads,
@@ -63,7 +63,7 @@ class Array(Node):
     Attributes
     ----------
     metadata : ArrayMetadata
-        The metadata document, parsed, as of when the array was opened or last changed through this object.
+        The parsed metadata document, as of when the array was opened or last changed through this object.
     options : ArrayOptions
         The runtime options; they are not stored.
 
@@ -89,7 +89,7 @@ class Array(Node):
         if options.missing_chunks not in ("fill", "error"):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
         if options.max_chunk_bytes is not None:
-            chunk_limit(options.max_chunk_bytes)  # raises if it is not a size
+            chunk_limit(options.max_chunk_bytes)  # raises if it is not a valid size
         self._has_scalars = metadata.data_type.dtype.kind in "biufcmM"  # numpy returns such elements as scalars
 
     @cached_property
@@ -176,7 +176,7 @@ class Array(Node):
     def nbytes(self) -> int:
         """The number of bytes that all elements take in memory, decoded.
 
-        Elements of variable length count with the size of their reference in a numpy array.
+        Elements of variable length count as the size of their reference in a numpy array.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Array(Node):
 
     @property
     def chunks(self) -> Shape:
-        """The shape of a chunk; of an inner chunk if the array has shards.
+        """The shape of a chunk, or of an inner chunk if the array has shards.
 
         Examples
         --------
@@ -227,7 +227,7 @@ class Array(Node):
 
     @property
     def cdata_shape(self) -> Shape:
-        """The number of chunks along each dimension; of inner chunks if the array has shards.
+        """The number of chunks along each dimension, or of inner chunks if the array has shards.
 
         Examples
         --------
@@ -244,7 +244,7 @@ class Array(Node):
 
     @property
     def nchunks(self) -> int:
-        """The number of chunks, stored or not; of inner chunks if the array has shards.
+        """The number of chunks, stored or not, or of inner chunks if the array has shards.
 
         Examples
         --------
@@ -256,7 +256,7 @@ class Array(Node):
 
     @property
     def nchunks_initialized(self) -> int:
-        """The number of chunks that are stored, found by listing the store; every chunk of a stored shard counts.
+        """The number of stored chunks, found by listing the store. Every chunk of a stored shard counts.
 
         Examples
         --------
@@ -274,9 +274,9 @@ class Array(Node):
         return sum(math.prod(self._count_chunks(chunks.shape_inside(coords))) for coords in stored)
 
     def nbytes_stored(self) -> int:
-        """Return the number of bytes that are stored for the array, including its metadata document.
+        """Return the number of bytes stored for the array, including its metadata document.
 
-        Lists the store and asks for the size of every value below the array.
+        Lists the store and gets the size of every value below the array.
 
         Returns
         -------
@@ -296,7 +296,7 @@ class Array(Node):
 
     @property
     def info(self) -> Info:
-        """A summary that prints well. No chunk is read for it.
+        """A printable summary. No chunk is read for it.
 
         Examples
         --------
@@ -364,7 +364,7 @@ class Array(Node):
 
     @property
     def oindex(self) -> Indexer:
-        """Orthogonal indexing: every dimension is indexed on its own.
+        """Orthogonal indexing: every dimension is indexed independently.
 
         Takes integers, slices, integer arrays and boolean arrays, one for each dimension.
 
@@ -428,9 +428,9 @@ class Array(Node):
     def resize(self, shape: ShapeLike) -> None:
         """Change the shape of the array in the store.
 
-        Elements outside of the new shape are removed; new elements have the fill value, also where data was removed by
-        an earlier resize. The document is changed first, atomically: readers see the old shape or the new one. If the
-        removal is interrupted, chunks that readers never see are left in the store, and the next change of the shape
+        Elements outside the new shape are removed. New elements have the fill value, even where an earlier resize
+        removed data. The document is changed first, atomically: readers see the old shape or the new one. If the
+        removal is interrupted, chunks that readers never see stay in the store, and the next change of the shape
         removes them. Data that other writers append meanwhile is kept.
 
         Parameters
@@ -465,7 +465,7 @@ class Array(Node):
                     self._trim(parse_node(stored, strict=False))
 
     def _reshape(self, change: Callable[[Shape], Shape]) -> Shape:
-        """Change the stored shape, which another object may have changed meanwhile, and return the old one."""
+        """Change the stored shape, which another object may have changed meanwhile. Returns the old shape."""
         old = self.shape
 
         def reshaped(stored: ArrayMetadata) -> ArrayMetadata:
@@ -482,15 +482,15 @@ class Array(Node):
         return old
 
     def _trim(self, stored: Any) -> None:
-        """Remove everything outside of the stored shape, if a resize has left it. The caller holds the document's lock.
+        """Remove chunks outside the stored shape that an unfinished resize left. The caller holds the document's lock.
 
-        The value at `_RESIZING` has the shape before that resize: only lengths that have become smaller leave anything.
+        The value at `_RESIZING` is the shape before that resize: only dimensions that became shorter leave chunks.
         """
         mark = self._base.get(_RESIZING)
         if mark is None:
             return
         old = Config(load_json(mark, _RESIZING), "", Context(document=_RESIZING)).integers("shape")
-        if len(old) != len(stored.shape):  # left behind by another array that was here
+        if len(old) != len(stored.shape):  # left by another array at this path
             old = (MAX_LENGTH,) * len(stored.shape)
         metadata = self.metadata.with_shape(stored.shape)
         chunks = Chunks(self._base, key_prefix(self.path), metadata, self.options, fold=True)
@@ -501,16 +501,16 @@ class Array(Node):
     def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
         """Append data along one dimension.
 
-        The array is resized first, atomically, from the shape that is stored then: writers that append at the same time
-        get different regions. The new region is written after that, chunk by chunk; until then, and where the writer is
+        The array is resized first, atomically, based on the shape stored at that moment: concurrent appends get
+        different regions. Then the new region is written, chunk by chunk. Until then, and wherever the writer is
         interrupted, it reads as the fill value.
 
         Parameters
         ----------
         data : array_like
-            The data; its shape must equal that of the array in all dimensions but `axis`.
+            The data. Its shape must equal that of the array in all dimensions except `axis`.
         axis : int, optional
-            The dimension that grows; counted from the end if negative.
+            The dimension that grows. A negative number counts from the end.
 
         Returns
         -------
@@ -554,12 +554,12 @@ class Array(Node):
 
 
 def _is_smaller(new: Shape, old: Shape) -> bool:
-    """Whether any length is smaller."""
+    """Whether any dimension is shorter."""
     return any(n < o for n, o in zip(new, old, strict=True))
 
 
 class Indexer:
-    """An array that is read and written by another kind of index: `a.oindex`, `a.vindex`, `a.blocks`.
+    """An array with another kind of indexing: `a.oindex`, `a.vindex`, `a.blocks`.
 
     Parameters
     ----------

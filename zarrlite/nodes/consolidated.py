@@ -1,11 +1,12 @@
-"""Consolidated metadata above a node that changes: taken out before the change, put back up to date after it.
+"""Consolidated metadata above a node that changes: removed before the change, restored and updated after it.
 
 Rules
-- Both are done under the locks of the documents that hold it, and so is the change: a writer that consolidates waits.
-- Locks are taken from the root down, and a node's own document is locked last.
-- A writer that is killed leaves no consolidated metadata, never a stale one.
-- A document of more than `MAX_REFRESHED_BYTES` loses its consolidated metadata: to write it twice for each change would
-  cost more than it is worth. So does one whose new consolidated metadata zarrlite could not read again.
+- Removing, changing and restoring happen under the locks of the documents that have it, so a concurrent consolidation
+  waits.
+- Locks are acquired from the root down; a node's own document is locked last.
+- A writer that is killed may leave no consolidated metadata, but never stale metadata.
+- A document larger than `MAX_REFRESHED_BYTES` loses its consolidated metadata, because writing it twice for each change
+  would cost more than it is worth. So does a document whose new consolidated metadata zarrlite could not read back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.stores import Store
 from zarrlite.tuning import MAX_REFRESHED_BYTES
 
-DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed shows that a document is too long
+DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, to detect longer documents
 
 
 def ancestors(path: str) -> Iterator[str]:
@@ -50,7 +51,7 @@ class CopiesAbove:
         self._store = store
         self._path = path
         self._groups = list(groups)
-        self._taken: dict[str, dict[str, Json]] = {}  # path of a group -> the documents of its consolidated metadata
+        self._taken: dict[str, dict[str, Json]] = {}  # path of a group -> documents of its consolidated metadata
         self._locks = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -64,7 +65,7 @@ class CopiesAbove:
         self._locks.close()
 
     def take_out(self) -> None:
-        """Remove consolidated metadata: call this before the first change."""
+        """Remove consolidated metadata. Call this before the first change."""
         for group in self._groups:
             key = key_prefix(group) + DOCUMENT
             if b'"consolidated_metadata"' in bytes(self._store.get(key, DOCUMENT_RANGE) or b""):
@@ -81,9 +82,9 @@ class CopiesAbove:
         return dump_document(document)
 
     def put_back(self, changed: Iterable[str], *, replaced: bool = False) -> None:
-        """Store the consolidated metadata again, with the documents of the changed nodes as they are now.
+        """Restore the consolidated metadata, with the current documents of the changed nodes.
 
-        With `replaced`, what it had of the node and of everything below that is dropped first.
+        With `replaced`, its previous documents of the node and of everything below it are dropped first.
         """
         if not self._taken:
             return
@@ -108,7 +109,7 @@ class CopiesAbove:
 
 
 def _with(data: Buffer | None, documents: dict[str, Json]) -> Buffer | None:
-    """Return the document of a group with consolidated metadata, or without it if that would be too large or deep."""
+    """Return the document of a group with consolidated metadata, or without it if it would be too large or deep."""
     if data is None:
         return None
     content = {**load_json(data), "consolidated_metadata": consolidated_member(documents)}

@@ -1,8 +1,8 @@
-"""The consolidated metadata of a group, also of one below the group whose document has it: a view.
+"""A view of the consolidated metadata of a group or of any group below it.
 
 Rules
-- A view costs the same for every group: it shares the documents of the group at the top, and the names of the members
-  of each group, which are sorted once for all of them.
+- A view costs the same for every group: all views share the documents of the top group, and the names of the members
+  of each group, which are sorted once for all views.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Consolidated(Mapping[str, Json]):
     """The documents below a group, by paths relative to it."""
 
     def __init__(self, documents: Mapping[str, Json]) -> None:
-        self._documents = documents  # by paths relative to the group that has them
-        self._names: dict[str, list[str]] = {}  # names of the members of each group; empty until they are needed
+        self._documents = documents  # by paths relative to the top group
+        self._names: dict[str, list[str]] = {}  # names of the members of each group; empty until needed
         self._prefix = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -41,7 +41,7 @@ class Consolidated(Mapping[str, Json]):
             for path in sorted(self._documents):
                 parent, _, name = path.rpartition("/")
                 names.setdefault(parent, []).append(name)
-            self._names.update(names)  # at once: another thread may read them
+            self._names.update(names)  # in one step: another thread may be reading
         return self._names.get(self._prefix[:-1], [])
 
     def __getitem__(self, path: str) -> Json:

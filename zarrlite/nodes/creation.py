@@ -1,7 +1,7 @@
-"""Creation of arrays: from the arguments of `create_array` to metadata, and to an array in a store.
+"""Creation of arrays: from the arguments of `create_array` to metadata and an array in a store.
 
 Rules
-- Arguments are zarr-python's; defaults suit arrays that are read in parts.
+- The arguments are zarr-python's; the defaults suit arrays that are read in parts.
 - All arguments are checked, and data is cast, before anything is stored or removed.
 """
 
@@ -45,12 +45,12 @@ from zarrlite.selections.casting import cast, is_number, normalize_shape
 from zarrlite.selections.selection import Shape
 from zarrlite.stores import Store
 
-CHUNK_BYTES = 2**20  # bytes, decoded; chunks of automatic shape are at most this large
-VARIABLE_ITEMSIZE = 64  # bytes; assumed for elements of variable length when the shape of chunks is chosen
-CHUNKS_PER_SHARD = 8  # number of chunks along each dimension of a shard of automatic shape, at most
+CHUNK_BYTES = 2**20  # decoded bytes; upper limit for chunks of automatic shape
+VARIABLE_ITEMSIZE = 64  # bytes; assumed for elements of variable length when a chunk shape is chosen
+CHUNKS_PER_SHARD = 8  # chunks along each dimension; upper limit for shards of automatic shape
 DEFAULT = None  # as a fill value: use the default of the data type
 
-# keyword of create_array -> class of the codecs that it takes, and what these codecs map
+# keyword of create_array -> class of the codecs that it accepts, and their kind
 _CODEC_KINDS: dict[str, tuple[type[Codec], str]] = {
     "filters": (ArrayArrayCodec, "array -> array"),
     "serializer": (ArrayBytesCodec, "array -> bytes"),
@@ -75,7 +75,7 @@ def array_metadata(
     storage_transformers: Sequence[StorageTransformerLike] | None = None,
     options: Options | None = None,
 ) -> ArrayMetadata:
-    """Return the metadata of a new array; the arguments are those of `create_array`."""
+    """Return the metadata of a new array. The arguments are those of `create_array`."""
     shape = normalize_shape(shape)
     data_type = from_dtype(dtype)
     chunk_shape = _chunk_shape(chunks, shape, data_type, shards)
@@ -107,9 +107,9 @@ def array_metadata(
 
 
 def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
-    """Return the metadata with runtime options, after the checks that a reader of the document would do.
+    """Return the metadata with runtime options, after the checks that a reader of the document would make.
 
-    Runtime options are set on the extension objects or come by JSON pointer, in `options`.
+    Runtime options are set on the extension objects, or passed by JSON pointer in `options`.
     """
     document = metadata.to_json()
     try:
@@ -125,7 +125,7 @@ def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
 
 
 def guess_chunks(shape: Shape, itemsize: int) -> Shape:
-    """Choose chunks of at most a mebibyte by halving the longest dimension until they are small enough.
+    """Choose chunks of at most 1 MiB by halving the longest dimension until they are small enough.
 
     >>> guess_chunks((10_000, 10_000), 2)
     (625, 625)
@@ -155,7 +155,7 @@ def _shard_shape(shards: Any, chunks: Shape, shape: Shape) -> Shape:
 
 
 def _lengths(argument: str, value: Any, ndim: int) -> Shape:
-    """Return a positive length for each dimension; a single number applies to all of them."""
+    """Return a positive length for each dimension. A single number applies to all dimensions."""
     try:
         lengths = normalize_shape(value)
     except ArgumentError:
@@ -195,7 +195,7 @@ def _is_auto(value: Any) -> bool:
 
 
 def _codec_list(argument: str, value: Any) -> list[Codec]:
-    """Return the codecs of `filters` or `compressors`: None, one codec, or a list of them."""
+    """Return the codecs of `filters` or `compressors`, given as None, one codec, or a list."""
     if value is None:
         return []
     values = value if isinstance(value, (list, tuple)) else [value]
@@ -247,7 +247,7 @@ def create_array_at(
 ) -> Array:
     """Create an array at a path of a store, and fill it from `data`.
 
-    `array_options` are those of the group or the call that creates it; `config`, `missing_chunks`, `write_empty_chunks`
+    `array_options` are those of the group or call that creates it; `config`, `missing_chunks`, `write_empty_chunks`
     and `max_chunk_bytes` override them.
     """
     check_format(zarr_format)
@@ -264,8 +264,8 @@ def create_array_at(
         try:
             array[...] = data
         except BaseException:
-            with contextlib.suppress(Exception):  # the error to report is the one that stopped the writing
-                array.delete()  # an array that lacks some of its data must not be opened
+            with contextlib.suppress(Exception):  # the error to report is the one that interrupted the write
+                array.delete()  # an incomplete array must not be opened
             raise
     return array
 
@@ -298,7 +298,7 @@ def _read_data(
 
 
 def _convert(data: npt.ArrayLike) -> np.ndarray[Any, Any]:
-    """Convert data to a numpy array; Python strings become strings of variable length."""
+    """Convert data to a numpy array. Python strings become strings of variable length."""
     try:
         array = np.asarray(data)
         if array.dtype.kind == "U" and not isinstance(data, np.ndarray):

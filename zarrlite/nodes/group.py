@@ -1,9 +1,9 @@
 """Groups: mappings from names to arrays and groups.
 
 Rules
-- Members are found by listing the store; only documents that are asked for are read and parsed.
-- Groups opened for reading rely on consolidated metadata. It follows the changes that are made through this library;
-  changes that other programs make do not show in it.
+- Members are found by listing the store. Only documents that are needed are read and parsed.
+- Groups opened for reading rely on consolidated metadata. Changes made through this library update it; changes by
+  other programs do not.
 - A refused member does not stop an iteration over the others: a warning names it, and opening it raises the reason.
 """
 
@@ -55,9 +55,9 @@ Default = TypeVar("Default")
 class Group(Node):
     """A Zarr group: a mapping from names to arrays and groups.
 
-    `create_group`, `open_group` and the methods of `Group` return groups; calling the class itself reads and checks
-    nothing in the store. Members are looked up in the store each time; a path such as `"a/b"` reaches members of
-    members.
+    `create_group`, `open_group` and the methods of `Group` return groups. Calling the class itself neither reads nor
+    checks anything in the store. Members are looked up in the store each time; a path such as `"a/b"` reaches members
+    of members.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ class Group(Node):
     strict : bool, optional
         Whether the documents of members must follow the specification strictly, as for `open`.
     use_consolidated : bool, optional
-        Whether members are taken from consolidated metadata, if there is any and the group is read-only.
+        Whether members are taken from consolidated metadata, if it exists and the group is read-only.
 
     Attributes
     ----------
     metadata : GroupMetadata
-        The metadata document, parsed, as of when the group was opened or last changed through this object.
+        The parsed metadata document, as of when the group was opened or last changed through this object.
     options : ArrayOptions
         Runtime options of the arrays that are opened and created through this group.
 
@@ -151,9 +151,9 @@ class Group(Node):
         return self._use_consolidated and self.read_only and self.metadata.consolidated is not None
 
     def _consolidated(self, path: str) -> Metadata | None:
-        """Return the metadata of a node below, from the document of this group. Returns None if it has none.
+        """Return the metadata of a node below from the document of this group. Returns None if it has no such node.
 
-        The metadata of a group has the consolidated metadata of the nodes below that group.
+        The metadata of a group includes the consolidated metadata of the nodes below that group.
         """
         documents = self._copies()
         if path not in documents:
@@ -168,7 +168,7 @@ class Group(Node):
         return metadata
 
     def _copies(self) -> Consolidated:
-        """Return the consolidated metadata, and keep its index of names for the next call."""
+        """Return the consolidated metadata, and cache its index of names for the next call."""
         documents = self.metadata.consolidated
         if not isinstance(documents, Consolidated):
             documents = Consolidated(documents or {})
@@ -189,7 +189,7 @@ class Group(Node):
                 yield name
 
     def _prefixes(self) -> Iterator[str]:
-        """Yield the prefixes directly below that can be the name of a node, whether there is a node or not."""
+        """Yield the prefixes directly below that can be names of nodes, whether or not there is a node."""
         _, prefixes = self._base.list_dir("")
         return (name for name in sorted(prefix[:-1] for prefix in prefixes) if not name_fault(name))
 
@@ -229,7 +229,7 @@ class Group(Node):
         return self._child_names()
 
     def values(self) -> Iterator[Array | Group]:
-        """Iterate over the members. Each document is read when its turn comes.
+        """Iterate over the members. Each document is read when the iteration reaches it.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class Group(Node):
         return (node for _, node in self.items())
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
-        """Iterate over the names and the members. Each document is read when its turn comes.
+        """Iterate over the names and the members. Each document is read when the iteration reaches it.
 
         Yields
         ------
@@ -271,7 +271,7 @@ class Group(Node):
                 yield name, node
 
     def _open_members(self) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
-        """Yield the names and the members, or the error of a member that is refused."""
+        """Yield the names and the members; a refused member is replaced by its error."""
         for name in self._copies().names() if self._is_consolidated else self._prefixes():
             try:
                 yield name, self[name]
@@ -304,9 +304,9 @@ class Group(Node):
         Raises
         ------
         ArgumentError
-            If the path cannot be that of a node.
+            If the path is not a valid path of a node.
         MetadataError
-            If there is a node whose document is refused.
+            If the document of the node is refused.
 
         Examples
         --------
@@ -398,8 +398,8 @@ class Group(Node):
         Parameters
         ----------
         max_depth : int or None, optional
-            How many levels of groups are entered: 0 yields the members of this group, 1 their members as well, and
-            None all nodes.
+            How many levels of groups to enter: 0 yields the members of this group, 1 also their members, and None all
+            nodes.
 
         Yields
         ------
@@ -423,7 +423,7 @@ class Group(Node):
                 yield path, node
 
     def _walk(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
-        """Yield the same as `members`, and the error of a node that is refused."""
+        """Yield the same as `members`, but the error for a refused node."""
         pending = [("", self._open_members())]
         while pending:
             prefix, nodes = pending[-1]
@@ -441,7 +441,7 @@ class Group(Node):
         Parameters
         ----------
         max_depth : int or None, optional
-            How many levels of groups are entered, as for `members`.
+            How many levels of groups to enter, as for `members`.
 
         Returns
         -------
@@ -469,7 +469,7 @@ class Group(Node):
         Returns
         -------
         Tree
-            The text, one line for each node; an interactive session shows it without quotes.
+            The text, one line per node. An interactive session shows it without quotes.
 
         Examples
         --------
@@ -492,9 +492,9 @@ class Group(Node):
 
     @property
     def info(self) -> Info:
-        """A summary that prints well. The members are listed and their documents are read for it.
+        """A printable summary. The members are listed and their documents are read for it.
 
-        Members whose documents are refused are counted in a row of their own.
+        Members whose documents are refused are counted in a separate row.
 
         Examples
         --------
@@ -530,17 +530,17 @@ class Group(Node):
             self[path].delete()
         except NodeNotFoundError:
             self._check_writable()
-            if not remove(self.store, key_prefix(self.path) + path):  # members that an interrupted removal has left
+            if not remove(self.store, key_prefix(self.path) + path):  # members left by an interrupted removal
                 raise
 
     def __setitem__(self, path: str, value: npt.ArrayLike) -> None:
-        """Store an array under a path; it replaces the node that is there."""
+        """Store an array under a path. It replaces an existing node."""
         self.create_array(path, data=value, overwrite=True)
 
     def create_group(
         self, name: str, *, attributes: Mapping[str, Json] | None = None, overwrite: bool = False
     ) -> Group:
-        """Create a group below this one, and the groups between them that do not exist.
+        """Create a group below this one, and any missing groups between them.
 
         Parameters
         ----------
@@ -549,7 +549,7 @@ class Group(Node):
         attributes : mapping, optional
             The attributes of the new group; values are JSON.
         overwrite : bool, optional
-            Whether to remove an array or a group that is there, with everything below it, first.
+            Whether to first remove an existing array or group, with everything below it.
 
         Returns
         -------
@@ -559,9 +559,9 @@ class Group(Node):
         Raises
         ------
         ArgumentError
-            If the name cannot be that of a node, or an attribute is not JSON. Nothing is changed.
+            If the name is not a valid path of a node, or an attribute is not JSON. Nothing is changed.
         NodeExistsError
-            If there is a node already and `overwrite` is not set, or the path leads through an array.
+            If the node already exists and `overwrite` is not set, or the path leads through an array.
         ReadOnlyError
             If this group is read-only.
 
@@ -575,7 +575,7 @@ class Group(Node):
         return create_group_at(self.store, path, attributes, overwrite=overwrite, options=self.options)
 
     def require_group(self, name: str) -> Group:
-        """Return the group at a path below this one; create it if there is no node.
+        """Return the group at a path below this one. Creates it if there is no node.
 
         Parameters
         ----------
@@ -585,12 +585,12 @@ class Group(Node):
         Returns
         -------
         Group
-            The existing or the new group.
+            The existing or new group.
 
         Raises
         ------
         NodeExistsError
-            If the node there is an array.
+            If the node is an array.
         ReadOnlyError
             If there is no node, and this group is read-only.
 
@@ -645,7 +645,7 @@ class Group(Node):
         zarr_format: Literal[3] | None = 3,
         storage_options: None = None,
     ) -> Array:
-        """Create an array below this group, and the groups between them that do not exist.
+        """Create an array below this group, and any missing groups between them.
 
         `zarrlite.create_array` describes the keywords in detail.
 
@@ -654,13 +654,13 @@ class Group(Node):
         name : str
             Path of the new array, relative to this group.
         shape : int or sequence of int, optional
-            The length of each dimension; that of `data` if omitted.
+            The length of each dimension; taken from `data` if omitted.
         dtype : data type, optional
-            A numpy dtype, a Python type, a name, or the JSON of zarr.json; that of `data` if omitted.
+            A numpy dtype, a Python type, a name, or JSON as in zarr.json; taken from `data` if omitted.
         data : array_like, optional
             The elements to store.
         chunks : int, sequence of int, "auto", bool or None, optional
-            The shape of a chunk; of an inner chunk if there are shards.
+            The shape of a chunk, or of an inner chunk if there are shards.
         shards : int, sequence of int, "auto" or None, optional
             The shape of a shard; None for an array without shards.
         filters, serializer, compressors : codec, name, JSON, list of them, "auto" or None, optional
@@ -672,23 +672,23 @@ class Group(Node):
         attributes : mapping, optional
             The attributes; values are JSON.
         chunk_key_encoding : chunk key encoding, name or JSON, optional
-            How keys are generated from chunk coordinates; "default" if omitted.
+            How chunk coordinates become keys; "default" if omitted.
         dimension_names : sequence of str or None, optional
             A name, or None, for each dimension.
         storage_transformers : sequence of storage transformer, name or JSON, optional
-            The storage transformers between the array and the store, the one nearest to the array first.
+            The storage transformers between the array and the store, starting next to the array.
         options : mapping, optional
             Runtime options of extensions by JSON pointer; they are not stored.
         missing_chunks : {"fill", "error"}, optional
             Whether a missing chunk reads as the fill value or is an error; as in this group if omitted.
         write_empty_chunks : bool, optional
-            Whether to store chunks that hold the fill value only; as in this group if omitted.
+            Whether to store chunks that contain only the fill value; as in this group if omitted.
         max_chunk_bytes : int, optional
             The largest chunk that the returned array reads and writes; as in this group if omitted.
         write_data : bool, optional
-            Whether to store `data`; False takes only the shape and the data type from it.
+            Whether to store `data`. False uses only its shape and data type.
         overwrite : bool, optional
-            Whether to remove an array or a group that is there, with everything below it, first.
+            Whether to first remove an existing array or group, with everything below it.
         config, order, zarr_format, storage_options : optional
             Keywords of zarr-python.
 
@@ -700,11 +700,11 @@ class Group(Node):
         Raises
         ------
         ArgumentError
-            If an argument does not fit, or a keyword is unknown. Nothing is changed.
+            If an argument is invalid, or a keyword is unknown. Nothing is changed.
         MetadataError
             If the extensions do not fit together. Nothing is changed.
         NodeExistsError
-            If there is a node already and `overwrite` is not set, or the path leads through an array.
+            If the node already exists and `overwrite` is not set, or the path leads through an array.
         ReadOnlyError
             If this group is read-only.
 
@@ -750,7 +750,7 @@ class Group(Node):
     def require_array(
         self, name: str, *, shape: ShapeLike, dtype: DTypeLike, **keywords: Unpack[ArrayKeywords]
     ) -> Array:
-        """Return the array at a path below this group; create it if there is no node.
+        """Return the array at a path below this group. Creates it if there is no node.
 
         Parameters
         ----------
@@ -761,19 +761,19 @@ class Group(Node):
         dtype : data type
             The data type; an existing array must have it.
         **keywords
-            The other keywords of `create_array`; they apply to a new array only.
+            The other keywords of `create_array`. They apply only to a new array.
 
         Returns
         -------
         Array
-            The existing or the new array.
+            The existing or new array.
 
         Raises
         ------
         ArgumentError
-            If an argument does not fit, or a keyword is unknown. Nothing is changed.
+            If an argument is invalid, or a keyword is unknown. Nothing is changed.
         NodeExistsError
-            If the node there is a group, or an array of another shape or data type.
+            If the node is a group, or an array of another shape or data type.
         ReadOnlyError
             If there is no node, and this group is read-only.
 
@@ -813,10 +813,10 @@ class Group(Node):
     def consolidate_metadata(self) -> Group:
         """Copy the documents of all nodes below into the document of this group.
 
-        Readers then find the whole hierarchy in one document. The copies are collected and written under the lock of
-        the document, atomically. A change of a node through this library takes them out and puts them back, up to
-        date, after the change; if it is interrupted, they are absent. Documents of more than 4 MiB lose them instead.
-        A change by another program does not show in them.
+        Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under
+        the lock of the document. A change of a node through this library removes them and restores updated copies after
+        the change; if it is interrupted, they are absent. Documents larger than 4 MiB lose them instead. Changes by
+        other programs do not update them.
 
         Returns
         -------
@@ -826,8 +826,8 @@ class Group(Node):
         Raises
         ------
         MetadataError
-            If the document of a node below is refused, or all of them together are too large or nested too deeply to
-            be read again. Nothing is changed.
+            If the document of a node below is refused, or if all of them together would be too large or too deeply
+            nested to be read back. Nothing is changed.
         ReadOnlyError
             If this group is read-only.
 
@@ -843,7 +843,7 @@ class Group(Node):
 
         # core spec, Additional fields: documents "may contain an additional field named consolidated_metadata"
         def consolidated(metadata: GroupMetadata) -> GroupMetadata:
-            # under the lock of the document, which writers of the nodes below take first
+            # under the lock of the document, which writers of the nodes below acquire first
             documents = {path: _without_consolidated(node.metadata) for path, node in direct.members(None)}
             return GroupMetadata(metadata.attributes, documents, metadata.extra)
 

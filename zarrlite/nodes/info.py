@@ -1,8 +1,8 @@
-"""Summaries of an array, a group or a hierarchy that print well.
+"""Printable summaries of an array, a group or a hierarchy.
 
 Rules
 - A summary shows metadata; it never reads a chunk.
-- This module knows nodes and metadata only: `Array` and `Group` pass in everything else that is shown.
+- This module uses only nodes and metadata: `Array` and `Group` pass in everything else that is shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zarrlite.selections.selection import Shape
 
 
 class Info:
-    """Names and values of a node, printed in two columns; `Array.info` and `Group.info` return one.
+    """Properties of a node, printed in two columns. `Array.info` and `Group.info` return it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def group_info(node: Node, kinds: Sequence[str]) -> Info:
 
 
 class Tree(str):
-    """Text that an interactive session shows without quotes; `Group.tree` returns one.
+    """Text that an interactive session shows without quotes. `Group.tree` returns it.
 
     Examples
     --------
@@ -111,9 +111,9 @@ class Tree(str):
 
 
 def draw_tree(root: str, nodes: Iterable[tuple[str, Metadata | Exception]]) -> Tree:
-    """Draw a hierarchy with one line for each node.
+    """Draw a hierarchy with one line per node.
 
-    `nodes` has the path of each node below the root, and its metadata, or the error if it is refused; a group comes
+    `nodes` has the path of each node below the root, with its metadata, or its error if it is refused. A group comes
     directly before its members.
     """
     nodes = list(nodes)
@@ -142,6 +142,6 @@ def human(nbytes: int) -> str:
     power = (nbytes.bit_length() - 1) // 10
     if power <= 0:
         return str(nbytes)
-    if power > len(units):  # no store holds that; as digits it fills the screen, and as a float it may overflow
+    if power > len(units):  # no store is that large; the digits would fill the screen, and a float may overflow
         return f"about 2**{nbytes.bit_length() - 1}"
     return f"{nbytes} ({nbytes / 1024**power:.1f} {units[power - 1]})"

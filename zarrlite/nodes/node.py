@@ -1,13 +1,13 @@
-"""Everything that arrays and groups share: a place in a store, a metadata document, attributes.
+"""Everything that arrays and groups share: a location in a store, a metadata document, attributes.
 
 Rules
 - A document is changed under the lock of its key, so that two writers of attributes do not lose each other's changes.
-- A new node is created by storing its document, which only one of several writers can do. Chunks that another node left
-  there are erased before, under the lock of the document.
-- A node is removed by erasing its document, then those below it, then everything else: a node that can be opened has
-  all of its values, and a group all of its members.
-- Consolidated metadata above is taken out before a change and put back after it (consolidated.py).
-- Nothing is stored that zarrlite could not open again: limits are checked before.
+- Storing its document creates a node, and only one of several concurrent writers succeeds. Chunks left there by another
+  node are erased before that, under the lock of the document.
+- To remove a node, its document is erased first, then the documents below it, then everything else: a node that can be
+  opened has all of its values, and a group all of its members.
+- Consolidated metadata above is removed before a change and restored after it (consolidated.py).
+- Nothing is stored that zarrlite could not open again: limits are checked first.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
 from zarrlite.stores import PrefixStore, Store
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
-_MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is emptied when it is full
+_MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is cleared at this size
 _VERSION_2 = (".zarray", ".zgroup")  # the documents of Zarr version 2
-_ATTEMPTS = 10  # times to overwrite a node that other writers create at the same time
-_known_documents: dict[str, Metadata] = {}  # valid documents, parsed, by their text without attributes
+_ATTEMPTS = 10  # attempts to overwrite a node that other writers create at the same time
+_known_documents: dict[str, Metadata] = {}  # valid parsed documents, by their text without attributes
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
     """Read the metadata of a node. Returns None if there is no node at this path.
 
-    Many documents of a hierarchy differ in their attributes only, so those that were parsed before are cached.
+    Many documents of a hierarchy differ only in their attributes, so parsed documents are cached.
     """
     # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
     key = f"{path}/{DOCUMENT}" if path else DOCUMENT
@@ -67,25 +67,25 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
 
 
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
-    """Whether all documents with this text, which is that of a valid document, differ only in the node's attributes.
+    """Whether all documents with this text, taken from a valid one, can differ only in the node's attributes.
 
-    The attributes that were cut out are the first in the text. They must be those of the node, not of something inside
-    it: so another value in their place must be found in the node. Members that a caller could change are not shared.
+    The attributes that were cut out are the first in the text. They must belong to the node, not to something inside
+    it, so a different value in their place must appear in the node. Members that a caller could change are not shared.
     """
     if metadata.extra or getattr(metadata, "consolidated", None) is not None:
         return False
     member = _find_attributes(text)
     if member is None:
-        return metadata.attributes is None  # their name may be written with escapes
+        return metadata.attributes is None  # the name may be written with escapes
     probed = PLAIN.decode(f"{text[: member.end()]}0{text[member.end() + len('{}') :]}")
     return bool(probed.get("attributes") == 0)  # valid attributes are an object
 
 
 def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None:
-    """Return the text of a document with empty attributes in place of its own, and its attributes.
+    """Return the text of a document with its attributes replaced by empty ones, and its attributes.
 
-    The text is not checked yet. Two documents with the same text differ at most in their attributes. Returns None if
-    the document is long, nested deeply, not ASCII, or not simple in another way.
+    The text is not validated yet. Two documents with the same text can differ only in their attributes. Returns None
+    if the document is long, deeply nested, not ASCII, or unusual in another way.
     """
     if len(data) > PLAIN_BYTES:
         return None
@@ -105,7 +105,7 @@ def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None
 
 
 def find_draft(store: Store) -> Any:
-    """Return the hierarchy of the 2022 draft that a store holds. Returns None if it holds none."""
+    """Return the hierarchy of the 2022 draft in a store. Returns None if the store has no such hierarchy."""
     from zarrlite.formats import draft_store  # late: keeps the import light
 
     return draft_store.find_draft(store)
@@ -117,7 +117,7 @@ def is_version_2(store: Store, path: str) -> bool:
 
 
 def not_found(store: Store, path: str) -> NodeNotFoundError:
-    """Return the error for a path without a node; it reports metadata of another format that is there."""
+    """Return the error for a path without a node. It reports metadata of another format at the path."""
     place = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
     if isinstance(store, ForeignStore):
         reason = f"the hierarchy of {store.format} has no node there"
@@ -129,10 +129,10 @@ def not_found(store: Store, path: str) -> NodeNotFoundError:
 
 
 def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool, chunks: Chunks | None = None) -> None:
-    """Create a node, and the groups above it that do not exist. Everything is checked before the store is changed.
+    """Create a node, and any missing groups above it. Everything is checked before the store is changed.
 
-    One of several writers that create a node at one path succeeds; with `overwrite` all do, one after the other.
-    `chunks` are those of a new array: what is stored of them already was left behind by another node.
+    If several writers create a node at the same path, one succeeds; with `overwrite` all do, one after the other.
+    `chunks` are those of a new array: any that are already stored were left by another node.
     """
     key = key_prefix(path) + DOCUMENT
     document = serialize(metadata, key)
@@ -152,7 +152,7 @@ def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool, c
 
 
 def _create(store: Store, key: str, document: bytes, chunks: Chunks | None) -> bool:
-    """Store the document of a new node. Returns False if there is one."""
+    """Store the document of a new node. Returns False if a document exists."""
     with store.lock(key):
         if store.size(key) is not None:
             return False
@@ -162,7 +162,7 @@ def _create(store: Store, key: str, document: bytes, chunks: Chunks | None) -> b
 
 
 def _create_groups(store: Store, path: str, missing: Iterable[str]) -> None:
-    """Create groups above a node, the highest first; other writers may create them at the same time."""
+    """Create groups above a node, the highest first. Other writers may create them at the same time."""
     for group in missing:
         document = serialize(GroupMetadata(attributes={}))
         if not store.set(key_prefix(group) + DOCUMENT, document, new=True):
@@ -170,7 +170,7 @@ def _create_groups(store: Store, path: str, missing: Iterable[str]) -> None:
 
 
 def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]]) -> None:
-    """Store the documents of a node and of those below it, by keys relative to it; its own is the last of them."""
+    """Store the documents of a node and of the nodes below it, by keys relative to it. Its own document comes last."""
     prefix = key_prefix(path)
     missing = missing_ancestors(store, path)
     with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
@@ -186,9 +186,9 @@ def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]
 
 
 def make_room(store: Store, path: str, *, overwrite: bool) -> None:
-    """Remove the node at a path if `overwrite` is set, and create the groups above it that do not exist.
+    """Remove the node at a path if `overwrite` is set, and create any missing groups above it.
 
-    Consolidated metadata above is dropped: the caller stores documents later.
+    Consolidated metadata above is dropped, because the caller stores documents later.
     """
     clear(store, path, overwrite=overwrite)
     missing = missing_ancestors(store, path)
@@ -198,7 +198,7 @@ def make_room(store: Store, path: str, *, overwrite: bool) -> None:
 
 
 def clear(store: Store, path: str, *, overwrite: bool) -> None:
-    """Remove the node at a path, or refuse to. Nothing is changed if no node could be created there."""
+    """Remove the node at a path, or raise an error. Nothing is changed if no node could be created there."""
     prefix = key_prefix(path)
     if not overwrite and (store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)):
         raise _exists(store, path)
@@ -212,10 +212,10 @@ def _exists(store: Store, path: str) -> NodeExistsError:
 
 
 def remove(store: Store, path: str) -> bool:
-    """Remove a node and everything below it. Returns False if there is no document, neither there nor below.
+    """Remove a node and everything below it. Returns False if there is no document at the path or below.
 
-    Documents are erased first, that of a group before those of its members, and no chunk while one of them is there.
-    Where only nodes below are left, by a removal that was interrupted, they are removed, and nothing else.
+    Documents are erased first, that of a group before those of its members. No chunk is erased while a document exists.
+    If an interrupted removal left only nodes below, these are removed and nothing else.
     """
     prefix = key_prefix(path)
     documents = [key for key in store.list_prefix(prefix) if key.rpartition("/")[2] in (DOCUMENT, *_VERSION_2)]
@@ -234,7 +234,7 @@ def remove(store: Store, path: str) -> bool:
 
 
 def missing_ancestors(store: Store, path: str) -> list[str]:
-    """Return the paths above this one that have no node, the root first. Raises if one of them is an array."""
+    """Return the paths above this one that have no node, the root first. Raises an error if one of them is an array."""
     missing = []
     for ancestor in ancestors(path):
         try:
@@ -270,7 +270,7 @@ class Node:
     path : str
         Path of the node in the store, without a leading slash; empty for the root.
     metadata : ArrayMetadata or GroupMetadata
-        The metadata document, parsed, as of when the node was opened or last changed through this object.
+        The parsed metadata document, as of when the node was opened or last changed through this object.
     """
 
     metadata: Metadata
@@ -306,7 +306,7 @@ class Node:
 
     @property
     def read_only(self) -> bool:
-        """Whether the node refuses to be changed: it was opened with `mode="r"`, or its store is read-only.
+        """Whether the node refuses changes: it was opened with `mode="r"`, or its store is read-only.
 
         Examples
         --------
@@ -319,7 +319,7 @@ class Node:
 
     @property
     def attrs(self) -> Attributes:
-        """The attributes, as a mapping; a change is written to the store at once.
+        """The attributes, as a mapping. Every change is written to the store immediately.
 
         Examples
         --------
@@ -332,7 +332,7 @@ class Node:
         return Attributes(self)
 
     def _repr_html_(self) -> str:
-        """Return the picture that a notebook shows. No chunk is read for it."""
+        """Return the picture for a notebook. No chunk is read for it."""
         from zarrlite.tools.pictures import node_html  # late: keeps the import light
 
         return node_html(self)  # type: ignore[arg-type]
@@ -389,9 +389,9 @@ class Node:
     def delete(self) -> None:
         """Remove the node and everything below it from the store.
 
-        The metadata document goes first, then those of the nodes below, then everything else. If the removal is
-        interrupted, the node is gone, and each node below is gone or complete; `del` on the group above, or creating a
-        node with `overwrite=True`, removes the rest.
+        The metadata document is erased first, then those of the nodes below, then everything else. If the removal is
+        interrupted, the node no longer exists, and each node below is gone or complete; `del` on the group above, or
+        creating a node with `overwrite=True`, removes the rest.
 
         Raises
         ------
@@ -416,14 +416,14 @@ class Node:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
     def _change_metadata(self, change: Callable[[Any], Any]) -> Any:
-        """Change the stored document, which other writers may have changed meanwhile; return the new metadata."""
+        """Change the stored document, which other writers may have changed meanwhile. Returns the new metadata."""
         with CopiesAbove(self.store, self.path, ancestors(self.path)) as copies:
             changed = self._rewrite(change, copies.take_out)
             copies.put_back([self.path])
         return changed
 
     def _rewrite(self, change: Callable[[Any], Any], before: Callable[[], None] | None = None) -> Any:
-        """Change the stored document under its lock; `before` runs when it is known that the change is valid."""
+        """Change the stored document under its lock. `before` runs once the change is known to be valid."""
         self._check_writable()
         key = key_prefix(self.path) + DOCUMENT
         changed: Any = None
@@ -443,11 +443,11 @@ class Node:
 
 
 class Attributes(MutableMapping[str, Json]):
-    """The attributes of a node: a mapping that writes every change to the store at once.
+    """The attributes of a node: a mapping that writes every change to the store immediately.
 
     Each change reads the stored document, changes its attributes and writes it back, atomically and under the lock of
-    its key: attributes that other writers set meanwhile are kept. Values are JSON; they read as a reader of the
-    document sees them (lists for tuples, text for the names of members). Reading does not access the store: it shows
+    its key: attributes that other writers set meanwhile are kept. Values are JSON and are returned as a reader of the
+    document sees them (lists for tuples, text for the names of members). Reading does not access the store: it returns
     the attributes as of when the node was opened or last changed through this object.
 
     Parameters
@@ -519,7 +519,7 @@ class Attributes(MutableMapping[str, Json]):
             raise KeyError(key)
         self._change(lambda old: {k: v for k, v in old.items() if k != key})
 
-    def update(  # type: ignore[override]  # one signature takes the place of the overloads of the base class
+    def update(  # type: ignore[override]  # one signature replaces the overloads of the base class
         self, other: Mapping[str, Json] | Iterable[tuple[str, Json]] = (), /, **attributes: Json
     ) -> None:
         """Add or replace several attributes in one write.
@@ -561,7 +561,7 @@ class Attributes(MutableMapping[str, Json]):
     def _change(self, change: Callable[[dict[str, Json]], dict[str, Json]]) -> None:
         def changed(metadata: Any) -> Any:
             attributes = change(dict(metadata.attributes or {}))
-            # keep the form that a reader will see: text for the names of members, lists for tuples
+            # keep the form that readers will see: text for the names of members, lists for tuples
             return metadata.with_attributes(load_json(dump_json(attributes), "attributes"))
 
         written = self._node._change_metadata(changed)

@@ -1,8 +1,8 @@
-"""The functions that scripts call, with the names and keywords of zarr-python.
+"""The top-level functions, with the names and keywords of zarr-python.
 
 Rules
-- Modes: "r" reads an existing node; "r+" reads and writes it; "a" does that, or creates the node if it does not exist;
-  "w" creates a node in place of an existing one; "w-" creates a node and never replaces one.
+- Modes: "r" reads an existing node; "r+" reads and writes it; "a" also creates the node if it does not exist; "w"
+  replaces or creates a node; "w-" creates a node but never replaces one.
 - Nothing is stored or removed before all arguments have been checked.
 """
 
@@ -78,36 +78,36 @@ def open(  # noqa: A001
 ) -> Array | Group:
     """Open an array or a group, or create one.
 
-    A new node is an array if `shape` or `data` is passed, and a group otherwise. `open_array` and `open_group` are for
-    callers that know which of the two they want.
+    A new node is an array if `shape` or `data` is passed, and a group otherwise. Use `open_array` or `open_group` if
+    you know which of the two you want.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The place of the hierarchy: a `Store`; the path or the `file://` URI of a directory; `memory://` or None for a
-        new store in memory, `memory://name` for one that the whole process shares; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory; `memory://` or None for a
+        new store in memory, `memory://name` for one shared by the whole process; or a mapping from keys to bytes.
     mode : {"a", "r", "r+", "w", "w-"}, optional
-        "r" reads an existing node; "r+" reads and writes it; "a" does that, or creates the node if it does not exist;
-        "w" creates a node in place of an existing one; "w-" creates a node and never replaces one.
+        "r" reads an existing node; "r+" reads and writes it; "a" also creates the node if it does not exist; "w"
+        replaces or creates a node; "w-" creates a node but never replaces one.
     path : str or None, optional
         Path of the node in the store; the root if omitted.
     strict : bool, optional
-        Whether documents must follow the specification strictly. False repairs common omissions, and reports each
-        as a `MetadataWarning`.
+        Whether documents must follow the specification strictly. False repairs common omissions and reports each as a
+        `MetadataWarning`.
     options : mapping, optional
         Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`; they are not
         stored.
     missing_chunks : {"fill", "error"}, optional
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
     write_empty_chunks : bool, optional
-        Whether to store chunks that hold the fill value only, instead of erasing them.
+        Whether to store chunks that contain only the fill value instead of erasing them.
     max_chunk_bytes : int or None, optional
-        The size, once decoded, above which a chunk is refused, or an inner chunk of a shard. None means the
-        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB without it. Parts of uncompressed chunks are read
-        whatever the size of the chunk.
+        The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
+        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
+        be read regardless of the chunk size.
     use_consolidated : bool or None, optional
-        Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if there is
-        any, True requires it, False reads every document itself.
+        Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
+        True requires it, False reads each document separately.
     shape, dtype, data : optional
         The length of each dimension, the data type and the elements of a new array.
     chunks, shards : optional
@@ -115,11 +115,11 @@ def open(  # noqa: A001
     filters, serializer, compressors, codecs : optional
         The codecs of a new array.
     fill_value, dimension_names, chunk_key_encoding, storage_transformers : optional
-        More of the metadata of a new array.
+        Further metadata of a new array.
     attributes : mapping, optional
         The attributes of a new node; values are JSON.
     write_data : bool, optional
-        Whether to store `data`; False takes only the shape and the data type from it.
+        Whether to store `data`. False uses only its shape and data type.
     config, order, zarr_format, storage_options : optional
         Keywords of zarr-python; `config` applies to new and existing arrays.
 
@@ -135,11 +135,11 @@ def open(  # noqa: A001
     NodeExistsError
         If there is a node and the mode is "w-", or if the path of a new node leads through an array.
     MetadataError
-        If the document is refused; the message and the attributes of the error tell where and why.
+        If the document is refused. The message and the attributes of the error tell where and why.
     ArgumentError
-        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+        If an argument is invalid, or a keyword is unknown. Nothing is changed.
     ReadOnlyError
-        If a node is to be created in a store that is read-only.
+        If a node must be created in a read-only store.
 
     See Also
     --------
@@ -219,31 +219,31 @@ def open_array(
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
 ) -> Array:
-    """Open an array, or create it if `mode` allows that and `shape` or `data` is passed.
+    """Open an array, or create it if `mode` allows it and `shape` or `data` is passed.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The place of the hierarchy, as for `open`.
+        The location of the hierarchy, as for `open`.
     mode : {"a", "r", "r+", "w", "w-"}, optional
-        "r" reads an existing array; "r+" reads and writes it; "a" does that, or creates the array if it does not
-        exist; "w" creates an array in place of an existing node; "w-" creates an array and never replaces a node.
+        "r" reads an existing array; "r+" reads and writes it; "a" also creates the array if it does not exist; "w"
+        replaces a node or creates an array; "w-" creates an array but never replaces a node.
     path : str or None, optional
         Path of the array in the store; the root if omitted.
     strict : bool, optional
-        Whether documents must follow the specification strictly. False repairs common omissions, and reports each
-        as a `MetadataWarning`.
+        Whether documents must follow the specification strictly. False repairs common omissions and reports each as a
+        `MetadataWarning`.
     options : mapping, optional
         Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`; they are not
         stored.
     missing_chunks : {"fill", "error"}, optional
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
     write_empty_chunks : bool, optional
-        Whether to store chunks that hold the fill value only, instead of erasing them.
+        Whether to store chunks that contain only the fill value instead of erasing them.
     max_chunk_bytes : int or None, optional
-        The size, once decoded, above which a chunk is refused, or an inner chunk of a shard. None means the
-        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB without it. Parts of uncompressed chunks are read
-        whatever the size of the chunk.
+        The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
+        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
+        be read regardless of the chunk size.
     use_consolidated : bool or None, optional
         Accepted as for `open`; an array has no consolidated metadata.
     shape, dtype, data : optional
@@ -253,9 +253,9 @@ def open_array(
     filters, serializer, compressors, codecs : optional
         The codecs of a new array.
     fill_value, attributes, dimension_names, chunk_key_encoding, storage_transformers : optional
-        More of the metadata of a new array.
+        Further metadata of a new array.
     write_data : bool, optional
-        Whether to store `data`; False takes only the shape and the data type from it.
+        Whether to store `data`. False uses only its shape and data type.
     config, order, zarr_format, storage_options : optional
         Keywords of zarr-python; `config` applies to new and existing arrays.
 
@@ -267,15 +267,15 @@ def open_array(
     Raises
     ------
     NodeNotFoundError
-        If there is no node, and `mode` or the lack of a shape does not allow to create one.
+        If there is no node, and `mode` or a missing shape does not allow creating one.
     NodeExistsError
         If the node is a group, or if there is a node and the mode is "w-".
     MetadataError
-        If the document is refused; the message and the attributes of the error tell where and why.
+        If the document is refused. The message and the attributes of the error tell where and why.
     ArgumentError
-        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+        If an argument is invalid, or a keyword is unknown. Nothing is changed.
     ReadOnlyError
-        If an array is to be created in a store that is read-only.
+        If an array must be created in a read-only store.
 
     See Also
     --------
@@ -352,31 +352,31 @@ def open_group(
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
 ) -> Group:
-    """Open a group, or create it if `mode` allows that.
+    """Open a group, or create it if `mode` allows it.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The place of the hierarchy, as for `open`.
+        The location of the hierarchy, as for `open`.
     mode : {"a", "r", "r+", "w", "w-"}, optional
-        "r" reads an existing group; "r+" reads and writes it; "a" does that, or creates the group if it does not
-        exist; "w" creates a group in place of an existing node; "w-" creates a group and never replaces a node.
+        "r" reads an existing group; "r+" reads and writes it; "a" also creates the group if it does not exist; "w"
+        replaces a node or creates a group; "w-" creates a group but never replaces a node.
     path : str or None, optional
         Path of the group in the store; the root if omitted.
     strict : bool, optional
-        Whether documents, also those of members, must follow the specification strictly. False repairs common
-        omissions, and reports each as a `MetadataWarning`.
+        Whether documents, including those of members, must follow the specification strictly. False repairs common
+        omissions and reports each as a `MetadataWarning`.
     options : mapping, optional
         Accepted as for `open`; the document of a group has no extensions.
     missing_chunks : {"fill", "error"}, optional
-        How arrays that are opened through the group read a missing chunk: as the fill value, or with an error.
+        How arrays opened through the group read a missing chunk: as the fill value, or with an error.
     write_empty_chunks : bool, optional
-        Whether arrays that are opened through the group store chunks that hold the fill value only.
+        Whether arrays opened through the group store chunks that contain only the fill value.
     max_chunk_bytes : int or None, optional
-        The largest chunk of arrays that are opened through the group, as for `open`.
+        The largest chunk of arrays opened through the group, as for `open`.
     use_consolidated : bool or None, optional
-        Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if there is
-        any, True requires it, False reads every document itself.
+        Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
+        True requires it, False reads each document separately.
     attributes : mapping, optional
         The attributes of a new group; values are JSON.
     zarr_format, storage_options : optional
@@ -394,11 +394,11 @@ def open_group(
     NodeExistsError
         If the node is an array, or if there is a node and the mode is "w-".
     MetadataError
-        If the document is refused; the message and the attributes of the error tell where and why.
+        If the document is refused. The message and the attributes of the error tell where and why.
     ArgumentError
-        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+        If an argument is invalid, or a keyword is unknown. Nothing is changed.
     ReadOnlyError
-        If a group is to be created in a store that is read-only.
+        If a group must be created in a read-only store.
 
     Examples
     --------
@@ -464,7 +464,7 @@ def _create(
     array_options: ArrayOptions,
 ) -> Array | Group:
     """Create an array if the keywords have a shape or data, and a group otherwise."""
-    from zarrlite.nodes.creation import create_array_at, passed_keywords  # late: existing nodes are opened without it
+    from zarrlite.nodes.creation import create_array_at, passed_keywords  # late: not needed for existing nodes
 
     overwrite = mode == "w"
     if create.get("shape") is not None or create.get("data") is not None:
@@ -480,7 +480,7 @@ def _create(
 def _locate(
     store: StoreLike, path: str | None, mode: Mode, strict: bool, options: Options | None
 ) -> tuple[Store, str, Metadata | None]:
-    """Return the store, the path and the metadata of the node there. The metadata is None for a node to be created."""
+    """Return the store, the path and the metadata of the node at that path. The metadata is None for a new node."""
     if mode not in _MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
     place = store if isinstance(store, Store) else open_store(store, check=False)
@@ -497,7 +497,7 @@ def _locate(
         metadata = load(place, where, strict=strict, options=options)
     except MetadataError as error:
         metadata, fault = None, error
-    # a refused document may be the entry document of the 2022 draft; a missing node may be one below such a document
+    # a refused document may be the entry document of the 2022 draft; a missing node may be below such a document
     draft = find_draft(place) if fault or (metadata is None and where) else None
     if draft:
         metadata = load(draft, where, strict=strict, options=options)
@@ -555,67 +555,67 @@ def create_array(
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
 ) -> Array:
-    """Create an array, and the groups above it that do not exist.
+    """Create an array, and any missing groups above it.
 
     The metadata document is written before the data, each value atomically. If writing the data fails, the array is
-    removed again. Codecs and other extensions are passed as objects (`zarrlite.codecs.Zstd(9)`), as the JSON of
+    removed again. Codecs and other extensions are passed as objects (`zarrlite.codecs.Zstd(9)`), as JSON as in
     zarr.json (`{"name": "zstd", "configuration": {"level": 9}}`) or by name (`"zstd"`).
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The place of the hierarchy: a `Store`; the path or the `file://` URI of a directory; `memory://` or None for a
-        new store in memory, `memory://name` for one that the whole process shares; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory; `memory://` or None for a
+        new store in memory, `memory://name` for one shared by the whole process; or a mapping from keys to bytes.
     name : str or None, optional
         Path of the new array in the store; the root if omitted.
     shape : int or sequence of int, optional
-        The length of each dimension; that of `data` if omitted.
+        The length of each dimension; taken from `data` if omitted.
     dtype : data type, optional
-        A numpy dtype, a Python type, the name of a Zarr data type, or the JSON of zarr.json; that of `data` if
+        A numpy dtype, a Python type, the name of a Zarr data type, or JSON as in zarr.json; taken from `data` if
         omitted.
     data : array_like, optional
         The elements to store, cast to `dtype` as numpy does. Strings are stored with variable length, unless they are
         in a numpy array of fixed length.
     chunks : int, sequence of int, "auto", bool or None, optional
-        The shape of a chunk; of an inner chunk if there are shards. A single number applies to all dimensions. "auto",
-        True and None choose chunks of at most 1 MiB, and False stores the array as one chunk. With `codecs`, this is
-        the shape of the chunk grid.
+        The shape of a chunk, or of an inner chunk if there are shards. A single number applies to all dimensions.
+        "auto", True and None choose chunks of at most 1 MiB, and False stores the array as one chunk. With `codecs`,
+        this is the shape of the chunk grid.
     shards : int, sequence of int, "auto" or None, optional
-        The shape of a shard, a multiple of `chunks`; a shard is stored as one value with an index. "auto" puts up to 8
-        chunks along each dimension into a shard. None stores each chunk by itself.
+        The shape of a shard, a multiple of `chunks`. A shard is stored as one value with an index. "auto" puts up to 8
+        chunks along each dimension into a shard. None stores each chunk separately.
     filters : array -> array codec, list of them, "auto" or None, optional
-        Codecs that transform the elements, such as `transpose`. "auto" and None stand for no filters.
+        Codecs that transform the elements, such as `transpose`. "auto" and None mean no filters.
     serializer : array -> bytes codec or "auto", optional
         The codec that turns elements into bytes. "auto" is `bytes` in little-endian order, or the codec for elements
         of variable length.
     compressors : bytes -> bytes codec, list of them, "auto" or None, optional
         Codecs that compress bytes, or add checksums or padding. "auto" is `zstd`; None stores uncompressed bytes.
     codecs : sequence of codec, optional
-        The whole codec chain in the order of encoding, instead of `shards`, `filters`, `serializer` and `compressors`.
+        The whole codec chain in encoding order, instead of `shards`, `filters`, `serializer` and `compressors`.
     fill_value : scalar, optional
-        The value of elements that were never written: a value that fits the data type, or the JSON of zarr.json. The
+        The value of elements that were never written: a value that fits the data type, or JSON as in zarr.json. The
         zero of the data type if omitted.
     attributes : mapping, optional
         The attributes; values are JSON.
     chunk_key_encoding : chunk key encoding, optional
-        How keys are generated from chunk coordinates. "default" generates keys such as `c/0/1`.
+        How chunk coordinates become keys. "default" generates keys such as `c/0/1`.
     dimension_names : sequence of str or None, optional
         A name, or None, for each dimension.
     storage_transformers : sequence of storage transformer, optional
-        The storage transformers between the array and the store, the one nearest to the array first.
+        The storage transformers between the array and the store, starting next to the array.
     options : mapping, optional
         Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`, instead of
-        options set on the objects; they are not stored.
+        options set on the objects. They are not stored.
     missing_chunks : {"fill", "error"}, optional
-        Whether the returned array reads a missing chunk as the fill value, which is the default, or with an error.
+        Whether the returned array reads a missing chunk as the fill value (the default) or raises an error.
     write_empty_chunks : bool, optional
-        Whether the returned array stores chunks that hold the fill value only; by default they are erased.
+        Whether the returned array stores chunks that contain only the fill value; by default they are erased.
     max_chunk_bytes : int or None, optional
         The largest chunk that the returned array reads and writes, as for `open`.
     write_data : bool, optional
-        Whether to store `data`; False takes only the shape and the data type from it.
+        Whether to store `data`. False uses only its shape and data type.
     overwrite : bool, optional
-        Whether to remove an array or a group that is there, with everything below it, first.
+        Whether to first remove an existing array or group, with everything below it.
     config : mapping, optional
         zarr-python's `config`: the members `write_empty_chunks`, and `order`, which must be "C".
     order : {"C"}, optional
@@ -633,11 +633,11 @@ def create_array(
     Raises
     ------
     ArgumentError
-        If an argument does not fit, or a keyword is unknown. Nothing is changed.
+        If an argument is invalid, or a keyword is unknown. Nothing is changed.
     MetadataError
         If the extensions do not fit together, with a JSON pointer into the new document. Nothing is changed.
     NodeExistsError
-        If there is a node already and `overwrite` is not set, or the path leads through an array.
+        If the node already exists and `overwrite` is not set, or the path leads through an array.
     ReadOnlyError
         If the store is read-only.
 
@@ -651,7 +651,7 @@ def create_array(
     >>> list(b.store.list())
     ['b/c/0', 'b/c/1', 'b/zarr.json', 'zarr.json']
     """
-    from zarrlite.nodes.creation import create_array_at  # late: opening does without it
+    from zarrlite.nodes.creation import create_array_at  # late: not needed for opening
 
     return create_array_at(
         open_store(store),
@@ -691,18 +691,18 @@ def create_group(
     overwrite: bool = False,
     zarr_format: Literal[3] | None = 3,
 ) -> Group:
-    """Create a group, and the groups above it that do not exist.
+    """Create a group, and any missing groups above it.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The place of the hierarchy, as for `open`.
+        The location of the hierarchy, as for `open`.
     path : str or None, optional
         Path of the new group in the store; the root if omitted.
     attributes : mapping, optional
         The attributes; values are JSON.
     overwrite : bool, optional
-        Whether to remove an array or a group that is there, with everything below it, first.
+        Whether to first remove an existing array or group, with everything below it.
     zarr_format : {3}, optional
         zarr-python's `zarr_format`.
 
@@ -714,9 +714,9 @@ def create_group(
     Raises
     ------
     ArgumentError
-        If an argument does not fit. Nothing is changed.
+        If an argument is invalid. Nothing is changed.
     NodeExistsError
-        If there is a node already and `overwrite` is not set, or the path leads through an array.
+        If the node already exists and `overwrite` is not set, or the path leads through an array.
     ReadOnlyError
         If the store is read-only.
 
@@ -732,17 +732,17 @@ def create_group(
 
 
 def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
-    """Copy the documents of a hierarchy into the document of the group at its root.
+    """Copy the documents of a hierarchy into the document of its root group.
 
-    Readers then find the whole hierarchy in one document. The copies are collected and written under the lock of the
-    document, atomically. A change of a node through this library takes them out and puts them back, up to date, after
-    the change; if it is interrupted, they are absent. Documents of more than 4 MiB lose them instead. A change by
-    another program does not show in them.
+    Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under the
+    lock of the document. A change of a node through this library removes them and restores updated copies after the
+    change; if it is interrupted, they are absent. Documents larger than 4 MiB lose them instead. Changes by other
+    programs do not update them.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None
-        The place of the hierarchy, as for `open`.
+        The location of the hierarchy, as for `open`.
     path : str or None, optional
         Path of the group in the store; the root if omitted.
 
@@ -758,8 +758,8 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
     NodeExistsError
         If the node is an array.
     MetadataError
-        If the document of a node below is refused, or all of them together are too large or nested too deeply to be
-        read again. Nothing is changed.
+        If the document of a node below is refused, or if all of them together would be too large or too deeply nested
+        to be read back. Nothing is changed.
     ReadOnlyError
         If the store is read-only.
 
@@ -776,22 +776,22 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
 
 
 def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
-    """Copy a node, with everything below it, to another place.
+    """Copy a node, with everything below it, to another location.
 
-    Values are copied byte for byte, without decoding, also those that are not part of a node. Chunks are copied
+    Values are copied byte for byte, without decoding, even those that are not part of a node. Chunks are copied
     first, then documents from the leaves up: a node that can be opened at the target is complete. The document of the
-    copy itself comes last, and only one of several writers that copy to one place can store it.
+    copy itself comes last, and only one of several writers that copy to the same path can store it.
 
     Parameters
     ----------
     source : Array or Group
         The node to copy.
     store : Store, path, URI, mapping or None
-        The place to copy to, as for `open`.
+        The target, as for `open`.
     path : str or None, optional
         Path of the copy in that store; the root if omitted.
     overwrite : bool, optional
-        Whether to remove an array or a group that is there, with everything below it, first.
+        Whether to first remove an existing array or group, with everything below it.
 
     Returns
     -------
@@ -803,7 +803,7 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     ArgumentError
         If the node would be copied onto or into itself. Nothing is changed.
     NodeExistsError
-        If there is a node already and `overwrite` is not set, or the path leads through an array.
+        If the node already exists and `overwrite` is not set, or the path leads through an array.
     ReadOnlyError
         If the target is read-only.
 
