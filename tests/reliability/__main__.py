@@ -1,9 +1,9 @@
-"""`python -m tests.reliability [NAME ...]`: run trials and print their figures.
+"""`python -m tests.reliability [NAME ...]`: run trials and print the results.
 
-Without names every kind of trial runs. Options: `--full` runs all trials and not the sample, `--trials N` as many,
-`--seed N` others of them, `--only TEXT` scenes with this text in their names, `--replay TEXT` the trial that a failure
-names. `--planted [TEXT ...]` plants faults in a copy of the package and reports which of them are caught. The exit code
-is 1 if a trial fails, or a fault is not caught.
+Without names every kind of trial runs. Options: `--full` runs all trials instead of a sample, `--trials N` sets their
+number, `--seed N` selects others, `--only TEXT` selects scenes whose names contain the text, and `--replay TEXT`
+repeats the trial that a failure names. `--planted [TEXT ...]` plants faults in a copy of the package and reports which
+ones are caught. The exit code is 1 if a trial fails or a fault is not caught.
 """
 
 from __future__ import annotations

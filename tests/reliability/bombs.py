@@ -1,11 +1,11 @@
-"""Bombs: small documents and chunks that claim or unfold to much, opened, listed, read, checked and shown.
+"""Bombs: small documents and chunks that claim or expand to huge sizes, when opened, listed, read, checked and shown.
 
 Rules
-- Each bomb runs in a forked child with a limit on its address space. The child counts the bytecodes that it runs and
-  the growth of its resident memory; both must be in proportion to the bytes of the bomb and of what was asked for.
+- Each bomb runs in a forked child with a limited address space. The child counts the bytecodes that it executes and the
+  growth of its resident memory. Both must be in proportion to the size of the bomb and of the requested data.
 - Every operation ends with a result or with an error of the library.
-- No trial depends on how fast the machine is: the work on small bombs is counted. The limit on processor time only
-  ends a child that would never end.
+- No trial depends on the speed of the machine: for small bombs the work is counted. The limit on processor time only
+  ends a child that would run forever.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from zarrlite.extensions.registry import REGISTRIES
 
 SAMPLE = 64  # trials
 MIB = 2**20
-ADDRESS_SPACE = 4 * 2**30  # bytes that a child may map besides those that it starts with
-MEMORY = (96 * MIB, 24)  # bytes that a child may grow by, and for each byte of the bomb
-WORK = (2_000_000, 50)  # bytecodes that an operation may take, and for each byte of the bomb
-COUNTED = 2**18  # bytes; counting is slow, so that of larger bombs only memory is measured
-CPU_SECONDS = 200  # ends a child that would never end
+ADDRESS_SPACE = 4 * 2**30  # bytes that a child may map beyond those that it starts with
+MEMORY = (96 * MIB, 24)  # bytes by which a child may grow: a constant, and a factor for the size of the bomb
+WORK = (2_000_000, 50)  # bytecodes that an operation may take: a constant, and a factor for the size of the bomb
+COUNTED = 2**18  # bytes; counting is slow, so for larger bombs only memory is measured
+CPU_SECONDS = 200  # ends a child that would run forever
 Json = Any
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
@@ -47,7 +47,7 @@ GROUP = {"zarr_format": 3, "node_type": "group"}
 
 
 class TooMuchWork(BaseException):
-    """More bytecodes than the bomb's size justifies; not an Exception, so that nothing handles it."""
+    """More bytecodes than the bomb's size justifies. It is not an Exception, so that no handler catches it."""
 
 
 class Bomb(NamedTuple):
@@ -58,7 +58,7 @@ class Bomb(NamedTuple):
 
 
 def array(codecs: Json, shape: Json = (8,), chunks: Json = None, data_type: Json = "uint16", **more: Json) -> bytes:
-    """Return the document of an array, of one chunk if nothing else is passed."""
+    """Return the document of an array, which has one chunk by default."""
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -87,7 +87,7 @@ def rle_frame(size: int) -> bytes:
 
 
 def nested_shards(levels: int, per_level: int) -> dict[str, bytes]:
-    """Return shards in shards whose entries all lead to the same bytes."""
+    """Return shards in shards whose entries all point to the same bytes."""
     codecs: Json = [BYTES]
     value = b"\1\0"
     length = 1
@@ -99,14 +99,14 @@ def nested_shards(levels: int, per_level: int) -> dict[str, bytes]:
 
 
 def draft_shard(count: int) -> dict[str, bytes]:
-    """Return a shard of the transformer that has no chunk at all."""
+    """Return a shard of the transformer that has no chunks."""
     transformer = {"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [count]}}
     document = array([BYTES], (count,), (1,), storage_transformers=[transformer])
     return {"zarr.json": document, "c/0": b"\xff" * 16 * count}
 
 
 def chain_of_groups(depth: int) -> dict[str, bytes]:
-    """Return a root with consolidated metadata of groups that are nested in each other."""
+    """Return a root with consolidated metadata of nested groups."""
     paths = ["/".join(["g"] * n) for n in range(1, depth + 1)]
     inline = {"kind": "inline", "must_understand": False, "metadata": dict.fromkeys(paths, GROUP)}
     return {"zarr.json": json.dumps({**GROUP, "consolidated_metadata": inline}).encode()}
@@ -149,7 +149,7 @@ OPEN = ("open", "validate", "show")
 READ = (*OPEN, "read an element", "fsck", "explain")
 ALL = (*READ, "read")
 TREE = ("open group", "members", "tree", "keys", "show", "validate", "fsck")
-BIG = 3 * 2**29  # bytes; more than the default limit of a chunk
+BIG = 3 * 2**29  # bytes; more than the default chunk limit
 EMPTY_FRAME = zstandard.ZstdCompressor().compress(b"")
 BOMBS: dict[str, Bomb] = {
     "zstd makes 2 GiB": Bomb(lambda: {"zarr.json": array([BYTES, ZSTD]), "c/0": rle_frame(2**31)}, ALL),
@@ -334,9 +334,9 @@ def _try(figures: Figures, name: str, operation: str, values: dict[str, bytes]) 
 
 
 def in_child(action: Callable[[], object], most_work: int | None) -> tuple[str, int, int]:
-    """Run an action in a forked child with limits. Return its outcome, the growth in bytes, and the bytecodes."""
+    """Run an action in a forked child with limits. Return its outcome, its growth in bytes, and its bytecodes."""
     for registry in REGISTRIES.values():
-        registry.classes()  # loaded before the fork: the library's own code does not count
+        registry.classes()  # loaded before the fork, so that the library's own code does not count
     status, answer = run_child(lambda: json.dumps(_measure(action, most_work)).encode())
     outcome, memory, work = json.loads(answer) if status == 0 else (f"died: {status}", 0, 0)
     return outcome, memory, work
@@ -346,7 +346,7 @@ def _measure(action: Callable[[], object], most_work: int | None) -> tuple[str, 
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + ADDRESS_SPACE,) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts from here
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _peak()
     work = 0
 

@@ -1,4 +1,4 @@
-"""Forked children, in which operations are killed or interrupted, and the directories in which they work."""
+"""Forked children in which operations are killed or interrupted, and the directories they work in."""
 
 from __future__ import annotations
 

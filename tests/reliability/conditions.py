@@ -1,12 +1,12 @@
-"""Real conditions: a full disk, too few descriptors, files of limited size, read-only and vanished directories.
+"""Real conditions: full disks, too few descriptors, limited file sizes, read-only and vanished directories.
 
 Rules
 - An operation runs in a forked child under one condition. It ends with an error of the library, or succeeds.
-- A fresh reader, free of the condition, finds every chunk and document old or new. No temporary file and, in the
-  child, no descriptor is left.
-- Once the condition has ended, the operation can be repeated, and leads to the new state.
-- Full disks are tmpfs mounts, which need root; read-only directories matter to ordinary users only, so that root
-  becomes one in the child. A condition that cannot be made is noted, and its trials are left out.
+- A fresh reader, free of the condition, finds every chunk and document old or new. No temporary file is left and, in
+  the child, no descriptor.
+- Once the condition has ended, the operation can be repeated and leads to the new state.
+- Full disks are tmpfs mounts, which need root. Read-only directories affect only ordinary users, so root becomes an
+  ordinary user in the child. A condition that cannot be created is noted, and its trials are skipped.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from zarrlite.tools.layout import leftovers
 
 SAMPLE = 180  # trials
 PAGE = 4096  # bytes; a file in a tmpfs takes whole pages
-DISK = 4 * 2**20  # bytes of the full disk
-NOBODY = 65534  # an ordinary user
+DISK = 4 * 2**20  # bytes; size of the full disk
+NOBODY = 65534  # id of an ordinary user
 Trial = tuple[str, str, int]  # condition, scene, amount
 
-# condition -> the amounts that are tried
+# condition -> amounts to try
 AMOUNTS: dict[str, list[int]] = {
     "full disk": [0, 1, 2, 3, 5, 8],  # free pages
     "file size": [0, 1, 10, 17, 40, 100, 700],  # largest file, in bytes
-    "descriptors": [0, 1, 2, 3, 4, 6],  # that can still be opened
+    "descriptors": [0, 1, 2, 3, 4, 6],  # descriptors that can still be opened
     "read-only": [0o555, 0o500, 0o444, 0o000],  # mode of all directories
     "closed chunks": [0o555, 0o444, 0o000],  # mode of the directories below the nodes
     "vanished": [0, 1],  # the directory of the node, or of the store
@@ -50,7 +50,7 @@ AMOUNTS: dict[str, list[int]] = {
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Run trials that are chosen at random, or all of them."""
+    """Run randomly chosen trials, or all of them."""
     figures = Figures("conditions", seed)
     for condition in AMOUNTS:
         reason = why_not(condition)
@@ -75,7 +75,7 @@ def run_condition(condition: str, trials: int | None, seed: int, figures: Figure
 
 
 def replay(spec: str) -> Figures:
-    """Run one trial again."""
+    """Repeat one trial."""
     figures = Figures("conditions", 0)
     condition, name, amount = spec.split("|")
     with staged(SCENES[name]) as stage:
@@ -84,7 +84,7 @@ def replay(spec: str) -> Figures:
 
 
 def why_not(condition: str) -> str | None:
-    """Return the reason why a condition cannot be made here. Returns None if it can."""
+    """Return the reason why a condition cannot be created here. Returns None if it can."""
     if condition == "full disk":
         with tempfile.TemporaryDirectory() as directory:
             if not _mount(directory):
@@ -95,7 +95,7 @@ def why_not(condition: str) -> str | None:
 
 @contextlib.contextmanager
 def _directory(condition: str) -> Iterator[str]:
-    """Create a directory for a store, on a disk of its own if that will be full."""
+    """Create a directory for a store, on a separate disk if the disk is to be full."""
     base = tempfile.mkdtemp()
     os.chmod(base, 0o755)
     is_mounted = condition == "full disk" and _mount(base)
@@ -162,7 +162,7 @@ def _measure(action: Callable[[], object], limit: Callable[[], object]) -> tuple
     try:
         action()
         outcome, description = "done", "success"
-    except (ZarrliteError, RuntimeError) as error:  # the command line reports an error by its exit code
+    except (ZarrliteError, RuntimeError) as error:  # the command line reports errors by its exit code
         outcome, description = "refused", f"{type(error).__name__}: {error}"
         if isinstance(error, RuntimeError) and "defect of zarrlite" in str(error):
             outcome = "foreign"
@@ -180,7 +180,7 @@ def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-# conditions: context managers that prepare a directory and return what the child has to do to itself
+# conditions: context managers that prepare a directory and return a function for the child to call
 
 
 @contextlib.contextmanager
@@ -205,7 +205,7 @@ def _file_size(root: str, largest: int) -> Iterator[Callable[[], object]]:
 def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
     def limit() -> None:
         opened = {int(name) for name in os.listdir("/proc/self/fd")}
-        free = [number for number in range(max(opened) + 1 + more) if number not in opened]  # the listing's own, too
+        free = [number for number in range(max(opened) + 1 + more) if number not in opened]  # the listing's too
         free.append(max(opened))
         resource.setrlimit(resource.RLIMIT_NOFILE, (sorted(free)[more], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
@@ -214,7 +214,7 @@ def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
 
 @contextlib.contextmanager
 def _read_only(root: str, mode: int, only: str = "") -> Iterator[Callable[[], object]]:
-    """Take rights away from directories, or only from those of a name; the child is their owner, but not root."""
+    """Remove permissions from directories, or from those of one name. The child owns them but is not root."""
     for directory, _, names in os.walk(root, topdown=False):
         for name in names:
             _give(os.path.join(directory, name))
@@ -238,7 +238,7 @@ def _become_nobody() -> None:
 
 
 def _allow(root: str) -> None:
-    """Give all rights back; as the owner is not root, from the top down."""
+    """Restore all permissions, from the top down, because the owner is not root."""
     for directory, directories, names in os.walk(root):
         for name in directories:
             os.chmod(os.path.join(directory, name), stat.S_IRWXU)

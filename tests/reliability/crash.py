@@ -1,11 +1,12 @@
-"""Crashes: an operation is killed at one of its file-system calls, and a new store looks at what is left.
+"""Crashes: an operation is killed at one of its file-system calls, and a new store examines the result.
 
 Rules
-- A forked child performs the operation and ends, without any cleaning up, before a call, after it, or with half of a
-  write done. Every call that changes a file system is a point; the end of a child releases its locks and descriptors.
+- A forked child performs the operation and exits, without any cleanup, before a call, after it, or halfway through a
+  write. Every call that changes the file system is such a point. When the child ends, its locks and descriptors are
+    released.
 - The state must be acceptable (`scenes.judge`), and the operation must work when it is run again.
-- Where an operation writes into a stored object, half a write may damage the chunk that is written, as documented.
-- Directories are listed in both orders of their names: file systems list in any order, and erasing follows it.
+- If an operation writes into a stored object, half a write may damage the chunk being written, as documented.
+- Directories are listed in both orders of their names, because file systems list in any order and erasing follows it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Point(NamedTuple):
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Kill the operations of all scenes, at all points or at a sample of them."""
+    """Kill the operations of all scenes, at all points or at a sample."""
     figures = Figures("crash", seed)
     for scene in SCENES.values():
         run_scene(scene, None if trials is None else max(1, trials // len(SCENES)), seed, figures)

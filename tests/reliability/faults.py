@@ -1,11 +1,11 @@
-"""Faults of a store: the Nth request fails, once or from then on, and everything is still there.
+"""Faults of a store: the Nth request fails, once or permanently, and no data is lost.
 
 Rules
-- A store of a user has `get`, `set`, `erase` and `list`. A trial counts the requests of an operation and lets one of
-  them fail: refused before it is carried out, carried out with the answer lost, or answered with fewer bytes. The
-  latter only if a range was requested: a whole value that is cut short cannot be told from a shorter value.
-- The operation ends with an error of the library, with that of the store, or succeeds. Every chunk and document then
-  is the old or the new one.
+- The store has `get`, `set`, `erase` and `list`, like a user's store. A trial counts the requests of an operation and
+  makes one fail: refused before it is carried out, carried out with the answer lost, or answered with fewer bytes. The
+  last applies only to ranges: a whole value that is cut short is indistinguishable from a shorter value.
+- The operation ends with an error of the library or of the store, or succeeds. Afterwards every chunk and document is
+  the old or the new one.
 - Once the store works again, another thread can repeat the operation, which leads to the new state: no lock is left.
 """
 
@@ -23,25 +23,25 @@ from zarrlite.buffers.ranges import ALL, Buffer
 from zarrlite.stores.base import Limits
 
 SAMPLE = 2500  # trials
-WAIT = 300  # seconds; a repetition that takes longer waits for a lock
+WAIT = 300  # seconds; a repetition that takes longer is waiting for a lock
 FAULTS = {
     "refused": {"get", "get a part", "set", "erase", "list"},
     "timed out": {"set", "erase"},
     "short": {"get a part"},
 }
 LASTING = ["once", "from then on"]
-Trial = tuple[str, int, str, str]  # scene, number of the request, fault, how long
+Trial = tuple[str, int, str, str]  # scene, number of the request, fault, duration
 
 
 class FaultyStore(Store):
-    """A store of a user, in memory, in which one request fails, or all from that one on."""
+    """A user's store, in memory, in which one request fails, or all from that one on."""
 
-    limits = Limits(concurrency=1)  # requests in one order, so that their numbers mean something
+    limits = Limits(concurrency=1)  # sends requests in a fixed order, so that their numbers are meaningful
 
     def __init__(self) -> None:
         self.inner = MemoryStore()
         self.requests: list[str] = []
-        self.failing: tuple[int, str, str] | None = None  # number of the request, fault, how long
+        self.failing: tuple[int, str, str] | None = None  # number of the request, fault, duration
 
     def fails(self, operation: str) -> str | None:
         """Return the fault of a request. Returns None if it is served."""
@@ -94,7 +94,7 @@ def trials_of(scene: Scene) -> Iterator[Trial]:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Let requests of all scenes fail: all requests, or a sample of them."""
+    """Make requests of all scenes fail: all requests, or a sample."""
     figures = Figures("faults", seed)
     scenes = [scene for scene in SCENES.values() if not scene.local]
     for scene in scenes:
@@ -103,7 +103,7 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def run_scene(scene: Scene, trials: int | None, seed: int, figures: Figures | None = None) -> Figures:
-    """Let requests of one scene fail."""
+    """Make requests of one scene fail."""
     figures = figures or Figures("faults", seed)
     chosen = list(trials_of(scene))
     if trials is not None:
@@ -115,7 +115,7 @@ def run_scene(scene: Scene, trials: int | None, seed: int, figures: Figures | No
 
 
 def replay(spec: str) -> Figures:
-    """Run one trial again."""
+    """Repeat one trial."""
     figures = Figures("faults", 0)
     name, number, fault, lasting = spec.split("|")
     _try(figures, (name, int(number), fault, lasting), *reference(SCENES[name], FaultyStore))

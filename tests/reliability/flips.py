@@ -1,12 +1,12 @@
-"""Damage everywhere: every stored object with a flipped bit, cut short, lengthened or missing, read and checked.
+"""Damage everywhere: stored objects with a flipped bit, cut short, extended or missing are read and checked.
 
 Rules
 - A trial changes one object of an array, reads the array in four ways and runs fsck. An error must be one of the
   library. A read that succeeds must return the original values wherever checksums cover the whole chunk.
-- If reading fails, fsck reports a problem. If fsck reports a problem, no read returns wrong values without an error;
-  right values are possible, since readers do not touch headers and entries of chunks outside of the array.
-- A chunk whose objects are all missing is the fill value; one that lacks some of them is an error.
-- Documents are damaged too: the array then reads as something else, or not at all, but never with a foreign exception.
+- If reading fails, fsck reports a problem. If fsck reports a problem, no read silently returns wrong values. Correct
+  values are possible, because readers do not touch headers and entries of chunks outside the array.
+- A chunk whose objects are all missing is the fill value. A chunk that lacks some of them is an error.
+- Documents are damaged too: the array then reads differently or not at all, but never raises a foreign exception.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zarrlite import MemoryStore, Store, ZarrliteError
 from zarrlite.layout import check
 
 SAMPLE = 2000  # trials
-# kinds in which a checksum covers all bytes that determine values
+# kinds whose checksums cover all bytes that determine values
 VERIFIED = {
     "gzip and crc32c",
     "crc32c and zstd",
@@ -48,12 +48,12 @@ READS: dict[str, Callable[[Any], Any]] = {
     "rows by index": lambda a: a.oindex[[0, -1], ::2],
     "one element": lambda a: a[(0,) * a.ndim],
 }
-ENDS = [b"\0", b"\xff", bytes(100)]  # bytes that are added to an object
-Damage = tuple[str, str, str, int]  # kind of array, key, sort of damage, place
+ENDS = [b"\0", b"\xff", bytes(100)]  # bytes appended to an object
+Damage = tuple[str, str, str, int]  # kind of array, key, kind of damage, position
 
 
 def damages(kind: str, store: Store) -> Iterator[Damage]:
-    """Yield all damage: of documents one bit in each byte, of other objects every bit, and every length."""
+    """Yield all damage: one bit in each byte of documents, every bit of other objects, and every length."""
     for key in store.list():
         size = store.size(key) or 0
         yield kind, key, "missing", 0
@@ -79,7 +79,7 @@ def damaged(value: bytes, sort: str, place: int) -> bytes | None:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Run trials of damage that is chosen at random, or all of them."""
+    """Run trials of randomly chosen damage, or all of them."""
     figures = Figures("flips", seed)
     for kind in ARRAYS:
         run_kind(kind, None if trials is None else max(1, trials // len(ARRAYS)), seed, figures)
@@ -99,7 +99,7 @@ def run_kind(kind: str, trials: int | None, seed: int, figures: Figures | None =
 
 
 def replay(spec: str) -> Figures:
-    """Run one trial again."""
+    """Repeat one trial."""
     figures = Figures("flips", 0)
     kind, key, sort, place = spec.split("|")
     _try(figures, ARRAYS[kind](), (kind, key, sort, int(place)))

@@ -1,13 +1,13 @@
-"""Interrupts: Ctrl-C in the middle of an operation, after which the process goes on.
+"""Interrupts: Ctrl-C in the middle of an operation, after which the process continues.
 
 Rules
-- Two ways: an exception at a chosen bytecode, where CPython looks for signals (after a call of a function in C, at the
-  start of a function, at the end of a loop); and real signals (SIGINT), sent by another process at a random time.
-- Half of the bytecodes are chosen around the calls that change files, and half by their place in the source first, so
-  that code which runs once counts as much as a loop.
-- Afterwards, while the interrupted process lives: no lock is held (asked by another process), no descriptor is open
-  that was not open before, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation
-  works again, on another thread of that process, and leads to the new state.
+- There are two ways: an exception at a chosen bytecode where CPython checks for signals (after a call of a C function,
+  at the start of a function, at the end of a loop); and real signals (SIGINT) from another process at a random time.
+- Half of the bytecodes are chosen around calls that change files. The other half are chosen by source location first,
+  so that code that runs once counts as much as a loop.
+- Afterwards, while the interrupted process lives: no lock is held (checked by another process), no additional
+  descriptor is open, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation works
+  again, on another thread of that process, and leads to the new state.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 800  # trials
-FULL = 150  # trials for each scene of a full run
+FULL = 150  # trials per scene of a full run
 SIGNALS = 0.3  # share of the trials that send a signal
 BEFORE, AFTER = 5, 25  # moments around a call that changes files
 PATIENCE = 10.0  # seconds until an operation that takes milliseconds counts as blocked
 TEMPORARY = "__zarrlite.tmp."
 
-# After these, CPython looks for signals. A call counts only if it ran no Python code: that returns without a look.
+# CPython checks for signals after these. A call counts only if it ran no Python code: otherwise there is no check.
 _LOOKS = ("RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW")
 
-_UNSEEN = (__file__, shim.__file__)  # hooks: moments are counted with and without them
+_UNSEEN = (__file__, shim.__file__)  # hooks, which are not traced: moments are counted with and without them
 
 
 @functools.cache
 def _looks(code: CodeType) -> frozenset[int]:
-    """Return the offsets of the instructions after which CPython looks for signals."""
+    """Return the offsets of the instructions after which CPython checks for signals."""
     return frozenset(each.offset for each in dis.get_instructions(code) if each.opname in _LOOKS)
 
 
 class Tracer:
-    """A trace function that lists the moments at which CPython looks for signals, and raises at one of them."""
+    """A trace function that lists the moments at which CPython checks for signals, and raises at one of them."""
 
     def __init__(self, raise_at: int | None = None) -> None:
         self.places: list[tuple[str, int, int]] = []  # file, line and offset of each moment
         self._raise_at = raise_at
-        self._frame: FrameType | None = None  # the frame whose last instruction ends with a look
+        self._frame: FrameType | None = None  # the frame whose last instruction ends with a check
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "call" and frame.f_code.co_filename in _UNSEEN:
@@ -107,7 +107,7 @@ def run_scene(scene: Scene, trials: int, seed: int, figures: Figures | None = No
 
 
 def replay(spec: str) -> Figures:
-    """Interrupt an operation once; a signal arrives at about the same time."""
+    """Interrupt an operation once. A signal arrives at about the same time."""
     name, way, when = spec.rsplit(":", 2)
     figures = Figures("interrupts", 0)
     with staged(SCENES[name]) as stage:
@@ -116,7 +116,7 @@ def replay(spec: str) -> Figures:
 
 
 def _survey(stage: Stage) -> tuple[list[list[int]], list[int], float]:
-    """Return the moments of an operation by their places in the source, those around calls, and its duration."""
+    """Return the moments of an operation by source location, those around calls, and its duration."""
 
     def work() -> bytes:
         start = time.perf_counter()
@@ -168,7 +168,7 @@ def _try(stage: Stage, way: str, when: str, figures: Figures) -> None:
 
 
 def _interrupt(stage: Stage, path: str, way: str, when: str) -> Verdict:
-    """Interrupt a child, and examine what it has left while it lives."""
+    """Interrupt a child, and examine what it left while it is still running."""
     child = _Child(stage.scene, path, way, when)
     try:
         if way == "signal":
@@ -214,7 +214,7 @@ def _locked(path: str) -> list[str]:
 
 
 class _Child:
-    """A forked process that is interrupted in an operation, reports what it has left, and repeats it when asked to."""
+    """A forked process that is interrupted in an operation, reports what it left, and repeats it on request."""
 
     def __init__(self, scene: Scene, path: str, way: str, when: str) -> None:
         receive, self._send = os.pipe()
@@ -229,7 +229,7 @@ class _Child:
         os.close(send)
 
     def read(self, request: bytes = b"") -> Any:
-        """Read a line of the child, as an answer to a request if there is one."""
+        """Read a line from the child, after sending it a request if there is one."""
         if request:
             os.write(self._send, request + b"\n")
         while b"\n" not in self._unread:
@@ -241,7 +241,7 @@ class _Child:
         return json.loads(line)
 
     def end(self) -> None:
-        """End the child, which waits for requests, or is blocked."""
+        """End the child, which is waiting for requests or blocked."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self._send)
@@ -253,7 +253,7 @@ def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int)
         os.write(send, json.dumps(value).encode() + b"\n")
 
     gc.collect()
-    gc.freeze()  # the next collection looks at the objects of this process only
+    gc.freeze()  # the next collection considers only objects of this process
     before = _descriptors()
     error = ""
     try:
@@ -279,7 +279,7 @@ def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int)
 
 
 def _await_signal(scene: Scene, path: str, begin: Callable[[], None]) -> None:
-    """Run an operation; a signal that arrives before its end raises KeyboardInterrupt."""
+    """Run an operation. A signal that arrives before its end raises KeyboardInterrupt."""
     is_over = False
 
     def handle(*arguments: object) -> None:
@@ -309,6 +309,6 @@ def _descriptors() -> dict[str, str]:
     for number in os.listdir("/proc/self/fd"):
         try:
             found[number] = os.readlink(f"/proc/self/fd/{number}")
-        except OSError:  # the one that has listed them
+        except OSError:  # the descriptor that listed them
             continue
     return found

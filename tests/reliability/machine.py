@@ -1,11 +1,11 @@
 """Arrays against numpy: random operations on random stacks of all five extension points.
 
 Rules
-- A run creates an array of a random data type, grid, key encoding, chain of codecs and stack of storage transformers,
-  in one of three stores, and does the same to it and to a numpy array. A trial is one run of the machine.
-- Everything that was read is kept, and compared again at the end: no result may share memory with the library.
-- At the end, a handle that is opened again reads the same, fsck finds no problem, and no other file is left.
-- Text and bytes of variable length are compared with Python objects: numpy itself loses some assignments of text.
+- A run creates an array with a random data type, grid, key encoding, codec chain and stack of storage transformers, in
+  one of three stores, and applies the same operations to it and to a numpy array. A trial is one run of the machine.
+- Everything that was read is kept and compared again at the end: no result may share memory with the library.
+- At the end, a newly opened handle reads the same, fsck finds no problem, and no other file is left.
+- Text and bytes of variable length are compared with Python objects, because numpy itself loses some text assignments.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 SAMPLE = 300  # runs
 FULL = 10_000  # runs
 BATCH = 50  # runs with one seed; the first failure ends a batch
-STEPS = 12  # operations of a run, at most
+STEPS = 12  # operations in a run, at most
 
 TEXTS = ["", "a", "größe", "🦓", "w" * 15, "x" * 16, "y" * 40, "z" * 300]
 POINT = np.dtype([("x", "<i2"), ("name", "<U3"), ("y", "<f4")])
-# data type -> some of its values, of which the first is the fill value; objects where numpy has no type to trust
+# data type -> some of its values, the fill value first; objects if numpy has no reliable type
 VALUES: dict[Any, np.ndarray[Any, Any]] = {
     "bool": np.array([False, True]),
     "int8": np.array([0, 1, -128, 127], "i1"),
@@ -97,12 +97,12 @@ PARTS = [
     ConcatParts([Part(".only")]),
     ConcatParts([Part(".x", 2), Part(".y"), Part(".z", 0)]),
 ]
-ROOM = Pad("end", 12)  # every sized part of a chunk needs its bytes
+ROOM = Pad("end", 12)  # every part with a size needs its bytes
 INDEX_ENTRY = 16  # bytes
 
 
 class StoreReadByKey(MemoryStore):
-    """A store whose values are read by key only, as those of users are."""
+    """A store whose values can only be read by key, like those of users."""
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
         return super().get(key, byte_range)
@@ -125,7 +125,7 @@ class Layout(NamedTuple):
 
 @st.composite
 def chains(draw: Any, dtype: Any, shape: tuple[int, ...], levels: int = 2) -> tuple[list[Any], int | None]:
-    """Generate codecs for chunks of a shape, and the bytes of the index that ends the chunk. None: no index ends it."""
+    """Generate codecs for chunks of a shape, and the size of the index at the end of a chunk; None without an index."""
     codecs: list[Any] = []
     if draw(st.booleans()):
         order = tuple(draw(st.permutations(range(len(shape)))))
@@ -150,10 +150,10 @@ def chains(draw: Any, dtype: Any, shape: tuple[int, ...], levels: int = 2) -> tu
 
 @st.composite
 def transformers(draw: Any, ndim: int, index: int | None) -> list[Any]:
-    """Generate a stack of storage transformers; `index` is the size of the index that ends a chunk."""
+    """Generate a stack of storage transformers. `index` is the size of the index at the end of a chunk."""
     stack: list[Any] = []
     for _ in range(draw(st.integers(0, 3))):
-        if index is not None and draw(st.booleans()):  # an object of its own for the index
+        if index is not None and draw(st.booleans()):  # a separate object for the index
             stack.append(ConcatParts([Part(""), Part(f".index{len(stack)}", index)]))
             index = None
         elif draw(st.booleans()):
@@ -169,7 +169,7 @@ def transformers(draw: Any, ndim: int, index: int | None) -> list[Any]:
 
 @st.composite
 def layouts(draw: Any, ndim: int) -> Layout:
-    """Generate everything about a new array but its shape."""
+    """Generate everything about a new array except its shape."""
     dtype = draw(st.sampled_from(list(VALUES)))
     chunks = draw(st.tuples(*[st.sampled_from([1, 2, 3, 4, 6])] * ndim))
     codecs, index = draw(chains(dtype, chunks))
@@ -185,7 +185,7 @@ def shapes(ndim: int) -> Any:
 
 @st.composite
 def orthogonal(draw: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Generate an index that selects along each dimension, and the same for numpy, as positions."""
+    """Generate an index that selects along each dimension, and the same index for numpy, as positions."""
     index: list[Any] = []
     positions: list[Any] = []
     for n in shape:
@@ -207,7 +207,7 @@ def orthogonal(draw: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], tupl
 
 @st.composite
 def basic(draw: Any, shape: tuple[int, ...]) -> Any:
-    """Generate an index of slices, integers, an ellipsis, fewer items than dimensions."""
+    """Generate an index of slices, integers and an ellipsis, perhaps with fewer items than dimensions."""
     items = [draw(st.one_of(st.slices(n), st.integers(-n, n - 1) if n else st.slices(n))) for n in shape]
     first = draw(st.integers(0, len(items)))
     last = draw(st.integers(first, len(items)))
@@ -218,7 +218,7 @@ def basic(draw: Any, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def points(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Generate distinct points, as one index array for each dimension, of one or two dimensions."""
+    """Generate distinct points, as one index array per dimension, each with one or two dimensions."""
     size = int(np.prod(shape))
     flat = draw(st.lists(st.integers(0, size - 1), unique=True, min_size=1, max_size=8)) if size else []
     arrays = np.unravel_index(np.array(flat, int), shape) if size else [np.zeros(0, int) for _ in shape]
@@ -266,7 +266,7 @@ class ArraysAgainstNumpy(RuleBasedStateMachine):
         assert equal(self.array[...], self.model)
 
     def draw_values(self, data: Any, shape: tuple[int, ...]) -> Any:
-        """Draw values for a selection: an array of its shape or one that is broadcast, or a scalar."""
+        """Draw values for a selection: an array of its shape, one that can be broadcast, or a scalar."""
         pool = self.layout.values
         form = data.draw(st.sampled_from(["array", "last axis", "scalar", "fill value"]))
         if form == "fill value":
@@ -443,14 +443,14 @@ class ArraysAgainstNumpy(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if sys.exception() is None:  # hypothesis reports one failure of a run, and a rule's is clearer
+            if sys.exception() is None:  # hypothesis reports one failure per run, and that of a rule is clearer
                 self.look()
         finally:
             if self.directory:
                 shutil.rmtree(self.directory)
 
     def look(self) -> None:
-        """Compare everything once more, in the store and in the results of earlier reads."""
+        """Compare everything again, both in the store and in the results of earlier reads."""
         for handle in (self.array, self.opened()):
             found = handle[...]
             assert equal(found, self.model), f"stored {found!r}, not {self.model!r}"
@@ -469,7 +469,7 @@ class ArraysAgainstNumpy(RuleBasedStateMachine):
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Run the machine so many times, in batches of a seed each."""
+    """Run the machine this many times, in batches with one seed each."""
     figures = Figures("machine", seed)
     random = np.random.default_rng(seed)
     for done in range(0, FULL if trials is None else trials, BATCH):
@@ -479,14 +479,14 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def replay(spec: str) -> Figures:
-    """Run a batch again."""
+    """Repeat a batch."""
     figures = Figures("machine", 0)
     _run_batch(figures, spec)
     return figures
 
 
 def _run_batch(figures: Figures, spec: str) -> None:
-    """Run a batch in a forked child, since numpy may end the process."""
+    """Run a batch in a forked child, because numpy may crash the process."""
     status, answer = run_child(lambda: json.dumps(_outcome(spec)).encode())
     outcome, description = json.loads(answer) if status == 0 else ("died", f"exit code {status}: {answer.decode()}")
     if outcome == "equal":
@@ -499,7 +499,7 @@ def _outcome(spec: str) -> tuple[str, str]:
     seed, count = map(int, spec.split())
 
     class Seeded(ArraysAgainstNumpy):
-        """The machine with a seed of its own."""
+        """The machine with its own seed."""
 
     described = io.StringIO()
     try:
@@ -513,7 +513,7 @@ def _outcome(spec: str) -> tuple[str, str]:
 
 
 def _settings(runs: int) -> settings:
-    """Return the settings of so many runs: seeded, without a clock, and nothing is kept between them."""
+    """Return the settings for this many runs: seeded, without deadlines, and with nothing kept between them."""
     return settings(
         max_examples=runs,
         stateful_step_count=STEPS,

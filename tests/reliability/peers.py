@@ -1,11 +1,11 @@
 """`python -m tests.reliability.peers [--rounds N] [--reads N] [--kills N]`: the same trials on zarrlite and its peers.
 
-Prints a Markdown table: lost updates of four processes, mixed reads under a writer, leftovers of killed writers, and
-the memory that bombs take. Every process is a new interpreter, since neither peer supports a fork after its first use.
+Prints a Markdown table: lost updates of four processes, mixed reads during writes, leftovers of killed writers, and the
+memory that bombs take. Every process is a new interpreter, because neither peer supports a fork after its first use.
 
 Rules
 - The libraries get the same arrays, with their default settings, in a local directory.
-- Counts end a trial, never seconds; a writer is killed after a number of writes, somewhere in the next one.
+- A trial ends after a count, never after seconds. A writer is killed after a number of writes, during the next one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.reliability.bombs import rle_frame, sharding
 WORKERS = 4
 LENGTH = 4096  # elements of an array of one chunk, or of one shard of 8 chunks
 LIBRARIES = ("zarrlite", "zarr-python", "tensorstore")
-TIMEOUT = 900  # seconds; a trial fails rather than hangs
+TIMEOUT = 900  # seconds; a trial fails instead of hanging
 SPAWN = multiprocessing.get_context("spawn")
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
@@ -43,7 +43,7 @@ ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
 
 
 def create(path: str, is_sharded: bool) -> None:
-    """Create an array of one chunk or one shard, in the same way for all libraries."""
+    """Create an array of one chunk or one shard, identically for all libraries."""
     codecs = (
         [sharding(LENGTH // 8, codecs=[BYTES, ZSTD], index_codecs=[BYTES, {"name": "crc32c"}])]
         if is_sharded
@@ -70,7 +70,7 @@ def open_array(library: str, path: str) -> Any:
 
 
 def read(array: Any, index: slice) -> Any:
-    """Read a part of an array of any library."""
+    """Read part of an array with any library."""
     found = array[index]
     return np.asarray(found.read().result() if hasattr(found, "read") else found)
 
@@ -79,11 +79,11 @@ def read(array: Any, index: slice) -> Any:
 
 
 def update(library: str, path: str, worker: int, rounds: int, barrier: Any, lost: Any) -> None:
-    """Write the elements of one worker in each round; the first one counts those that are lost."""
+    """Write one worker's elements in each round. The first worker counts those that are lost."""
     array = open_array(library, path)
     for value in range(1, rounds + 1):
         barrier.wait(TIMEOUT)
-        with contextlib.suppress(Exception):  # a failed write is counted below, as a lost one
+        with contextlib.suppress(Exception):  # a failed write is counted below as lost
             array[worker::WORKERS] = value
         barrier.wait(TIMEOUT)
         if worker == 0:
@@ -96,7 +96,7 @@ def update(library: str, path: str, worker: int, rounds: int, barrier: Any, lost
 
 
 def set_attributes(library: str, path: str, worker: int, rounds: int, barrier: Any, lost: Any) -> None:
-    """Set an attribute in each round; the first worker counts the rounds in which one is lost."""
+    """Set an attribute in each round. The first worker counts the rounds in which one is lost."""
     array = open_array(library, path)
     for value in range(1, rounds + 1):
         barrier.wait(TIMEOUT)
@@ -110,7 +110,7 @@ def set_attributes(library: str, path: str, worker: int, rounds: int, barrier: A
 
 
 def count_lost(library: str, work: Callable[..., None], rounds: int, is_sharded: bool = False) -> str:
-    """Return in how many rounds of four processes something was lost."""
+    """Return the number of rounds in which an update of four processes was lost."""
     with directory() as path:
         create(path, is_sharded)
         barrier, lost = SPAWN.Barrier(WORKERS), SPAWN.Value("i", 0)
@@ -130,7 +130,7 @@ def keep_writing(library: str, path: str, stop: Any) -> None:
 
 
 def keep_reading(library: str, path: str, reads: int, stop: Any, counts: Any) -> None:
-    """Count reads that return values of two writes, and reads that fail."""
+    """Count reads that return values from two writes, and reads that fail."""
     try:
         array = open_array(library, path)
         for _ in range(reads):
@@ -144,7 +144,7 @@ def keep_reading(library: str, path: str, reads: int, stop: Any, counts: Any) ->
 
 
 def count_mixed(library: str, reads: int, is_sharded: bool) -> str:
-    """Return how many reads beside a writer are mixed, and how many fail."""
+    """Return how many reads during writes are mixed, and how many fail."""
     with directory() as path:
         create(path, is_sharded)
         open_array(library, path)[:] = np.full(LENGTH, 1, "int32")
@@ -158,7 +158,7 @@ def count_mixed(library: str, reads: int, is_sharded: bool) -> str:
 
 
 def write_until_killed(library: str, path: str) -> None:
-    """Write values without an end, and print a line before each."""
+    """Write values endlessly, and print a line before each write."""
     array = open_array(library, path)
     value = 0
     while True:
@@ -168,7 +168,7 @@ def write_until_killed(library: str, path: str) -> None:
 
 
 def count_leftovers(library: str, kills: int, is_sharded: bool) -> str:
-    """Return how many killed writers leave other files, and how many a chunk that cannot be read."""
+    """Return how many killed writers leave other files, and how many leave a chunk that cannot be read."""
     leftovers = unreadable = 0
     with directory() as path:
         create(path, is_sharded)
@@ -238,7 +238,7 @@ print(outcome, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 
 
 
 def weigh(library: str, values: tuple[bytes, bytes]) -> str:
-    """Return the outcome of reading one element of a bomb, and the memory that it takes."""
+    """Return the outcome of reading one element of a bomb, and the memory used."""
     with directory() as path, directory() as warm:
         os.makedirs(os.path.join(path, "c"))
         Path(path, "zarr.json").write_bytes(values[0])
@@ -264,7 +264,7 @@ def directory() -> Iterator[str]:
 
 
 def run_all(jobs: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
-    """Run jobs in processes of their own. All of them must succeed."""
+    """Run each job in its own process. All of them must succeed."""
     processes = [SPAWN.Process(target=work, args=arguments) for work, arguments in jobs]
     for process in processes:
         process.start()

@@ -4,9 +4,9 @@ Rules
 - `planted.json` lists the faults: a text in a file of the package and its replacement, as in tests/mutations. The text
   occurs exactly once in its file.
 - `trial` is the kind of trial that must catch the fault; `only` selects scenes by a text in their names; `trials` is
-  how many are run, None for all of them.
+  the number of trials to run, None for all.
 - A fault is caught if trials end with `outcome` that do not without the fault, or if they do not finish.
-- Each kind of trial has a fault that it catches.
+- Each kind of trial catches at least one fault.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from tests.mutations.run import ROOT, copied
 
-LIMIT = 900.0  # seconds; many times the duration of the trials of a fault
+LIMIT = 900.0  # seconds; many times the duration of the trials of one fault
 
 
 class Planted(NamedTuple):
@@ -39,7 +39,7 @@ PLANTED = [Planted(**fault) for fault in json.loads((Path(__file__).parent / "pl
 
 
 def main(words: list[str]) -> int:
-    """Plant the faults that have one of the words in their texts, all without words, and print which are caught."""
+    """Plant the faults whose texts contain one of the words (all without words), and print which are caught."""
     chosen = [fault for fault in PLANTED if not words or any(word in " ".join(map(str, fault)) for word in words)]
     caught = 0
     with copied() as directory:
@@ -60,8 +60,8 @@ def main(words: list[str]) -> int:
 
 
 def _failures(fault: Planted, directory: Path) -> set[str]:
-    """Return the outcomes of the trials that fail with the package in a directory."""
-    # no bytecode: Python takes a file that is changed twice within a second for unchanged
+    """Return the outcomes of the failing trials with the package in a directory."""
+    # no bytecode: Python considers a file that changes twice within a second unchanged
     paths = os.pathsep.join([str(directory), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     count = ["--full"] if fault.trials is None else ["--trials", str(fault.trials)]

@@ -1,14 +1,14 @@
-"""Power cuts: the file-system calls of an operation with `fsync=True` are recorded, and disks built of some of them.
+"""Power cuts: the calls of an operation with `fsync=True` are recorded, and disks are built from some of them.
 
 Rules
 - Ordered model, a disk with a journal, as ext4 and xfs promise: the calls up to some point are on the disk, at least up
-  to the last fsync of anything.
-- Strict model, all that POSIX promises: an fsync of a file makes its earlier writes durable, an fsync of a directory
+  to the last fsync of any file.
+- Strict model, only what POSIX promises: an fsync of a file makes its earlier writes durable, an fsync of a directory
   its earlier changes of names. Any subset of the other calls is on the disk. A write may have extended the file without
-  its data (zeros), or be there by half.
-- A cut before the operation has returned may leave every state that a crash may leave. After it has returned, only the
-  new state: what was acknowledged is durable.
-- Where an operation writes into a stored object, a cut before it has returned may damage that object, as documented.
+  its data (zeros), or be half complete.
+- A cut before the operation returns may leave any state that a crash may leave. A cut after it has returned may leave
+  only the new state: acknowledged changes are durable.
+- If an operation writes into a stored object, a cut before it returns may damage that object, as documented.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 1500  # trials
-MOST = 64  # states of the strict model for one moment; if there are more, that many are chosen at random
+MOST = 64  # states of the strict model per moment; if there are more, this many are chosen at random
 ROOT = 0  # number of the root directory
-SKIPPED, DONE, ZEROS, HALF = range(4)  # fates of a call that was not synced; the last two are for writes
+SKIPPED, DONE, ZEROS, HALF = range(4)  # fates of a call that was not synced; the last two apply to writes
 DURABLE = "acknowledged"
 
 Tree = dict[str, bytes]  # path -> content of a file
 
 
 class Call(NamedTuple):
-    """A recorded call. Files and directories have numbers, as inodes have."""
+    """A recorded call. Files and directories have numbers, like inodes."""
 
     name: str  # "enter" or "leave" (a name in a directory), "move", "write", "truncate", "sync"
-    number: int  # the file or directory that is changed
+    number: int  # the changed file or directory
     entry: str = ""
-    target: int = -1  # the file that a name leads to
+    target: int = -1  # the file that a name refers to
     offset: int = 0
     data: bytes = b""
     source: tuple[int, str] = (-1, "")  # "move": the name that disappears
@@ -61,12 +61,12 @@ class Disk:
         return disk
 
     def apply(self, call: Call, fate: int = DONE) -> None:
-        """Let a call take effect, as its fate says."""
+        """Apply a call according to its fate."""
         if call.name == "enter":
             self.directories.setdefault(call.number, {})[call.entry] = call.target
         elif call.name == "leave":
             names = self.directories.setdefault(call.number, {})
-            if not self.directories.get(names.get(call.entry, -1)):  # no file system drops a directory with names in it
+            if not self.directories.get(names.get(call.entry, -1)):  # file systems keep directories that are not empty
                 names.pop(call.entry, None)
         elif call.name == "move":
             self.directories.setdefault(call.source[0], {}).pop(call.source[1], None)
@@ -98,7 +98,7 @@ class Recorder:
         self.calls: list[Call] = []
         self.disk = Disk()
         self._count = ROOT
-        self._numbers = {os.stat(root).st_ino: ROOT}  # inodes are used again: each new file has a new number
+        self._numbers = {os.stat(root).st_ino: ROOT}  # inode numbers are reused: each new file gets a new number
         self._read(root, ROOT)
 
     def _read(self, path: str, number: int) -> None:
@@ -211,7 +211,7 @@ class Recording:
             yield from (Cut(model, moment, fates) for fates in self._fates(moment, seed))
 
     def _fates(self, moment: int, seed: int) -> Iterator[str]:
-        # the first two are the most likely ones
+        # the first two fates are the most likely ones
         choices = [f"{DONE}{SKIPPED}" + f"{ZEROS}{HALF}" * (self.calls[i].name == "write") for i in self.loose(moment)]
         if 4 ** len(choices) <= MOST:
             yield from map("".join, itertools.product(*choices))
@@ -243,7 +243,7 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def is_durable(scene: Scene) -> bool:
-    """Whether an operation can be asked to be durable: the command line has no option for that."""
+    """Whether an operation supports durability: the command line has no option for it."""
     return not scene.local
 
 

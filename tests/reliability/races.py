@@ -1,14 +1,14 @@
 """Readers against writers, in processes: every read sees the old chunk or a new one, and never an error.
 
 Rules
-- For each kind of array a writer replaces, changes and erases chunks without a pause, while readers in processes of
-  their own read whole chunks, slices and single elements. A trial is one read.
-- The values of a chunk say which write they belong to: a mixture of two writes is always recognized. All of a chunk is
-  replaced, or the first and last quarter of it are changed to the next number of a series, so that a change of a part
-  is seen as a whole or not at all.
-- A race ends after a number of reads, not of seconds. Writers end when the readers have.
-- `EXEMPT` has what the documentation says of the kinds that write into stored objects: readers of a shard that is
-  appended to may find it without an index; in a shard that is changed in place, also chunks of two writes.
+- For each kind of array, a writer continuously replaces, changes and erases chunks, while readers in their own
+  processes read whole chunks, slices and single elements. A trial is one read.
+- The values of a chunk identify the write they belong to: a mixture of two writes is always recognized. A write
+  replaces the whole chunk, or changes its first and last quarter to the next number of a series, so that a partial
+  change is seen completely or not at all.
+- A race ends after a number of reads, not of seconds. Writers end after the readers.
+- `EXEMPT` has the documented exceptions for kinds that write into stored objects: readers of a shard being appended to
+  may find it without an index; readers of a shard being changed in place may also find chunks of two writes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LENGTH = 8  # elements; chunks or shards of 4, inner chunks of 2
 READERS = 2
 SAMPLE = 72_000  # reads
 FULL = 200_000  # reads of each kind
-TIMEOUT = 3600  # seconds; a race fails rather than hangs
+TIMEOUT = 3600  # seconds; a race fails instead of hanging
 EXEMPT = {
     "shards appended": {"error"},
     "draft shards appended": {"error"},
@@ -56,7 +56,7 @@ def encode(name: str, values: list[int]) -> Any:
 
 
 def decode(name: str, values: Any) -> list[int]:
-    """Return elements as numbers; an element of two writes becomes a number that is never written."""
+    """Return elements as numbers. An element of two writes becomes a number that is never written."""
     elements = np.atleast_1d(values).tolist()
     if name == "strings":
         parts = [set(text.split(",")[:-1]) or {"0"} for text in elements]
@@ -67,7 +67,7 @@ def decode(name: str, values: Any) -> list[int]:
 
 
 def write(path: str, name: str, stop: Any, failed: Any, seed: int) -> None:
-    """Write chunks until the readers have ended: whole ones, their first and last elements, or nothing at all."""
+    """Write chunks until the readers have ended: whole chunks, their first and last elements, or erasures."""
     random.seed(seed)
     array = zarrlite.open_array(path, mode="r+", path="a", options=KINDS[name].options)
     generation = 0
@@ -87,7 +87,7 @@ def write(path: str, name: str, stop: Any, failed: Any, seed: int) -> None:
 
 
 def is_of_one_write(values: Any) -> bool:
-    """Whether the values of a chunk can be those of one write, or of one write and then of its ends."""
+    """Whether the values of a chunk can be from one write, or from one write followed by one of its ends."""
     first, second, third, last = values
     inside = (second, third) == (0, 0) or (third - second == 1 and second % 10 == 1)
     if first == last:  # erased, or the ends were changed
@@ -96,7 +96,7 @@ def is_of_one_write(values: Any) -> bool:
 
 
 def read(path: str, name: str, reads: int, seed: int, found: Any) -> None:
-    """Read in three ways; put the counts of outcomes, and the first failure."""
+    """Read in three ways. Report the counts of outcomes and the first failure."""
     random.seed(seed)
     array = zarrlite.open_array(path, mode="r", path="a")
     outcomes = {"right": 0, "mixed": 0, "error": 0, "foreign": 0}
@@ -108,7 +108,7 @@ def read(path: str, name: str, reads: int, seed: int, found: Any) -> None:
             if way == 0:
                 values = decode(name, array[chunk : chunk + 4])
                 good = is_of_one_write(values)
-            elif way == 1:  # across the border of two inner chunks
+            elif way == 1:  # across the boundary of two inner chunks
                 values = decode(name, array[chunk + 1 : chunk + 3])
                 good = values == [0, 0] or (values[1] - values[0] == 1 and values[0] % 10 == 1)
             else:
@@ -162,7 +162,7 @@ def race(name: str, reads: int, seed: int) -> tuple[dict[str, int], str]:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Run a race of each kind of array that has scenes, with as many reads together."""
+    """Run a race for each kind of array that has scenes, with this many reads in total."""
     figures = Figures("races", seed)
     chosen = [name for name in RACING if any(scene.startswith(f"{name}: ") for scene in SCENES)]
     for name in chosen:
@@ -171,7 +171,7 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def replay(spec: str) -> Figures:
-    """Run a race again. Processes are never scheduled the same way twice: use many reads."""
+    """Repeat a race. Processes are never scheduled the same way twice, so use many reads."""
     figures = Figures("races", 0)
     name, reads, seed = spec.split("|")
     return run_kind(name, int(reads), int(seed), figures)
@@ -191,5 +191,5 @@ def run_kind(name: str, reads: int, seed: int, figures: Figures | None = None) -
     return figures
 
 
-# kinds of which 4 elements are one stored chunk
+# kinds in which 4 elements are one stored chunk
 RACING = [name for name in KINDS if (array := create(name, {})).shards or array.chunks == (4,)]

@@ -1,17 +1,17 @@
-"""Figures of trials: how many were run, with which outcome, and how to repeat those that failed.
+"""Results of trials: how many were run, with which outcome, and how to repeat those that failed.
 
-How a kind of trial plugs in: a module of this folder, named in `KINDS` of `__main__.py`, has
+To add a kind of trial: a module of this folder, named in `KINDS` of `__main__.py`, has
 
     SAMPLE = 500                                   # trials of the sample that pytest runs
     def run(trials: int | None, seed: int) -> Figures: ...   # None: all of them
     def replay(spec: str) -> Figures: ...          # one trial, from the text after "NAME:" of a failure
 
-and a test module with the statements about the library that its sample holds (`figures.check()` fails with the list of
+and a test module with the statements about the library that its sample checks (`figures.check()` fails with the list of
 failures). `python -m tests.reliability NAME --full --seed 7` prints the figures; `--replay NAME:SPEC` repeats a trial.
 
 Rules
-- The same seed and number of trials are the same trials, on every machine.
-- A replay text contains everything that a trial was made of; the seed is not needed.
+- The same seed and number of trials select the same trials on every machine.
+- A replay text contains everything that defines a trial; the seed is not needed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 
 class Failure(NamedTuple):
-    """A trial that did not hold."""
+    """A trial that failed."""
 
     scene: str
     outcome: str
-    replay: str  # for --replay
+    replay: str  # text for --replay
     description: str
 
 
@@ -45,11 +45,11 @@ class Figures:
         return self.outcomes.total()
 
     def passed(self, scene: str, outcome: str, count: int = 1) -> None:
-        """Count trials that held."""
+        """Count trials that passed."""
         self.outcomes[scene, outcome] += count
 
     def failed(self, scene: str, outcome: str, spec: str, description: str) -> None:
-        """Count a trial that did not hold."""
+        """Count a trial that failed."""
         self.outcomes[scene, outcome] += 1
         self.failures.append(Failure(scene, outcome, f"{self.name}:{spec}", description))
 
@@ -63,7 +63,7 @@ class Figures:
         return "; ".join([text, *self.notes])
 
     def table(self) -> str:
-        """Return the scenes that failed, with the counts of all of their outcomes."""
+        """Return the scenes that failed, with the counts of all their outcomes."""
         scenes = dict.fromkeys(failure.scene for failure in self.failures)
         lines = []
         for scene in scenes:

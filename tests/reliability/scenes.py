@@ -1,6 +1,6 @@
 """Scenes: operations on stored arrays and groups, with the states in which a failure may leave them.
 
-A kind of trial takes a scene, prepares a store, lets the operation fail in its own way, looks at the store through a
+A kind of trial takes a scene, prepares a store, makes the operation fail in its own way, examines the store through a
 fresh handle, and asks `judge` whether the state is acceptable:
 
     scene.prepare(store)           # the old state
@@ -10,20 +10,20 @@ fresh handle, and asks `judge` whether the state is acceptable:
 `old, new = reference(scene, make_store)` are the states without a failure; `make_store()` returns an empty store.
 
 Rules
-- A scene uses nothing but the store that it is passed. Scenes with `local=True` need a directory (they run the command
-  line on `store.root`); all others run on any store that can be written.
+- A scene uses only the store that it receives. Scenes with `local=True` need a directory (they run the command line on
+  `store.root`); all others run on any writable store.
 - Old values, new values and the fill value differ in every element: a mixture is always recognized.
 - A state has an entry for each node that has a document. Arrays are read chunk by chunk, so that one damaged chunk does
   not hide the others.
-- A rule says which states are acceptable. `changes`: each document and each chunk is the old one or the new one.
+- A rule defines which states are acceptable. `changes`: each document and each chunk is the old one or the new one.
   `replaces`: each node is the old one with all of its values, or absent, or the new one, whose values may still be
   missing. `completes`: the same, but a new node has all of its values.
-- `judge` returns an outcome: "old", "new" or "between" are acceptable, every other is a defect:
-  "unreadable" (an error in place of a value), "mixed" (a value that is neither), "lost" (fill value or absent node in
-  place of data), "revived" (a value of the node that was replaced), "stale" (a wrong consolidated copy), "foreign" (an
-  exception outside of the library's own), "document" (neither the old nor the new one).
-- `atomic=False` marks the operations that write into a stored object. The documentation says that a crash in the middle
-  of such a write damages the object; an exception must not.
+- `judge` returns an outcome: "old", "new" and "between" are acceptable, every other outcome is a defect:
+  "unreadable" (an error instead of a value), "mixed" (a value that is neither), "lost" (fill value or absent node
+  instead of data), "revived" (a value of the node that was replaced), "stale" (a wrong consolidated copy), "foreign"
+  (an exception that is not the library's own), "document" (neither the old nor the new one).
+- `atomic=False` marks operations that write into a stored object. According to the documentation, a crash during such a
+  write damages the object; an exception must not.
 - `repeatable=True`: running the operation again after a failure must succeed and lead to the new state.
 """
 
@@ -52,7 +52,7 @@ GOOD = ("old", "new", "between")
 
 
 class Seen(NamedTuple):
-    """A node as a reader sees it: its document and, of an array, its values."""
+    """A node as a reader sees it: its document and, for an array, its values."""
 
     document: str
     values: Any = None
@@ -66,7 +66,7 @@ Rule = Callable[[State, State, State], Iterator[tuple[str, str]]]  # old, new, s
 
 
 class Verdict(NamedTuple):
-    """The judgement on a state."""
+    """The verdict on a state."""
 
     outcome: str
     description: str = ""
@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
 
 
 def look(store: Store) -> State:
-    """Read everything in a store, through handles of its own."""
+    """Read everything in a store through new handles."""
     state: State = {}
     documents: dict[str, Any] = {}
     for key in sorted(store.list()):
@@ -128,7 +128,7 @@ def _describe(error: Exception) -> str:
 
 
 def _stale(path: str, copies: Any, documents: dict[str, Any]) -> str:
-    """Compare consolidated metadata with the documents below a group. Returns an empty text if it is true."""
+    """Compare consolidated metadata with the documents below a group. Returns an empty text if they agree."""
     prefix = f"{path}/" if path else ""
     below = {name.removeprefix(prefix): text for name, text in documents.items() if name.startswith(prefix) and name}
     below = {name: text for name, text in below.items() if name != path}
@@ -159,7 +159,7 @@ def _equal_values(one: Any, other: Any) -> bool:
 
 
 def judge(scene: Scene, old: State, new: State, seen: State) -> Verdict:
-    """Decide whether a state is acceptable after a failure of the operation of a scene."""
+    """Decide whether a state is acceptable after the operation of a scene has failed."""
     for path, node in seen.items():
         for error in [node] if isinstance(node, str) else node.errors:
             return Verdict(error.split(":")[0], f"{path!r} {error}")
@@ -228,7 +228,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
         return
     candidates = [_fit(node.values, now) for node in accepted]
     others = [_fit(node.values, now) for node in known if isinstance(node, Seen) and node.values is not None]
-    path_is_new = None in known  # values that are not its own are those of a node that was there before
+    path_is_new = None in known  # foreign values are those of a previous node
     for where in _boxes(now.values.shape, now.chunk_shape):
         found = now.values[where]
         if any(np.array_equal(found, values[where]) for values in candidates):
@@ -242,7 +242,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
 
 
 def _fit(values: Any, like: Seen) -> Any:
-    """Cut values to another shape, and fill up where that is larger."""
+    """Cut values to another shape, and fill up where it is larger."""
     fitted = np.full(like.values.shape, like.fill, like.values.dtype)
     common = tuple(slice(0, min(a, b)) for a, b in zip(values.shape, like.values.shape, strict=True))
     fitted[common] = values[common]
@@ -254,7 +254,7 @@ def _fit(values: Any, like: Seen) -> Any:
 
 @dataclass(frozen=True)
 class Scene:
-    """An operation, the state before it, and the rule for what a failure may leave."""
+    """An operation, the state before it, and the rule for states that a failure may leave."""
 
     name: str
     prepare: Callable[[Store], object]
@@ -271,7 +271,7 @@ def reference(scene: Scene, make_store: Callable[[], Store]) -> tuple[State, Sta
     store = make_store()
     scene.prepare(store)
     old = scene.look(store)
-    store = make_store()  # looking may write: it grows arrays that were cut
+    store = make_store()  # examining may write: it grows arrays that were cut
     scene.prepare(store)
     scene.operate(store)
     return old, scene.look(store)
@@ -279,12 +279,12 @@ def reference(scene: Scene, make_store: Callable[[], Store]) -> tuple[State, Sta
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of array: how it is created, and with which runtime options it is opened for writing."""
+    """A kind of array: how it is created, and the runtime options with which it is opened for writing."""
 
     create: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
     values: Callable[[int, int], Any] = lambda first, n: np.arange(first, first + n, dtype="int32")
-    atomic: bool = True  # whether changes of a part of a chunk replace objects and do not write into them
+    atomic: bool = True  # whether changes of part of a chunk replace objects instead of writing into them
 
 
 LENGTH = 8  # elements of an array; its chunks or shards have 4, inner chunks 2
@@ -295,7 +295,7 @@ def _struct(first: int, n: int) -> Any:
 
 
 def _large(first: int, n: int) -> Any:
-    """Return elements so large that a few of them are work for several threads."""
+    """Return elements so large that a few of them keep several threads busy."""
     return np.array([str(i) for i in range(first, first + n)], dtype="S131072")
 
 
@@ -363,7 +363,7 @@ KINDS: dict[str, Kind] = {
 
 
 def create(kind: Kind, store: Store, path: str = "a", first: int | None = 1, **more: Any) -> Any:
-    """Create an array of a kind, with the values that begin at `first`; None creates it without values."""
+    """Create an array of a kind with values from `first` on; None creates it without values."""
     values = kind.values(1, LENGTH)
     create = {"shape": LENGTH, "dtype": values.dtype, **kind.create, **more}
     array = zarrlite.create_array(store, name=path, **create)
@@ -394,7 +394,7 @@ def _cut(kind: Kind, store: Store) -> None:
 
 
 def _look_and_grow(kind: Kind, store: Store) -> State:
-    """Look at an array and, if it was cut, look again after it has grown: cut values must not come back."""
+    """Examine an array and, if it was cut, examine it again after growing it: cut values must not reappear."""
     state = look(store)
     node = state.get("a")
     if isinstance(node, Seen) and node.values.shape == (3,):
@@ -437,7 +437,7 @@ def _delete(store: Store, path: str) -> None:
 
 
 def _look_and_create(store: Store, path: str) -> State:
-    """Look at a hierarchy and, if a group was deleted, create it again: its members must not come back."""
+    """Examine a hierarchy and, if a group was deleted, create it again: its members must not reappear."""
     state = look(store)
     if path not in state:
         names = sorted(zarrlite.create_group(store, path=path).keys())
@@ -454,13 +454,13 @@ def _copy(store: Store, source: str, target: str) -> None:
 
 
 def run_command(*arguments: str) -> Callable[[Any], None]:
-    """Return an operation that runs a command line; words that begin with @ are locations below the store."""
+    """Return an operation that runs a command line. Words that begin with @ are locations below the store."""
 
     def operate(store: Any) -> None:
         words = [store.root + word[1:] if word[0] == "@" else word for word in arguments]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
             code = main(words)
-        if code == 130:  # the command line has caught it
+        if code == 130:  # the command line caught the interrupt
             raise KeyboardInterrupt
         if code:
             raise RuntimeError(f"zarrlite {' '.join(words)}: exit code {code}: {errors.getvalue()}")
@@ -523,7 +523,7 @@ def _nodes() -> Iterator[Scene]:
 
 
 def _prepare_outside(store: Store) -> None:
-    """Leave a chunk outside of the chunk grid."""
+    """Leave a chunk outside the chunk grid."""
     create(KINDS["raw"], store)
     store.set("a/c/7", bytes(16))
 
@@ -537,7 +537,7 @@ def _prepare_n5(store: Store) -> None:
 
 
 def _look_at_file(store: Any, name: str) -> State:
-    """Look at a file beside the nodes."""
+    """Examine a file next to the nodes."""
     state = look(store)
     content = store.get(name)
     if content is not None:
@@ -579,7 +579,7 @@ SCENES: dict[str, Scene] = {
 
 
 def choose(trials: int | None, each: int) -> list[Scene]:
-    """Return all scenes or, where `trials` suffice for fewer with `each` trials, as many, spread over all of them."""
+    """Return all scenes or, if `trials` suffices only for fewer with `each` trials, an evenly spread selection."""
     scenes = list(SCENES.values())
     if trials is None:
         return scenes

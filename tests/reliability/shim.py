@@ -1,12 +1,12 @@
-"""Hooks around the file-system calls of this process: to count them, to record them, to stop at one of them.
+"""Hooks around the file-system calls of this process, to count them, record them, or stop at one of them.
 
 Rules
-- `install` is for a process that ends soon, a forked child: nothing is ever put back.
-- Only calls that change a file system are reported: reading, locking and closing leave nothing behind.
-- The builtin `open` becomes the one of `_pyio`, which is written in Python and calls `os.open` and `os.write`.
-- A directory is listed in an order that the trial chooses: file systems list in any.
+- `install` is for a process that ends soon, such as a forked child: nothing is ever restored.
+- Only calls that change the file system are reported: reading, locking and closing leave no trace.
+- The builtin `open` is replaced by that of `_pyio`, which is written in Python and calls `os.open` and `os.write`.
+- The trial chooses the order in which directories are listed, because file systems list in any order.
 
-`python -m tests.reliability.shim` compares the hooks with strace, if that is installed: each system call that changes
+`python -m tests.reliability.shim` compares the hooks with strace, if it is installed: every system call that changes
 something must have been reported.
 """
 
@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """The data of a write, empty for other calls."""
+        """The data of a write; empty for other calls."""
         if self.name not in WRITES:
             return b""
         data = self.args[1]
@@ -51,23 +51,23 @@ class Call(NamedTuple):
         return self._replace(args=(self.args[0], [data] if self.name[-1] == "v" else data, *self.args[2:]))
 
     def make(self) -> Any:
-        """Make the call, past the hook."""
+        """Make the call, bypassing the hook."""
         return ORIGINAL[self.name](*self.args, **self.kwargs)
 
 
-Hook = Callable[[Call], Any]  # makes the call, or not, and returns its result
+Hook = Callable[[Call], Any]  # makes the call or skips it, and returns its result
 ORIGINAL = {name: getattr(os, name) for name in CALLS if hasattr(os, name)}
 _scandir, _listdir = os.scandir, os.listdir
 
 
 def install(hook: Hook, *, backwards: bool = False) -> None:
-    """Pass every call that changes a file system to a hook, and list directories by name, or backwards."""
+    """Pass every call that changes the file system to a hook, and list directories by name, or in reverse."""
     for name, original in ORIGINAL.items():
         wrapped = _wrap(name, original, hook)
         setattr(os, name, wrapped)
         for module in [module for key, module in sys.modules.items() if key.partition(".")[0] == "zarrlite"]:
             for attribute, value in list(vars(module).items()):
-                if value is original:  # a module may keep a function under a name of its own
+                if value is original:  # a module may keep a function under another name
                     setattr(module, attribute, wrapped)
     builtins.open = io.open = _pyio.open  # type: ignore[assignment]
     os.scandir = lambda path=".": _Listing(path, backwards)  # type: ignore[assignment,misc]
@@ -93,7 +93,7 @@ def is_tmpfile(flags: int) -> bool:
 
 
 class _Listing:
-    """The result of `os.scandir`, in order."""
+    """The result of `os.scandir`, sorted."""
 
     def __init__(self, path: Any, backwards: bool) -> None:
         with _scandir(path) as found:
@@ -125,7 +125,7 @@ _TRACED = (
 
 
 def _operate(name: str, root: str) -> None:
-    """Run the operation of a scene; report calls on standard error, where strace shows them between the others."""
+    """Run the operation of a scene. Report calls on standard error, where strace shows them among the others."""
     from tests.reliability.scenes import SCENES
     from zarrlite import LocalStore
 
@@ -145,7 +145,7 @@ def _operate(name: str, root: str) -> None:
 
 
 def compare(name: str) -> tuple[int, list[str]]:
-    """Run a scene under strace. Returns how many calls were seen, and those that no hook has reported."""
+    """Run a scene under strace. Returns the number of calls, and those that no hook reported."""
     with tempfile.TemporaryDirectory() as folder:
         log = f"{folder}/log"
         command = [sys.executable, "-m", "tests.reliability.shim", "--operate", name, f"{folder}/store"]

@@ -1,10 +1,10 @@
-"""A soak: two processes work on shared arrays for long, with flat memory and a constant number of descriptors.
+"""A soak: two processes work on shared arrays for a long time, with flat memory and a constant number of descriptors.
 
 Rules
-- Two processes do a number of random operations on arrays of all kinds in one store, each on elements of its own, and
-  compare everything that they read with a model. A trial is one operation.
-- Memory is compared between checkpoints after the first quarter and at the end, by the median of several; it may grow
-  by a share and by some bytes that allocators need. Descriptors are equal. At the end fsck finds no problem.
+- Two processes perform random operations on arrays of all kinds in one store, each on its own elements, and compare
+  everything that they read with a model. A trial is one operation.
+- The median memory at checkpoints after the first quarter is compared with that at the end. It may grow by a fraction
+  and by some bytes that allocators need. The number of descriptors is constant. At the end fsck finds no problem.
 - The length is a number of operations, not of seconds.
 """
 
@@ -32,17 +32,17 @@ from zarrlite.tools.layout import leftovers
 SAMPLE = 3000  # operations
 FULL = 400_000  # operations
 WORKERS = 2
-CHECKPOINTS = 40  # for each process
-LENGTH = 32  # elements of an array; the workers have every second one
-GROWTH = (1.05, 3 * 2**20)  # a factor, and bytes; memory may be larger at the end by both
-TIMEOUT = 6 * 3600  # seconds; a soak fails rather than hangs
+CHECKPOINTS = 40  # checkpoints per process
+LENGTH = 32  # elements of an array; each worker owns every second one
+GROWTH = (1.05, 3 * 2**20)  # a factor and a number of bytes by which memory may grow
+TIMEOUT = 6 * 3600  # seconds; a soak fails instead of hanging
 FORK = multiprocessing.get_context("fork")
-# not those that write into stored objects, which disturbs readers as documented
+# without kinds that write into stored objects, which disturbs readers, as documented
 SOAKED = {name: kind for name, kind in KINDS.items() if kind.atomic and name not in ("strings", "structs")}
 
 
 class Worker:
-    """One of the processes: its arrays, and the values that its elements must have."""
+    """One of the processes: its arrays, and the expected values of its elements."""
 
     def __init__(self, root: str, number: int, seed: int) -> None:
         self.root = root
@@ -56,7 +56,7 @@ class Worker:
         return zarrlite.open_array(self.root, mode="r+", path=f"shared/{name}", options=SOAKED[name].options)
 
     def step(self) -> None:
-        """Do one operation."""
+        """Perform one operation."""
         name = self.random.choice(list(SOAKED))
         operation = self.random.choices(
             [self.write, self.erase, self.read, self.reopen, self.set_attribute, self.use_own_node],
@@ -103,7 +103,7 @@ class Worker:
 
 
 def work(root: str, number: int, operations: int, seed: int, answers: Any) -> None:
-    """Do operations as one of the processes, and report memory and descriptors on the way."""
+    """Perform operations as one of the processes, and report memory and descriptors along the way."""
     series: list[tuple[int, int]] = []
     failures: dict[str, int] = {}
     worker = Worker(root, number, seed)
@@ -125,14 +125,14 @@ def _resident() -> int:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Run a soak of so many operations."""
+    """Run a soak of this many operations."""
     figures = Figures("soak", seed)
     _soak(figures, FULL if trials is None else trials, seed)
     return figures
 
 
 def replay(spec: str) -> Figures:
-    """Run a soak again. Processes are never scheduled the same way twice."""
+    """Repeat a soak. Processes are never scheduled the same way twice."""
     figures = Figures("soak", 0)
     operations, seed = map(int, spec.split())
     _soak(figures, operations, seed)

@@ -1,4 +1,4 @@
-"""Small documents and chunks that unfold to much cost no more memory and work than their size justifies."""
+"""Small documents and chunks that expand to huge sizes cost no more memory and work than their size justifies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full disks, few descriptors, limits on files, read-only and vanished directories harm nothing that is stored."""
+"""Full disks, few descriptors, file size limits, read-only and vanished directories do not harm stored data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed at any file-system call leaves the old state, the new one, or an acceptable one between."""
+"""A process killed at any file-system call leaves the old state, the new one, or an acceptable one in between."""
 
 from __future__ import annotations
 

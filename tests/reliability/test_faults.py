@@ -1,4 +1,4 @@
-"""A request of a user's store that fails, once or from then on, leaves old or new data, and no lock."""
+"""A request to a user's store that fails, once or permanently, leaves old or new data, and no lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage of any stored object is an error or harmless, never wrong data under a checksum, and fsck finds it."""
+"""Damage to any stored object is an error or harmless, never wrong data under a checksum, and fsck finds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C leaves no lock, no descriptor and no temporary file, and the process can go on."""
+"""Ctrl-C leaves no lock, descriptor or temporary file, and the process can continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of random stacks do what numpy arrays do."""
+"""Arrays with random stacks of extensions behave like numpy arrays."""
 
 from __future__ import annotations
 

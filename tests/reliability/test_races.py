@@ -1,4 +1,4 @@
-"""Readers never see a mixture of two writes, nor an error, while another process writes."""
+"""Readers never see a mixture of two writes, or an error, while another process writes."""
 
 from __future__ import annotations
 

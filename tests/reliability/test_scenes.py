@@ -1,4 +1,4 @@
-"""The scenes themselves: without a failure, what is seen is the old state, then the new one."""
+"""The scenes themselves: without a failure, readers see the old state, then the new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes that work on the same arrays for long lose nothing, and neither grows."""
+"""Two processes that work on the same arrays for a long time lose no data and do not grow."""
 
 from __future__ import annotations
 
