@@ -1,6 +1,6 @@
-"""Writers that are cut off: a store whose process dies before its n-th change, and what a reader finds afterwards.
+"""Killed writers: a store whose process dies before its n-th change, and the state that a reader finds afterwards.
 
-A cut leaves everything that was stored before it and nothing after it, also not what an exception handler would do.
+A cut leaves everything stored before it and nothing after it, not even the work of exception handlers.
 `run_in_memory` cuts between the changes of a store that is not local and erases prefixes in the order of its keys;
 `run_on_disk` kills a forked child before one of the system calls that change names.
 """
@@ -22,7 +22,7 @@ from zarrlite.buffers.ranges import ALL
 from zarrlite.stores import Store
 
 NAME_CHANGES = ("replace", "rename", "link", "unlink", "rmdir", "mkdir")
-_KILLED = 9  # exit status of a child that was cut off
+_KILLED = 9  # exit status of a killed child
 
 
 class Cut(BaseException):
@@ -30,11 +30,11 @@ class Cut(BaseException):
 
 
 class SortedStore(Store):
-    """A store of the user: the four operations that must be written, keys in order, and an end of its life."""
+    """A user's store with the four required operations. It lists keys in order, and dies after a number of changes."""
 
     def __init__(self, values: dict[str, bytes], changes: int | None = None) -> None:
         self.values = values
-        self.changes = changes  # the number of changes before it dies; None: it lives
+        self.changes = changes  # number of changes before it dies; None: it never dies
 
     def _change(self) -> None:
         if self.changes == 0:
@@ -62,14 +62,14 @@ class Seen(NamedTuple):
     """A node as a reader finds it."""
 
     attributes: str
-    values: Any = None  # lists, if it is an array
+    values: Any = None  # nested lists for an array
 
 
 State = dict[str, Seen]
 
 
 def look(store: Store) -> State:
-    """Open every node that has a document, and check that consolidated metadata is what is stored."""
+    """Open every node that has a document, and check that consolidated metadata matches the stored documents."""
     state: State = {}
     documents: dict[str, Any] = {}
     for key in sorted(store.list()):

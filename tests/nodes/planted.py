@@ -1,7 +1,7 @@
 """`python -m tests.nodes.planted [TEXT ...]`: plant faults in operations on nodes, and run the tests that find them.
 
-The faults are in `planted.json`. Tests of nodes and stores catch them; those of tests/mutations are caught by the
-fixtures, which know nothing of crashes and races. With arguments, only faults whose file or text contains one of them
+The faults are in `planted.json`. Tests of nodes and stores catch them. The faults of tests/mutations are caught by
+the fixtures, which do not test crashes and races. With arguments, only faults whose file or text contains one of them
 are planted. The exit code is 1 if one is not caught.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 300.0  # seconds; a test that does not end has found the fault as well
+LIMIT = 300.0  # seconds; a test that does not end has also found the fault
 
 
 class Fault(NamedTuple):
@@ -50,7 +50,7 @@ def is_caught(fault: Fault, directory: Path) -> bool:
     path = directory / "zarrlite" / fault.file
     text = path.read_text("utf-8")
     path.write_text(text.replace(fault.old, fault.new), "utf-8")
-    # no bytecode: Python takes a file that is changed twice within a second for unchanged
+    # no bytecode: Python considers a file that changes twice within a second unchanged
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", "not disk", fault.test]
     try:

@@ -1,4 +1,4 @@
-"""Stores in the states that tests of nodes start from, and helpers to look at and change them."""
+"""Stores in the initial states of tests of nodes, and helpers to examine and change them."""
 
 from __future__ import annotations
 

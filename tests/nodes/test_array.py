@@ -382,7 +382,7 @@ def test_attributes_are_a_mapping_that_writes_through() -> None:
         attrs["gone"]
 
 
-def test_attributes_have_the_form_that_they_have_when_read_back() -> None:
+def test_attributes_have_the_same_form_as_when_read_back() -> None:
     array = make()
     array.attrs.update({"tuple": (1, 2), "int key": {1: "x"}})
     assert array.attrs["tuple"] == [1, 2]
@@ -496,7 +496,7 @@ shapes = st.tuples(st.integers(0, 11), st.integers(0, 11))
     steps=st.lists(shapes, min_size=1, max_size=4),
     fill=st.sampled_from([0, 7]),
 )
-def test_resizing_never_brings_removed_elements_back(
+def test_resizing_never_restores_removed_elements(
     layout: dict[str, Any], steps: list[tuple[int, int]], fill: int
 ) -> None:
     model = np.arange(1, 61, dtype="int32").reshape(6, 10)
@@ -650,7 +650,7 @@ def test_arrays_cannot_grow_beyond_the_longest_dimension() -> None:
     assert contents(array) == before
 
 
-def test_a_resize_that_another_array_left_unfinished_changes_nothing() -> None:
+def test_a_resize_left_unfinished_by_another_array_changes_nothing() -> None:
     array = make((4, 4), "u1", chunks=(3, 3))
     array[...] = 1
     array.store.set("__zarrlite.resize", b'{"shape": [9]}')

@@ -1,4 +1,4 @@
-"""Consolidated metadata: how it is written, when it is used, and how it follows the nodes."""
+"""Consolidated metadata: how it is written, when it is used, and how changes of nodes update it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from zarrlite import (
 
 
 class Counting(MemoryStore):
-    """A store that records the keys that are read."""
+    """A store that records which keys are read."""
 
     def __init__(self, values: Any = None) -> None:
         super().__init__(values)
@@ -43,7 +43,7 @@ class Counting(MemoryStore):
         return super().get(key, *args)
 
 
-def test_the_document_of_the_root_contains_those_of_all_nodes_below() -> None:
+def test_the_root_document_contains_the_documents_of_all_nodes_below() -> None:
     store = hierarchy()
     document = json.loads(bytes(store.get("zarr.json") or b""))
     assert document["attributes"] == {"top": 1}
@@ -109,7 +109,7 @@ def listed(store: MemoryStore, path: str = "", **options: Any) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_consolidated_metadata_follows_every_change(change: Callable[[Group], Any]) -> None:
+def test_consolidated_metadata_is_updated_by_every_change(change: Callable[[Group], Any]) -> None:
     store = hierarchy()
     zarrlite.consolidate_metadata(store, "g")
     before = listed(store, use_consolidated=True)
@@ -120,7 +120,7 @@ def test_consolidated_metadata_follows_every_change(change: Callable[[Group], An
         assert listed(store, "g", use_consolidated=True) == listed(store, "g", use_consolidated=False)
 
 
-def test_consolidated_metadata_of_large_documents_is_dropped_by_a_change() -> None:
+def test_a_change_drops_the_consolidated_metadata_of_large_documents() -> None:
     store = hierarchy()
     zarrlite.open_group(store).attrs["text"] = "x" * (2**22 - 10_000)
     zarrlite.open_array(store, path="a").attrs["n"] = 2
@@ -131,7 +131,7 @@ def test_consolidated_metadata_of_large_documents_is_dropped_by_a_change() -> No
     assert zarrlite.open_group(store, mode="r")["a"].attrs["n"] == 3
 
 
-def test_a_change_that_is_refused_keeps_consolidated_metadata() -> None:
+def test_a_refused_change_keeps_consolidated_metadata() -> None:
     store = hierarchy()
     before = contents(store)
     top: Any = zarrlite.open_group(store, mode="r+")
@@ -151,7 +151,7 @@ def test_a_change_that_is_refused_keeps_consolidated_metadata() -> None:
 
 
 @pytest.mark.parametrize("copies", [[1], {"kind": "inline"}, {"metadata": []}], ids=str)
-def test_malformed_consolidated_metadata_is_dropped_by_a_change(copies: Any) -> None:
+def test_a_change_drops_malformed_consolidated_metadata(copies: Any) -> None:
     store = MemoryStore()
     zarrlite.create_array(store, name="a", data=DATA)
     document = {**json.loads(GROUP), "consolidated_metadata": copies}
@@ -172,7 +172,7 @@ def test_copies_have_no_indentation() -> None:
 
 
 def nested(depth: int) -> Any:
-    """Return a list of so many levels."""
+    """Return a list nested to this many levels."""
     value: Any = []
     for _ in range(depth - 1):
         value = [value]
@@ -182,7 +182,7 @@ def nested(depth: int) -> Any:
 def test_consolidated_metadata_that_is_nested_too_deeply_is_refused() -> None:
     store = hierarchy()
     zarrlite.open_array(store, path="a").attrs["deep"] = nested(126)
-    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # it cannot hold this document any more
+    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # there is no room for this document
     before = contents(store)
     with pytest.raises(MetadataError) as caught:
         zarrlite.consolidate_metadata(store)
@@ -220,7 +220,7 @@ def test_attributes_can_be_nested_as_deeply_as_a_document_is_read(depth: int, fi
             continue
         with pytest.raises(MetadataError, match="must be nested at most 128 levels deep"):
             write(store)
-        assert "deep" not in zarrlite.open(store, path="x", mode="a").attrs  # it can be opened, or created
+        assert "deep" not in zarrlite.open(store, path="x", mode="a").attrs  # it can be opened or created
 
 
 def test_attributes_of_groups_are_checked_and_read_as_they_are_stored() -> None:

@@ -1,4 +1,4 @@
-"""Copies of nodes, which are equal byte for byte, and the removal of nodes."""
+"""Copying nodes, byte for byte, and removing them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_copies_are_equal_byte_for_byte(tmp_path: Path, origin: str, to: str, pa
     assert contents(target)[prefix + "again/zarr.json"] == source.get("a/zarr.json")
 
 
-def test_copies_replace_nodes_on_request_only() -> None:
+def test_copies_replace_nodes_only_on_request() -> None:
     source, target = zarrlite.open(array()), group()
     before = contents(target)
     with pytest.raises(NodeExistsError):
@@ -179,7 +179,7 @@ def test_delete_removes_a_node_and_everything_below_it(tmp_path: Path, local: bo
 
 
 @pytest.mark.parametrize("finish", ["del", "overwrite"])
-def test_members_that_an_interrupted_removal_left_can_be_removed(finish: str) -> None:
+def test_members_left_by_an_interrupted_removal_can_be_removed(finish: str) -> None:
     store = hierarchy()
     store.erase("g/zarr.json")
     store.set("g/notes.txt", b"kept")

@@ -1,4 +1,4 @@
-"""The arguments of `create_array`: the documents that follow from them, and the ones that are refused."""
+"""The arguments of `create_array`: the documents that they produce, and arguments that are refused."""
 
 from __future__ import annotations
 
@@ -728,7 +728,7 @@ def test_record_arrays_are_structs() -> None:
     assert array[0].tolist() == (1, 2.0)
 
 
-def test_nodes_of_version_2_are_replaced_on_request_only() -> None:
+def test_nodes_of_version_2_are_replaced_only_on_request() -> None:
     store = MemoryStore({"a/.zarray": b"{}", "a/0": b"data"})
     with pytest.raises(NodeExistsError):
         zarrlite.create_array(store, name="a", shape=1, dtype="u1")

@@ -1,4 +1,4 @@
-"""A killed writer leaves the old node, the new node, or no node; never a mixture, and nothing that comes back later."""
+"""A killed writer leaves the old node, the new node, or no node; never a mixture, and nothing that reappears later."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def create(store: Store, path: str = "a", values: Any = OLD, version: int = 1, *
 
 
 def tree(store: Store) -> None:
-    """Create a group with three arrays in it, one of which has keys without prefixes."""
+    """Create a group of three arrays, one of which has keys without prefixes."""
     zarrlite.create_group(store, attributes={"version": 1})
     create(store)
     create(store, "g/dots", **DOTS)
@@ -48,13 +48,13 @@ def consolidated(store: Store) -> None:
 
 
 def leftovers(store: Store, **more: Any) -> None:
-    """Leave the chunks of an array whose removal was cut off."""
+    """Leave the chunks of an array whose removal was interrupted."""
     create(store, **more)
     store.erase("a/zarr.json")
 
 
 def delete(store: Store, path: str) -> None:
-    """Remove a node that has a parent; `del` also removes the members that a cut removal has left."""
+    """Remove a node that has a parent. `del` also removes members left by an interrupted removal."""
     with contextlib.suppress(NodeNotFoundError):
         del zarrlite.open_group(store, mode="r+")[path]
 
@@ -75,7 +75,7 @@ def resize(store: Store, shape: int) -> None:
 
 
 Operation = Callable[[Store], object]
-# the state before, and an operation that leaves each node as it was, absent, or new; run again, it completes
+# initial state, and an operation that leaves each node old, absent, or new; running it again completes it
 CHANGES: dict[str, tuple[Operation, Operation]] = {
     "create": (lambda store: None, partial(create, overwrite=True, version=2, values=NEW)),
     "create deep below": (tree, partial(create, path="x/y/z", overwrite=True, version=2, values=NEW)),
@@ -152,7 +152,7 @@ def test_nodes_on_a_disk_are_old_or_new_or_absent_after_every_kill(name: str, tm
     assert run_on_disk(prepare, operate, partial(judge, old, new, operate), tmp_path)
 
 
-# Changes of the shape: the array stays, with all values that are inside of both shapes.
+# Changes of the shape: the array remains, with all values that are inside both shapes.
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {"chunks": {}, "dots": DOTS, "shards": {"shards": 6}}
@@ -160,7 +160,7 @@ shapes = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
 def judge_shrunk(store: Store) -> None:
-    """Check that the array has its old shape and values, or the new shape, and that no cut value comes back."""
+    """Check that the array has its old shape and values, or the new shape, and that no cut value reappears."""
     array = zarrlite.open_array(store, path="a", mode="r+")
     assert array[...].tolist() == OLD[: array.shape[0]]
     assert array.shape[0] in (2, 8)
@@ -177,16 +177,14 @@ def judge_shrunk(store: Store) -> None:
 
 @shapes
 @pytest.mark.parametrize("place", ["memory", "disk"])
-def test_values_that_a_killed_resize_has_cut_never_come_back(
-    layout: dict[str, Any], place: str, tmp_path: Path
-) -> None:
+def test_values_cut_by_a_killed_resize_never_reappear(layout: dict[str, Any], place: str, tmp_path: Path) -> None:
     arguments: Any = (partial(create, **layout), partial(resize, shape=2), judge_shrunk)
     assert run_in_memory(*arguments) if place == "memory" else run_on_disk(*arguments, tmp_path)
 
 
 @shapes
 @pytest.mark.parametrize("place", ["memory", "disk"])
-def test_a_killed_append_keeps_what_was_there(layout: dict[str, Any], place: str, tmp_path: Path) -> None:
+def test_a_killed_append_keeps_the_existing_values(layout: dict[str, Any], place: str, tmp_path: Path) -> None:
     def append(store: Store) -> None:
         zarrlite.open_array(store, path="a", mode="r+").append([21, 22, 23, 24])
 

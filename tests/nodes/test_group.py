@@ -26,7 +26,7 @@ from zarrlite import (
 
 
 class Counting(MemoryStore):
-    """A store that records the keys that are read and the prefixes that are listed."""
+    """A store that records which keys are read and which prefixes are listed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -282,7 +282,7 @@ def test_name_can_be_passed_as_a_keyword() -> None:
     assert list(top) == ["a", "b", "g", "h"]
 
 
-def test_members_are_replaced_on_request_only() -> None:
+def test_members_are_replaced_only_on_request() -> None:
     top = hierarchy()
     for make in (top.create_group, lambda path, **k: top.create_array(path, data=[1], **k)):
         for path in ("b", "g"):
@@ -529,7 +529,7 @@ def test_tree_draws_one_line_for_each_node() -> None:
     assert str(zarrlite.open_group(top.store, mode="r").tree()) == expected
 
 
-def test_tree_draws_a_bar_beside_the_members_of_a_group_with_siblings() -> None:
+def test_tree_draws_a_bar_next_to_the_members_of_a_group_with_siblings() -> None:
     top = zarrlite.create_group(None)
     top.create_array("a/b/c", data=np.zeros((1, 2), "u1"))
     top.create_group("d")

@@ -1,4 +1,4 @@
-"""Documents that were parsed before are cached; what a reader gets does not depend on that."""
+"""Parsed documents are cached, and readers get the same results with and without the cache."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_a_read_only_local_store_is_read_only_in_every_mode(tmp_path: Path) -> N
         node[0, 0] = 1
 
 
-# Nodes that were opened for reading only.
+# Read-only nodes.
 
 
 def store_with_everything() -> MemoryStore:
@@ -323,7 +323,7 @@ def test_wrong_attributes_of_a_group_change_nothing_in_the_store() -> None:
 
 
 @pytest.mark.parametrize("make", [zarrlite.create_group, lambda s, **k: zarrlite.create_array(s, data=[1], **k)])
-def test_nodes_are_replaced_on_request_only(make: Callable[..., Any]) -> None:
+def test_nodes_are_replaced_only_on_request(make: Callable[..., Any]) -> None:
     store = group()
     before = contents(store)
     with pytest.raises(NodeExistsError, match="overwrite=True"):
@@ -361,7 +361,7 @@ def test_files_outside_nodes_are_kept(tmp_path: Path, make: Callable[..., Any], 
     ],
     ids=["create_array", "open_array", "open", "copy"],
 )
-def test_leftover_chunks_do_not_show_in_a_new_array(make: Callable[[Any], Array]) -> None:
+def test_leftover_chunks_do_not_appear_in_a_new_array(make: Callable[[Any], Array]) -> None:
     store = MemoryStore({"c/0": b"\1\1", "c/9": b"\1\1", "c/note": b"mine"})
     created = make(store)
     assert created[...].tolist() == [0, 0, 0, 0]
@@ -446,7 +446,7 @@ LENIENT = {
 }
 
 
-def test_strict_false_repairs_documents_that_are_refused_otherwise() -> None:
+def test_strict_false_repairs_documents_that_would_be_refused() -> None:
     store = MemoryStore({"zarr.json": GROUP, "a/zarr.json": json.dumps(LENIENT).encode(), "a/c/0": b"\1\0\2\0"})
     with pytest.raises(MetadataError) as caught:
         zarrlite.open_array(store, path="a", mode="r")
@@ -608,7 +608,7 @@ def test_errors_are_subclasses_of_standard_exceptions() -> None:
         zarrlite.open(group())["nope"]
 
 
-# Runtime configuration is honoured or refused, also for nodes that exist.
+# Runtime configuration is honoured or refused, even for existing nodes.
 
 
 OPEN: dict[str, Callable[..., Any]] = {"open": zarrlite.open, "open_array": zarrlite.open_array}

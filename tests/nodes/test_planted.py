@@ -1,4 +1,4 @@
-"""The planted faults of the operations on nodes: the list matches the code, and the tests find one of them.
+"""The planted faults of operations on nodes: the list matches the code, and the tests find one of the faults.
 
 `python -m tests.nodes.planted` plants them all.
 """

@@ -20,7 +20,7 @@ ROUNDS = 12
 
 
 def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int = PROCESSES) -> list[list[Any]]:
-    """Run `work(round, worker)` in processes that begin each round together. Returns the results by round."""
+    """Run `work(round, worker)` in processes that start each round together. Returns the results by round."""
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("this platform has no fork")
     context = multiprocessing.get_context("fork")
@@ -32,7 +32,7 @@ def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int =
                 barrier.wait(TIMEOUT)
                 results.put((n, worker, work(n, worker)))
         except BaseException:
-            barrier.abort()  # the others need not wait
+            barrier.abort()  # the other processes need not wait
             raise
 
     workers = [context.Process(target=run, args=(i,)) for i in range(processes)]
@@ -54,7 +54,7 @@ def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int =
 
 
 def attempt(create: Callable[[], Any]) -> bool:
-    """Whether a node was created, and not there already."""
+    """Whether a node was created and did not exist before."""
     try:
         create()
     except NodeExistsError:
@@ -77,7 +77,7 @@ def test_one_of_several_processes_creates_an_array(create: Callable[[Path, str, 
     created = race(lambda n, i: attempt(lambda: create(tmp_path, f"g{n}/a", i)))
     for n, results in enumerate(created):
         assert results.count(True) == 1
-        # the values are those of the winner: the others have removed nothing, and stored nothing
+        # the values are those of the winner: the others removed and stored nothing
         assert zarrlite.open_array(tmp_path, path=f"g{n}/a", mode="r")[...].tolist() == [results.index(True) + 1] * 8
 
 
@@ -100,11 +100,11 @@ TOLERANT: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("function", TOLERANT.values(), ids=TOLERANT)
-def test_every_process_opens_what_one_of_them_creates(function: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_every_process_opens_the_node_that_one_of_them_creates(function: Callable[[Path], Any], tmp_path: Path) -> None:
     race(lambda n, i: function(tmp_path / f"{n}") and None)
 
 
-def test_nothing_that_is_appended_is_lost_to_a_resize(tmp_path: Path) -> None:
+def test_a_resize_loses_no_appended_data(tmp_path: Path) -> None:
     for n in range(ROUNDS):
         zarrlite.create_array(tmp_path, name=f"{n}", data=np.arange(1, 21, dtype="u1"), chunks=3)
 
@@ -120,13 +120,13 @@ def test_nothing_that_is_appended_is_lost_to_a_resize(tmp_path: Path) -> None:
         found = zarrlite.open_array(tmp_path, path=f"{n}", mode="r")[...].tolist()
         assert found[:19] == list(range(1, 20))
         rest = found[19:]
-        if len(rest) % 6:  # one append came before the resize, which has cut its values
+        if len(rest) % 6:  # one append came before the resize, which cut its values
             rest = rest[1:] if rest[0] == 20 else rest
         whole = [rest[k : k + 6] for k in range(0, len(rest), 6)]
         assert all(values in ([101] * 6, [102] * 6) for values in whole), found
 
 
-def test_consolidated_metadata_is_true_after_any_race(tmp_path: Path) -> None:
+def test_consolidated_metadata_is_correct_after_any_race(tmp_path: Path) -> None:
     for n in range(ROUNDS):
         zarrlite.create_group(tmp_path / f"{n}").create_array("a", shape=4, dtype="u1")
 
@@ -156,7 +156,7 @@ def test_consolidated_metadata_is_true_after_any_race(tmp_path: Path) -> None:
         assert len(found[0]) == 1 + 4 * 2
 
 
-# Rivals at the worst moment: another writer that acts once, when a key is locked or stored.
+# Rivals at the worst moment: another writer acts once, when a key is locked or stored.
 
 
 class Contested(MemoryStore):
@@ -181,7 +181,7 @@ class Contested(MemoryStore):
         return stored
 
 
-def test_an_array_that_is_created_in_the_last_moment_is_kept() -> None:
+def test_an_array_created_at_the_last_moment_is_kept() -> None:
     store = Contested()
     store.rivals["lock", "a/zarr.json"] = lambda place: zarrlite.create_array(place, name="a", data=[1, 2, 3])
     with pytest.raises(NodeExistsError):
@@ -189,14 +189,14 @@ def test_an_array_that_is_created_in_the_last_moment_is_kept() -> None:
     assert zarrlite.open_array(store, path="a", mode="r")[...].tolist() == [1, 2, 3]
 
 
-def test_an_array_that_is_created_in_the_last_moment_can_be_overwritten() -> None:
+def test_an_array_created_at_the_last_moment_can_be_overwritten() -> None:
     store = Contested()
     store.rivals["lock", "a/zarr.json"] = lambda place: zarrlite.create_array(place, name="a", data=[1, 2, 3], chunks=1)
     zarrlite.create_array(store, name="a", shape=3, dtype="int64", chunks=1, overwrite=True)
     assert zarrlite.open_array(store, path="a", mode="r")[...].tolist() == [0, 0, 0]
 
 
-def test_mode_a_opens_what_is_created_in_the_last_moment() -> None:
+def test_mode_a_opens_a_node_created_at_the_last_moment() -> None:
     store = Contested()
     store.rivals["lock", "g/zarr.json"] = lambda place: zarrlite.create_group(
         place, path="g", attributes={"by": "rival"}
@@ -204,7 +204,7 @@ def test_mode_a_opens_what_is_created_in_the_last_moment() -> None:
     assert zarrlite.open_group(store, path="g", mode="a").attrs["by"] == "rival"
 
 
-def test_a_node_is_not_created_below_an_array_that_appears_in_the_last_moment() -> None:
+def test_a_node_is_not_created_below_an_array_that_appears_at_the_last_moment() -> None:
     store = Contested()
     zarrlite.create_group(store)
     store.rivals["lock", "zarr.json"] = lambda place: zarrlite.create_array(place, name="a", data=[1])
@@ -213,7 +213,7 @@ def test_a_node_is_not_created_below_an_array_that_appears_in_the_last_moment() 
     assert sorted(store.list()) == ["a/c/0", "a/zarr.json", "zarr.json"]
 
 
-def test_data_that_is_appended_while_chunks_are_removed_is_kept() -> None:
+def test_data_appended_while_chunks_are_removed_is_kept() -> None:
     store = Contested()
     array = zarrlite.create_array(store, data=list(range(1, 21)), chunks=3)
     store.rivals["set", "zarr.json"] = lambda place: zarrlite.open_array(place, mode="r+").append([100] * 6)
@@ -221,7 +221,7 @@ def test_data_that_is_appended_while_chunks_are_removed_is_kept() -> None:
     assert zarrlite.open_array(store, mode="r")[...].tolist() == [*range(1, 20), *[100] * 6]
 
 
-def test_documents_that_change_while_they_are_consolidated_are_not_missed() -> None:
+def test_documents_that_change_during_consolidation_are_not_missed() -> None:
     store = Contested()
     root = zarrlite.create_group(store)
     root.create_group("a")

@@ -1,4 +1,4 @@
-"""With fsync=True, everything that an operation has done survives a power cut, and in its order.
+"""With fsync=True, everything that an operation has done survives a power cut, and changes become durable in order.
 
 The model is strict: a name that was created, replaced or removed since the last sync of its directory may be lost, each
 independently of the others. Values are synced before they get a name, as other tests show.
@@ -31,7 +31,7 @@ class Disk:
         self.root = str(root)
         self.durable: Names = {}
         self.pending: list[tuple[str, str | None]] = []
-        self.states: list[dict[str, str]] = []  # the values after a power cut, at any time
+        self.states: list[dict[str, str]] = []  # the values that a power cut can leave, at any time
         originals = {name: getattr(os, name) for name in ("replace", "link", "unlink", "mkdir", "rmdir", "fsync")}
 
         def replace(old: str, new: str) -> None:
@@ -71,7 +71,7 @@ class Disk:
         self.cut()
 
     def cut(self) -> None:
-        """Record all the states that a power cut may leave now."""
+        """Record all states that a power cut may leave now."""
         for chosen in itertools.product((False, True), repeat=len(self.pending)):
             names = {**self.durable}
             for (path, value), survives in zip(self.pending, chosen, strict=True):
@@ -159,7 +159,7 @@ def test_a_directory_that_cannot_be_synced_is_a_store_error(
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become an ordinary user")
 def test_erasing_in_a_directory_without_search_permission_is_an_error() -> None:
-    """Erasing must not take a file that it cannot see for a missing one."""
+    """Erasing must not mistake a file that it cannot see for a missing one."""
     with tempfile.TemporaryDirectory() as directory:
         store = LocalStore(directory)
         store.set("a/k", b"1")

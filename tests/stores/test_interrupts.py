@@ -1,7 +1,7 @@
-"""An interrupt (Ctrl-C) at any point of an operation leaves no lock, no descriptor and no temporary file behind.
+"""An interrupt (Ctrl-C) at any point of an operation leaves no lock, descriptor or temporary file behind.
 
 CPython runs signal handlers when a Python function starts, after calls of C functions, and when a loop starts over.
-`interrupt_at` requests the handler right before each of these instructions, one by one; a timer does it at random.
+`interrupt_at` requests the handler right before each of these instructions in turn; a timer does so at random times.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ each_store = pytest.mark.parametrize("new_store", STORES.values(), ids=STORES)
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C, which a test runner may have turned off, and for the timer."""
+    """Raise KeyboardInterrupt for Ctrl-C, which a test runner may have disabled, and for the timer."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)}
     for number in before:
         signal.signal(number, signal.default_int_handler)
@@ -110,7 +110,7 @@ def interrupt_at(point: int, operation: Callable[[], object]) -> str | None:
             reached += 1
             if reached == point:
                 sys.settrace(None)
-                for _ in map(interrupt_main, (signal.SIGINT,)):  # a call would be followed by a check, here
+                for _ in map(interrupt_main, (signal.SIGINT,)):  # a plain call would be followed by a check here
                     return None
         return trace
 
@@ -139,7 +139,7 @@ def interrupt_after(seconds: float, operation: Callable[[], object]) -> None:
 
 
 def locked_paths(root: Path) -> list[Path]:
-    """Return the files and directories that are locked, as another descriptor finds out."""
+    """Return the files and directories that another descriptor cannot lock."""
     found = []
     for path in [root, *root.rglob("*")] if root.exists() else []:
         fd = os.open(path, os.O_RDONLY)
@@ -153,7 +153,7 @@ def locked_paths(root: Path) -> list[Path]:
 
 
 def check_traces(store: Store, root: Path, descriptors: list[str], place: str) -> None:
-    """Check that nothing of an interrupted operation is left, and that other threads can write every key."""
+    """Check that an interrupted operation left nothing, and that other threads can write every key."""
     assert os.listdir("/proc/self/fd") == descriptors, place
     assert locked_paths(root) == [], place
     assert list(root.rglob("__zarrlite*")) == [], place

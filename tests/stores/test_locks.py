@@ -89,9 +89,7 @@ def test_a_lock_is_released_after_an_error() -> None:
 
 
 @pytest.mark.parametrize("store", [MemoryStore(), pytest.param(None, id="LocalStore")])
-def test_a_thread_that_holds_a_lock_for_too_long_is_an_error_for_the_others(
-    tmp_path: Path, store: Store | None
-) -> None:
+def test_holding_a_lock_for_too_long_is_an_error_for_other_threads(tmp_path: Path, store: Store | None) -> None:
     store = store or LocalStore(tmp_path, lock_timeout=0)
     context = store.lock("a")
     context._timeout = 0  # type: ignore[attr-defined]
@@ -194,7 +192,7 @@ def test_a_large_replaced_file_is_closed_by_another_thread(
 
 
 def before_next_acquire(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Act once as another process would, after a descriptor was opened and before it is locked."""
+    """Act once like another process, after a descriptor is opened and before it is locked."""
     acts, acquire = [act], InodeLock.acquire
 
     def late(lock: InodeLock, deadline: float | None) -> object:
@@ -229,7 +227,7 @@ def test_a_lock_is_acquired_again_if_the_path_has_changed(
         assert inode_locks.identity(str(path.parent)) in inode_locks._table or seen
 
 
-def test_a_directory_that_others_remove_is_created_again(
+def test_a_directory_removed_by_another_process_is_created_again(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original, removals = os.open, [3]
@@ -245,7 +243,7 @@ def test_a_directory_that_others_remove_is_created_again(
     assert (store.get("a/k"), removals) == (b"1", [0])
 
 
-def test_a_temporary_file_that_others_erase_is_written_again(
+def test_a_temporary_file_erased_by_another_process_is_written_again(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before_next_acquire(monkeypatch, lambda: LocalStore(tmp_path).erase_prefix(""))
@@ -266,7 +264,7 @@ def test_a_locked_directory_is_not_removed(store: LocalStore, tmp_path: Path, ex
     assert not (tmp_path / "a").exists()
 
 
-def test_a_directory_that_others_have_created_again_is_not_removed(
+def test_a_directory_recreated_by_another_process_is_not_removed(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.set("a/k", b"")

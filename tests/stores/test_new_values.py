@@ -1,4 +1,4 @@
-"""`set(key, value, new=True)`: a value is stored only if its key is new, by one of any number of writers."""
+"""`set(key, value, new=True)` stores a value only if its key is new, and only one of several writers succeeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zarrlite.stores import MappingStore, PrefixStore, ReadOnlyStore, Store
 
 
 class UserStore(Store):
-    """A store whose `set` knows nothing of new values."""
+    """A store whose `set` does not take `new`."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -112,9 +112,7 @@ def test_new_values_need_no_hard_links(tmp_path: Path, monkeypatch: pytest.Monke
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "b"]
 
 
-def test_a_directory_that_is_removed_meanwhile_is_created_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_removed_during_the_write_is_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link, calls = os.link, []
 
     def remove_first(source: str, target: str) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for a writer in another process has a limit, and lock files do without flock."""
+"""Waiting for a writer in another process has a time limit, and lock files work without flock."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOCK_FILE = "__zarrlite.lock.k"
 
 
 @pytest.mark.parametrize("key", ["a/k", "a/new"])
-def test_a_process_that_keeps_its_lock_is_named_after_the_time_limit(tmp_path: Path, key: str) -> None:
+def test_after_the_time_limit_the_error_names_the_process_that_holds_the_lock(tmp_path: Path, key: str) -> None:
     store = LocalStore(tmp_path, lock_timeout=0.01)
     store.set("a/k", b"old")
     path = tmp_path / key
     fd = os.open(path if path.exists() else path.parent, os.O_RDONLY)
-    fcntl.flock(fd, fcntl.LOCK_EX)  # the kernel does not care that the process is the same
+    fcntl.flock(fd, fcntl.LOCK_EX)  # the kernel treats it like a lock of another process
     reason = f"process {os.getpid()} has not released its lock in time; end it, or raise lock_timeout"
     try:
         for operation, action in ((lambda: store.set(key, b""), "written"), (store.lock(key).__enter__, "locked")):
@@ -67,7 +67,7 @@ def test_lock_files_exclude_processes(tmp_path: Path, start: bytes | None) -> No
 
 
 def test_processes_exclude_each_other_if_only_files_can_be_locked(tmp_path: Path) -> None:
-    """As on NFS, which refuses to lock what is open for reading only."""
+    """NFS, for example, refuses to lock files that are open for reading only."""
     work = """
 import errno, fcntl
 flock = fcntl.flock
