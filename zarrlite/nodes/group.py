@@ -843,7 +843,7 @@ class Group(Node):
 
         # core spec, Additional fields: documents "may contain an additional field named consolidated_metadata"
         def consolidated(metadata: GroupMetadata) -> GroupMetadata:
-            # under the lock of the document, which writers of the nodes below acquire first
+            # under the lock of the document, which writers of the nodes below take first
             documents = {path: _without_consolidated(node.metadata) for path, node in direct.members(None)}
             return GroupMetadata(metadata.attributes, documents, metadata.extra)
 

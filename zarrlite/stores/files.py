@@ -234,7 +234,7 @@ def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool)
             if not piece and os.fstat(fd).st_size < start:
                 os.ftruncate(fd, start)  # an empty piece beyond the end extends the file
             if fsync:
-                os.fsync(fd)  # sync each before the next: an index must not be durable before the data it points to
+                os.fsync(fd)  # each before the next: an index must not be durable before the data it points to
     except BaseException:
         for start, value in reversed(old):
             with contextlib.suppress(OSError):  # continue restoring the rest
