@@ -34,7 +34,7 @@ class Scale:
     chunks: dict[str, Shape]  # chunk shapes by the name of their size
     grids: dict[str, Shape]  # inner chunks in a shard along each axis, by the name of the chunks' size
     points: int  # single elements that are read
-    slow_points: int  # single elements, if each costs a large chunk or opening the array
+    slow_points: int  # single elements to read where each takes a large chunk or opens the array
     nodes: int  # arrays in the group that is listed
     patches: int  # inner chunks that are replaced one by one
     rounds: int  # minimum number of turns for each contestant
@@ -65,7 +65,7 @@ class Layout:
     chunk: Shape  # shape of the innermost chunks
     codec: str  # "raw" or "zstd"
     grid: Shape | None = None  # inner chunks in a shard along each axis; None without shards
-    kind: str = "plain"  # or a shard after "pad", in "parts", in the "draft" transformer
+    kind: str = "plain"  # "plain", or a shard with padding ("pad"), in "parts" or of the "draft"
 
     @property
     def outer(self) -> Shape:

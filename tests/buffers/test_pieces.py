@@ -137,7 +137,7 @@ def test_a_value_in_pieces_is_stored_as_one_value(tmp_path: Path) -> None:
         assert {key: store.get(key) for key in store.list()} == expected
 
 
-# Chunks and shards that are stored in pieces
+# Storing chunks and shards in pieces
 
 
 @pytest.mark.parametrize("location", ["start", "end"])

@@ -84,7 +84,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         Crc32c().encode(b"\1\2\3"),
         TruncatedError,
-        "has more than 6 bytes, the most that fit here",
+        "has more than 6 bytes, the limit for this chunk",
     ),
     (
         "crc32c, less than needed",

@@ -272,7 +272,7 @@ def test_faults_in_consolidated_metadata_have_a_pointer() -> None:
     ("store", "mode", "message"),
     [
         (group, "r", "use_consolidated must not be True: the group at '' has no consolidated metadata"),
-        (hierarchy, "r+", "use_consolidated=True needs mode='r': consolidated metadata goes stale under a writer"),
+        (hierarchy, "r+", "use_consolidated=True needs mode='r': writers do not use consolidated metadata"),
     ],
 )
 def test_use_consolidated_true_needs_consolidated_metadata_and_mode_r(

@@ -227,7 +227,7 @@ def test_a_shard_may_have_any_amount_of_unused_space(tmp_path: Path) -> None:
 def test_a_value_longer_than_any_chunk_is_refused_without_reading_it(tmp_path: Path) -> None:
     for codecs, message in (
         ([Bytes()], "has 1099511627776 bytes, a chunk of shape (4,) has 4"),
-        ([Bytes(), Zstd(), Crc32c()], "has more than 65545 bytes, the most that fit here"),
+        ([Bytes(), Zstd(), Crc32c()], "has more than 65545 bytes, the limit for this chunk"),
     ):
         array = zarrlite.create_array(tmp_path, data=np.arange(4, dtype="u1"), codecs=codecs, overwrite=True)
         with open(tmp_path / "c/0", "r+b") as file:

@@ -146,7 +146,7 @@ def test_a_shard_that_is_erased_while_it_is_read_is_refused() -> None:
         array = zarrlite.Array(store, "", full.metadata)
         with pytest.raises(DataError) as caught:
             array[index]
-        message = f"chunk c/0/0, codec sharding_indexed: inner chunk {coords}: it has gone while the shard was read"
+        message = f"chunk c/0/0, codec sharding_indexed: inner chunk {coords}: disappeared while the shard was read"
         assert str(caught.value) == message
 
 

@@ -3,7 +3,7 @@
 Rules
 - A forked child performs the operation and exits, without any cleanup, before a call, after it, or halfway through a
   write. Every call that changes the file system is such a point. When the child ends, its locks and descriptors are
-    released.
+  released.
 - The state must be acceptable (`scenes.judge`), and the operation must work when it is run again.
 - If an operation writes into a stored object, half a write may damage the chunk being written, as documented.
 - Directories are listed in both orders of their names, because file systems list in any order and erasing follows it.

@@ -242,7 +242,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
 
 
 def _fit(values: Any, like: Seen) -> Any:
-    """Cut values to another shape, and fill up where it is larger."""
+    """Cut values to another shape, and pad them with the fill value where it is larger."""
     fitted = np.full(like.values.shape, like.fill, like.values.dtype)
     common = tuple(slice(0, min(a, b)) for a, b in zip(values.shape, like.values.shape, strict=True))
     fitted[common] = values[common]

@@ -12,7 +12,7 @@ import zarrlite
 SHAPE = (5, 6)
 ROWS, COLUMNS = np.array([0, 3, 4]), np.array([5, 1, 2])
 MASK = np.isin(np.arange(30).reshape(SHAPE), [0, 8, 21, 24])
-SELECTIONS = {  # by their names: the indexer, its index, and the index of numpy
+SELECTIONS = {  # name -> the indexer, its index, and the equivalent numpy index
     "one mask": ("self", MASK, MASK),
     "rows": ("self", ROWS, ROWS),
     "columns": ("self", (slice(None), COLUMNS), (slice(None), COLUMNS)),

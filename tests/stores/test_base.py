@@ -213,7 +213,7 @@ def test_hostile_keys_are_refused(key: str) -> None:
     with pytest.raises(KeyRefusedError) as caught:
         check_key(key)
     assert str(caught.value) == (
-        f"{key!r} is not a key: segments between single '/', none empty, '.' or '..', no NUL, no '\\'"
+        f"{key!r} is not a key: segments must not be empty, '.' or '..', and must not contain NUL or '\\'"
     )
 
 
@@ -221,7 +221,7 @@ def test_hostile_keys_are_refused(key: str) -> None:
 def test_hostile_prefixes_are_refused(prefix: str) -> None:
     with pytest.raises(KeyRefusedError) as caught:
         check_prefix(prefix)
-    assert str(caught.value) == f"{prefix!r} is not a prefix: empty, or a key followed by '/'"
+    assert str(caught.value) == f"{prefix!r} is not a prefix: it must be empty, or a key followed by '/'"
 
 
 @pytest.mark.parametrize(

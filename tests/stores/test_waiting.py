@@ -43,7 +43,7 @@ def test_a_file_system_that_reports_changing_files_is_an_error(tmp_path: Path, m
     store.set("k", b"old")
     monkeypatch.setattr(inode_locks, "sleep", lambda seconds: None)
     monkeypatch.setattr(inode_locks, "identity", lambda path: (0, 0))
-    with pytest.raises(StoreError, match=r"^'k' cannot be written: another file is there each time it is locked$"):
+    with pytest.raises(StoreError, match=r"^'k' cannot be written: the file was replaced each time it was locked$"):
         store.set("k", b"new")
 
 
@@ -107,7 +107,7 @@ def test_the_lock_file_of_a_killed_process_is_removed(tmp_path: Path) -> None:
 def test_the_lock_file_of_another_machine_is_waited_for(tmp_path: Path, content: str, holder: str) -> None:
     (tmp_path / LOCK_FILE).write_text(content)
     store = LocalStore(tmp_path, lock_method="file", lock_timeout=0.01)
-    remedy = f"remove {str(tmp_path / LOCK_FILE)!r} if that has ended"
+    remedy = f"remove {str(tmp_path / LOCK_FILE)!r} if it has ended"
     with pytest.raises(StoreError) as caught:
         store.set("k", b"1")
     assert str(caught.value) == f"'k' cannot be written: {holder} has not released its lock in time; {remedy}"

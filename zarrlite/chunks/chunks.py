@@ -234,7 +234,7 @@ class Chunks:
         except StopIteration as done:
             missing: list[int] = done.value
             return missing
-        raise RuntimeError("a reading of one request has made another")
+        raise RuntimeError("a reading with one request made a second one")
 
     def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks that take several rounds of requests, each chunk from its own source."""
@@ -284,7 +284,7 @@ class Chunks:
             reading.send(values)
         except StopIteration as done:
             return done.value
-        raise RuntimeError("a reading of one request has made another")
+        raise RuntimeError("a reading with one request made a second one")
 
     # Errors
 
@@ -324,7 +324,7 @@ class Chunks:
         if isinstance(error, DataError):
             raise error.at(key=chunk) from error.__cause__
         if isinstance(error, MemoryError):
-            raise DataError(f"needs more memory than there is: {error}", key=chunk) from error
+            raise DataError(f"needs more memory than is available: {error}", key=chunk) from error
         if isinstance(error, ArgumentError):
             raise ArgumentError(f"chunk {chunk}: {error.message}") from error.__cause__
         if isinstance(error, (ZarrliteError, OSError)):

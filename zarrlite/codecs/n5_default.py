@@ -166,7 +166,7 @@ class BlockSerializer(Serializer):
     def _take(self, data: Buffer, selection: Selection) -> NDArray:
         """Return selected elements of a stored block; elements outside it are the fill value."""
         if len(data) > self.limit.fixed:
-            raise TruncatedError(f"has more than {self.limit.fixed} bytes, the most that fit here")
+            raise TruncatedError(f"has more than {self.limit.fixed} bytes, the limit for this chunk")
         shape, block = self.open(data)
         pipeline = self.inner if shape == self.spec.shape else self.pipeline(shape)
         self._check_limit(pipeline.read_unit)

@@ -266,7 +266,7 @@ class Group(Node):
         """
         for name, node in self._open_members():
             if isinstance(node, ZarrliteError):
-                warnings.warn(f"{self.name}: the member {name!r} is left out: {node}", stacklevel=2)
+                warnings.warn(f"{self.name}: the member {name!r} is skipped: {node}", stacklevel=2)
             else:
                 yield name, node
 
@@ -418,7 +418,7 @@ class Group(Node):
         """
         for path, node in self._walk(max_depth):
             if isinstance(node, ZarrliteError):
-                warnings.warn(f"{self.name}: the node {path!r} is left out: {node}", stacklevel=2)
+                warnings.warn(f"{self.name}: the node {path!r} is skipped: {node}", stacklevel=2)
             else:
                 yield path, node
 
@@ -852,7 +852,7 @@ class Group(Node):
         except MetadataError as error:
             if error.kind != "limit":
                 raise
-            message = f"{error.message}, consolidated metadata included; consolidate the groups below it instead"
+            message = f"{error.message}, including consolidated metadata; consolidate the groups below it instead"
             raise MetadataError(message, kind="limit", document=error.document) from None
         return self
 

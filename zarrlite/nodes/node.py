@@ -69,7 +69,7 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
     """Whether all documents with this text, taken from a valid one, can differ only in the node's attributes.
 
-    The attributes that were cut out are the first in the text. They must belong to the node, not to something inside
+    The attributes that were removed are the first in the text. They must belong to the node, not to something inside
     it, so a different value in their place must appear in the node. Members that a caller could change are not shared.
     """
     if metadata.extra or getattr(metadata, "consolidated", None) is not None:

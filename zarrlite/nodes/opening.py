@@ -521,7 +521,7 @@ def _node(
     if use_consolidated and metadata.consolidated is None:
         raise ArgumentError(f"use_consolidated must not be True: the group at {path!r} has no consolidated metadata")
     if use_consolidated and not store.read_only:
-        raise ArgumentError("use_consolidated=True needs mode='r': consolidated metadata goes stale under a writer")
+        raise ArgumentError("use_consolidated=True needs mode='r': writers do not use consolidated metadata")
     return Group(store, path, metadata, options=options, strict=strict, use_consolidated=use_consolidated is not False)
 
 

@@ -233,7 +233,7 @@ class Pipeline:
 
     def _check_size(self, value: Buffer) -> None:
         if self.max_size is not None and len(value) > self.max_size:
-            raise TruncatedError(f"has more than {self.max_size} bytes, the most that fit here")
+            raise TruncatedError(f"has more than {self.max_size} bytes, the limit for this chunk")
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read the ranges that the array -> bytes codec needs of chunks that are stored with frames only."""

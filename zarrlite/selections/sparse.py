@@ -26,7 +26,7 @@ class SparseBatch(NamedTuple):
     places: Any  # their row-major numbers in the result
 
     def parts(self, chunk_shape: Shape) -> Iterator[tuple[slice, FlatSelection]]:
-        """Yield for each chunk which of the elements are its own, and the same as a selection."""
+        """Yield, for each chunk, the slice of its elements in the batch, and their selection in the chunk."""
         first = 0
         for count in self.counts.tolist():
             part = slice(first, first + count)

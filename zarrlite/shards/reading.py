@@ -490,4 +490,4 @@ def complete(value: Buffer | None, offset: int, length: int) -> Buffer:
 
 def vanished() -> DataError:
     """Return the error for an inner chunk that is in the index but not in the shard."""
-    return DataError("it has gone while the shard was read", codec="sharding_indexed")
+    return DataError("disappeared while the shard was read", codec="sharding_indexed")

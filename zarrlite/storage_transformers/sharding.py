@@ -65,7 +65,7 @@ class Sharding(StorageTransformer):
             raise MetadataError(message, pointer="/type", kind="value" if isinstance(value["type"], str) else "type")
         if isinstance(configuration, dict) and "type" in value:
             if configuration.get("type", "indexed") != "indexed":
-                message = "must be what type beside configuration is, if it is there at all"
+                message = "must equal the type next to configuration, if it is present"
                 raise MetadataError(message, pointer="/configuration/type", kind="conflict")
             configuration = {**configuration, "type": "indexed"}
         return {**rest, "name": cls.name, "configuration": configuration}

@@ -51,7 +51,7 @@ Change = Value | Update | None  # a new value, a function of the old one, or Non
 
 
 class Limits(NamedTuple):
-    """How many requests a store serves well, and how it charges for them."""
+    """How many requests a store handles well at once, and when one large request is cheaper than two."""
 
     concurrency: int | None = None  # concurrent requests; None: one per core
     gap: int = NEAR_CHUNK_BYTES  # bytes; two ranges of a value with a smaller gap are cheaper as one request
@@ -316,7 +316,7 @@ def check_key(key: str) -> str:
     """Return a key; raises KeyRefusedError if it could leave the store: traversal, absolute, NUL, backslash."""
     if not all(map(str.isalnum, key.split("/"))) and _BAD_KEY(key):  # the first check is fast and usually sufficient
         raise KeyRefusedError(
-            f"{key!r} is not a key: segments between single '/', none empty, '.' or '..', no NUL, no '\\'"
+            f"{key!r} is not a key: segments must not be empty, '.' or '..', and must not contain NUL or '\\'"
         )
     return key
 
@@ -324,7 +324,7 @@ def check_key(key: str) -> str:
 def check_prefix(prefix: str) -> str:
     """Return a prefix; raises KeyRefusedError unless it is empty or a key followed by `/`."""
     if prefix and (not prefix.endswith("/") or _BAD_KEY(prefix[:-1])):
-        raise KeyRefusedError(f"{prefix!r} is not a prefix: empty, or a key followed by '/'")
+        raise KeyRefusedError(f"{prefix!r} is not a prefix: it must be empty, or a key followed by '/'")
     return prefix
 
 

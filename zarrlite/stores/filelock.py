@@ -138,7 +138,7 @@ class PathLock(Lock):
             for _, _ in zip(range(_ATTEMPTS), inode_locks.pauses(self._deadline), strict=False):
                 if self._acquire_file() or self._acquire_absent():
                     return
-            raise OSError(errno.EAGAIN, "another file is there each time it is locked")
+            raise OSError(errno.EAGAIN, "the file was replaced each time it was locked")
 
     def _acquire_file(self) -> bool:
         """Lock the file at the path. Returns False if the file is missing or has been replaced."""

@@ -55,7 +55,7 @@ class LockFile:
                 any(self._closing)
                 return existing
         holder = _describe(self._read())
-        remedy = f"remove {self.path!r} if that has ended"
+        remedy = f"remove {self.path!r} if it has ended"
         raise TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; {remedy}")
 
     def release(self) -> None:

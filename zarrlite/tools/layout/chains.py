@@ -113,7 +113,7 @@ def _checksum(codec: Framing, field: Field, extent: Extent, offset: int, at: int
     try:
         data = memoryview(extent.read())
         expected = b"".join(map(bytes, _ask(codec.name, codec.frame, data[codec.head : len(data) - codec.tail])))
-        place = offset if offset < codec.head else offset - (body[1] - body[0])  # without the value in between
+        place = offset if offset < codec.head else offset - (body[1] - body[0])  # relative to the frame alone
         for name, stored in (("found", data[offset:]), ("expected", expected[place:])):
             detail[name] = f"{int.from_bytes(stored[: field.size], 'little'):0{2 * field.size}x}"
         detail["covers"] = body

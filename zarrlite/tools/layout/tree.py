@@ -46,7 +46,7 @@ class Fault(NamedTuple):
     def of(cls, error: Exception) -> Fault:
         """Return the fault that an error reports."""
         if isinstance(error, MemoryError):
-            return cls("unreadable", "needs more memory than there is")
+            return cls("unreadable", "needs more memory than is available")
         kind = next((kind for known, kind in _KINDS if isinstance(error, known)), _KINDS[-1][1])
         return cls(kind, error.message if isinstance(error, ZarrliteError) else str(error))
 
