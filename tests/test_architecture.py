@@ -44,7 +44,7 @@ LAYERS = (
     ("tools",),
     ("__init__", "layout", "testing", "__main__"),
 )
-TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", *LAYERS[-1]}  # every other room is a folder
+TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", *LAYERS[-1]}  # every other entry is a folder
 RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room in layer)}
 
 # Imports inside functions that point upwards, as (importer, imported).
@@ -196,7 +196,7 @@ def test_modules_import_only_from_lower_layers() -> None:
     assert find_violations(PACKAGE, UPWARD) == NOT_YET
 
 
-def test_the_contributors_page_lists_the_rooms_in_their_order() -> None:
+def test_the_contributors_page_lists_the_packages_in_order() -> None:
     page = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
     cells = re.findall(r"^\| (`\w+(?:/|\.py)`.*?) \|", page, re.MULTILINE)
     listed = [name for cell in cells for name in re.findall(r"`(\w+)(?:/|\.py)`", cell)]
@@ -355,7 +355,7 @@ def test_a_listed_upward_import_must_exist_and_be_in_a_function(tmp_path: Path) 
         ("errors/base.py", "errors must be a module"),
     ],
 )
-def test_a_stray_room_is_reported(tmp_path: Path, name: str, violation: str) -> None:
+def test_a_stray_package_is_reported(tmp_path: Path, name: str, violation: str) -> None:
     assert find_violations(make_package(tmp_path, {name: ""})) == {violation}
 
 

@@ -328,7 +328,7 @@ def zeros_gzip(mebibytes: int) -> bytes:
 
 
 def gzip_of_gzip() -> bytes:
-    """Return 1 GiB of zeros in gzip members, compressed once more."""
+    """Return 1 GiB of zeros in gzip members, compressed again."""
     return gzip.compress(zeros_gzip(16) * 64, 9, mtime=0)
 
 

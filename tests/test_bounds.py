@@ -1,4 +1,4 @@
-"""Time and memory are in proportion to what is stored, read or asked for, whatever a document or a chunk claims.
+"""Time and memory are in proportion to the stored and requested data, regardless of claims in documents and chunks.
 
 Memory is limited by the operating system, in a process of its own; costs are counted. Nothing here is timed.
 """

@@ -28,7 +28,7 @@ def copy_package(checkout: Path, directory: Path) -> None:
 
 
 class Baseline(Zarrlite):
-    """zarrlite as it is in another checkout."""
+    """zarrlite from another checkout."""
 
     name = "baseline"
     packages = ()

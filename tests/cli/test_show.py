@@ -180,7 +180,7 @@ def test_locations_that_cannot_be_shown_are_reported_in_one_line(arguments, expe
 def test_a_permission_error_is_reported_in_one_line(hierarchy, run, monkeypatch):
     original = os.open
 
-    def denied(path, *rest, **keywords):  # root may read every file, whatever its mode
+    def denied(path, *rest, **keywords):  # root may read every file, regardless of its mode
         if str(path).endswith("a.zarr/zarr.json"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return original(path, *rest, **keywords)

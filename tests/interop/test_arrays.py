@@ -373,7 +373,7 @@ def type_cases(created_by_peer: bool) -> Any:
     for name, kind in TYPES.items():
         rows = [(kind.serializers[0], fill, kind.peers) for fill in kind.fills] if kind.serializers else []
         rows += [(serializer, kind.fills[1], kind.peers) for serializer in kind.serializers[1:]]
-        # zarr-python writes every NaN as "NaN", also for zarrs, but reads the others
+        # zarr-python writes every NaN as "NaN", even for zarrs, but reads all NaNs
         nan_peers = ("tensorstore",) if created_by_peer else kind.nan_readers
         rows += [(kind.serializers[0], fill, nan_peers) for fill in kind.nans]
         for serializer, fill, peers in rows:

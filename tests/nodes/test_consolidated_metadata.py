@@ -182,7 +182,7 @@ def nested(depth: int) -> Any:
 def test_consolidated_metadata_that_is_nested_too_deeply_is_refused() -> None:
     store = hierarchy()
     zarrlite.open_array(store, path="a").attrs["deep"] = nested(126)
-    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # there is no room for this document
+    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # this document does not fit into it
     before = contents(store)
     with pytest.raises(MetadataError) as caught:
         zarrlite.consolidate_metadata(store)

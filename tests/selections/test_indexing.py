@@ -137,7 +137,7 @@ def assert_same(result: Any, expected: Any) -> None:
 
 @settings(max_examples=300)
 @given(st.data())
-def test_reads_return_the_result_of_numpy_or_are_refused_like_in_numpy(data: Any) -> None:
+def test_reads_return_the_result_of_numpy_or_are_refused_as_in_numpy(data: Any) -> None:
     array, copy = data.draw(pairs())
     index = data.draw(numpy_indices(array.shape))
     try:
@@ -151,7 +151,7 @@ def test_reads_return_the_result_of_numpy_or_are_refused_like_in_numpy(data: Any
 
 @settings(max_examples=300)
 @given(st.data())
-def test_writes_have_the_effect_of_numpy_or_are_refused_like_in_numpy(data: Any) -> None:
+def test_writes_have_the_effect_of_numpy_or_are_refused_as_in_numpy(data: Any) -> None:
     array, copy = data.draw(pairs())
     index = data.draw(numpy_indices(array.shape))
     try:
@@ -427,7 +427,7 @@ def test_a_field_of_missing_chunks_has_the_fill_value() -> None:
 
 
 @pytest.mark.parametrize("index", [(), ..., (...,), None, (None, ...)])
-def test_an_array_without_dimensions_is_indexed_like_in_numpy(index: Any) -> None:
+def test_an_array_without_dimensions_is_indexed_as_in_numpy(index: Any) -> None:
     array = np.array(5, "i2")
     copy = stored(array, ())
     assert_same(copy[index], array[index])

@@ -132,9 +132,7 @@ class GetOnlyStore(MemoryStore):
 @pytest.mark.parametrize("codecs", CODECS.values(), ids=CODECS)
 @pytest.mark.parametrize("kind", ["disk", "memory", "one by one"])
 @pytest.mark.parametrize("name", READS)
-def test_a_few_elements_of_many_chunks_are_read_like_in_numpy(
-    tmp_path: Path, codecs: Any, kind: str, name: str
-) -> None:
+def test_a_few_elements_of_many_chunks_are_read_as_in_numpy(tmp_path: Path, codecs: Any, kind: str, name: str) -> None:
     store = LocalStore(tmp_path) if kind == "disk" else MemoryStore() if kind == "memory" else GetOnlyStore()
     array = zarrlite.create_array(store, data=DATA, chunks=CHUNK, codecs=codecs, fill_value=5)
     np.testing.assert_array_equal(READS[name](array), expected_elements(name, DATA))
@@ -146,7 +144,7 @@ def test_a_few_elements_of_many_chunks_are_read_like_in_numpy(
 
 
 @pytest.mark.parametrize("codecs", [[Bytes()], [Bytes(), Zstd(1), Crc32c()]], ids=["raw", "zstd"])
-def test_a_few_elements_of_larger_chunks_are_read_like_in_numpy(tmp_path: Path, codecs: Any) -> None:
+def test_a_few_elements_of_larger_chunks_are_read_as_in_numpy(tmp_path: Path, codecs: Any) -> None:
     array = zarrlite.create_array(tmp_path, data=LARGE, chunks=(128, 128), codecs=codecs, fill_value=5)
     rows, columns = np.random.default_rng(0).integers(0, LARGE.shape, (40, 2)).T
     np.testing.assert_array_equal(array.oindex[rows, columns], LARGE[np.ix_(rows, columns)])

@@ -625,7 +625,7 @@ BROKEN_KEYS: list[tuple[Any, ...]] = [
 ]
 
 
-# Stores: a sound one, which has nothing but the four operations, and broken ones
+# Stores: a correct one with only the four operations, and broken ones
 
 
 class FourOperations(Store):
