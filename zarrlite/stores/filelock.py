@@ -245,7 +245,7 @@ class _DirectoryLock(InodeLock):
 
 
 def lock_directory(directory: str, root: Root) -> LockContext:
-    """Return a context for the right to write every absent path of a directory. Entering it returns whether it is held.
+    """Return a context for the right to write all absent paths of a directory. Entering it returns False on failure.
 
     The body must not wait for another lock. The right is not held if another writer removed the directory, or if
     directories cannot be locked.
