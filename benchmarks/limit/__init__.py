@@ -1,4 +1,4 @@
-"""The hand-written limit: the speed that a machine reaches with numpy, zstandard and google_crc32c alone.
+"""The limit: the speed that hand-written code reaches with numpy, zstandard and google_crc32c alone.
 
 Rules
 - For each chunk: open, read, verify, decompress, copy into the returned array; two threads take chunks from one

@@ -45,7 +45,7 @@ class Chunks:
         self._decode: Callable[[str], Any] | None = None
 
     def _decoder(self) -> Callable[[str], Any]:
-        """Return a function that decodes the chunk under a key, for one thread; each chunk overwrites the last one."""
+        """Return a function for one thread that decodes the chunk under a key; each overwrites the previous one."""
         root, buffer = f"{self.place}/", scratch("fetched", self.nbytes + SLACK)
         buffers, value = [buffer], google_crc32c.value
         decoded = scratch("decoded", self.nbytes)

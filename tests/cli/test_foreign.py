@@ -67,7 +67,7 @@ REFUSED = {
         "a target must be named for a single TIFF file: the new folder to copy it into",
     ),
     ("tiff", "a.zarr/zarr.json", "x"): (1, "chunk zarr.json: is not a TIFF file: it starts with b'{{\\n  '"),
-    ("tiff", "t", "x"): (2, "a target must not be named for a folder of TIFF files, which is read in place"),
+    ("tiff", "t", "x"): (2, "do not pass a target for a folder of TIFF files: it is read in place"),
     ("tiff", "t", "--shape", "1,1"): (2, "shape must include all files, but c/0/1.tiff is outside of (1, 1)"),
     ("tiff", "t/c/0/0.tiff", "x", "--dry-run"): (
         2,

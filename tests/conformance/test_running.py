@@ -150,7 +150,7 @@ def test_several_processes_share_the_cases(suite):
     ("name", "end"),
     [("zarrlite", ["zarrlite_itself.py"]), (f"{sys.executable} -m x", ["-m", "x"])],
 )
-def test_harness_is_a_name_a_file_or_a_command(name, end, tmp_path):
+def test_a_harness_can_be_a_name_a_file_or_a_command(name, end, tmp_path):
     assert command_of(name)[0] == sys.executable
     assert [word.rpartition("/")[2] for word in command_of(name)[1:]] == end
 

@@ -81,7 +81,7 @@ def test_one_of_several_processes_creates_an_array(create: Callable[[Path, str, 
         assert zarrlite.open_array(tmp_path, path=f"g{n}/a", mode="r")[...].tolist() == [results.index(True) + 1] * 8
 
 
-def test_one_of_several_processes_creates_a_group(tmp_path: Path) -> None:
+def test_only_one_of_several_processes_creates_a_group(tmp_path: Path) -> None:
     def create(n: int, i: int) -> bool:
         return attempt(lambda: zarrlite.create_group(tmp_path / f"{n}", attributes={"by": i}))
 

@@ -1,4 +1,4 @@
-"""Faults of a store: the Nth request fails, once or permanently, and no data is lost.
+"""Store faults: the Nth request fails, once or permanently, and no data is lost.
 
 Rules
 - The store has `get`, `set`, `erase` and `list`, like a user's store. A trial counts the requests of an operation and

@@ -46,7 +46,7 @@ class Call(NamedTuple):
         return b"".join(data) if self.name in ("writev", "pwritev") else bytes(data)
 
     def half(self) -> Call:
-        """Return a write of the first half of the data."""
+        """Return a function that writes the first half of the data."""
         data = self.data[: len(self.data) // 2]
         return self._replace(args=(self.args[0], [data] if self.name[-1] == "v" else data, *self.args[2:]))
 

@@ -791,7 +791,7 @@ BROKEN_STORES: list[tuple[Any, ...]] = [
         broken_store(source=lambda self, key: InMemory(bytes(self.get(key))[::-1])),
         "test_a_source_reads_ranges_as_slices",
     ),
-    (broken_store(source=lambda self, key: InMemory(b"")), "test_a_source_of_a_missing_key_is_missing"),
+    (broken_store(source=lambda self, key: InMemory(b"")), "test_the_source_for_a_missing_key_is_missing"),
     (
         broken_store(source=lambda self, key: KeepsItsSize(self, key)),
         "test_a_source_reads_the_old_value_or_the_new_one",

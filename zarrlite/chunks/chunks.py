@@ -421,7 +421,7 @@ class Chunks:
             self._failed(error, key, "encoded")
 
     def _updating(self, key: str, update: Update) -> Update:
-        """Return an update whose errors name the chunk."""
+        """Return an update function whose errors name the chunk."""
 
         def change(source: Source) -> Value | InPlace | None:
             try:
@@ -472,7 +472,9 @@ class Chunks:
         pipeline = self.pipeline(coords)
         if pipeline.write_unit > self._limit:
             self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
-        erasing = self.metadata.pipeline(lengths)  # for chunks of a shard that are outside: these are never stored
+        erasing = self.metadata.pipeline(
+            lengths
+        )  # for the chunks of a shard that are outside the array; these are never stored
         chunk_shape = self.unfolded.chunk_grid.chunk_shape(coords)
         parts: list[tuple[int, int, int, Pipeline]] = []  # dimension, start, end, pipeline; erasing ones last
         for dim, (n, length) in enumerate(zip(inside, lengths, strict=True)):

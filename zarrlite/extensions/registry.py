@@ -82,7 +82,7 @@ class Registry(Generic[E]):
         return sorted({*self._classes, *self._modules})
 
     def classes(self) -> list[type[E]]:
-        """Return all built-in and registered classes; this imports the modules of all built-in ones."""
+        """Return all built-in and registered classes; this imports the modules of all built-in classes."""
         for module in set(self._modules.values()):
             importlib.import_module(module)
         return list(dict.fromkeys(self._classes.values()))

@@ -179,7 +179,7 @@ class ShardFormat:
 def coalesce(wanted: Sequence[Entry], gap: int) -> tuple[list[ByteRange], list[tuple[int, int]]]:
     """Return ranges that contain these entries, and the place of each entry. Entries within `gap` bytes share a range.
 
-    A place is the number of a range and an offset in it.
+    A place is the number of a range and an offset within that range.
 
     >>> coalesce([(100, 10), (0, 50), (90_000, 1)], 100)
     ([ByteRange(start=0, stop=110), ByteRange(start=90000, stop=90001)], [(0, 100), (0, 0), (1, 0)])

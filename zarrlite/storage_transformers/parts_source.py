@@ -222,7 +222,7 @@ class ChunkInParts(Source):
             start, stop = byte_range.resolve(sum(sizes))
             begin: Buffer = b""
             if len(found) == 1 and found[0] and self._opened.items() >= opened.items() and byte_range != ALL:
-                begin = found[0][: stop - start]  # the part without a size ends within the range: not read again
+                begin = found[0][: stop - start]  # the part without a size ends within the range; it is not read again
             pieces = cut(sizes, start + len(begin), stop)
             found = _read_pieces([(self, piece) for piece in pieces])
             if not _fits(pieces, found):

@@ -282,7 +282,7 @@ class PartsStore(Store):
                 self._store_parts(key, change, [self.parts.main])  # type: ignore[list-item]
                 self._store_parts(key, change, [len(after) - 1])
                 return
-            # everything after the part that grows moves
+            # a part grows, so everything after it moves
             tail = overwrite(source.read_one(ByteRange(end, sum(before))), overlapping(patches, end, new_size))
             self._patch(key, source, before, after, [*overlapping(patches, 0, end), (end, tail)])
 

@@ -206,7 +206,7 @@ def size(fd: int) -> int | None:
 def open_single(path: str) -> int | None:
     """Open a regular file for reading and writing.
 
-    Returns None if it is missing, a symlink, not a regular file, or has other hard links.
+    Returns None if it is missing, is a symlink, is not a regular file, or has other hard links.
     """
     try:
         (fd,) = map(os.open, (path,), (READ_AND_WRITE | NOFOLLOW,))

@@ -80,7 +80,7 @@ class LockFile:
             return ""
 
     def _remove_stale(self) -> None:
-        """Remove the file if its holder has ended."""
+        """Remove the file if the process that holds it has ended."""
         if not _has_ended(self._read()):
             return
         guard = LockFile(self.path)

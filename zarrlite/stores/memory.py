@@ -86,7 +86,7 @@ class MappingStore(Store):
         return LockContext(Lock(_locks, (id(self._mapping), check_key(key))), key=key)
 
     def _guard(self) -> AbstractContextManager[Any]:
-        if type(self._mapping) is dict:  # whose operations are atomic, also a copy of it
+        if type(self._mapping) is dict:  # operations of a dict are atomic, including a copy
             return _NO_GUARD
         return LockContext(Lock(_locks, (id(self._mapping), _WHOLE)), key=_WHOLE)
 

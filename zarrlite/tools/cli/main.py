@@ -3,7 +3,7 @@
 Rules
 - A command is a module of this package with `HELP` (one line), `EXAMPLE`, `add_arguments(parser)` and
   `run(args, console)`, which returns the exit code.
-- Help and wrong usage import neither numpy nor the library. Only the module of the given command is imported.
+- Showing help or a usage error imports neither numpy nor the library. Only the module of the given command is imported.
 - Exit codes: 0 success, 1 a problem was found, 2 wrong usage, 3 not found, 4 an extension is not supported,
   130 (SIGINT) after Ctrl-C, 141 (SIGPIPE) if the reader closes the pipe.
 - Every error is one line on stderr. Only `python -X dev -m zarrlite ...` shows a traceback.
@@ -40,7 +40,7 @@ COMMANDS = {  # name of the module in zarrlite.tools.cli: its HELP, repeated her
     "tree": "show a hierarchy, one line for each node",
     "ls": "list the nodes of a group, or the stored objects of an array",
     "dump": "print values as text, CSV or .npy",
-    "validate": "report every fault of a document, a node or a hierarchy",
+    "validate": "report every fault in a document, a node or a hierarchy",
     "fsck": "check every stored object",
     "explain": "explain a stored object or a chunk byte by byte",
     "diff": "compare two arrays or hierarchies",

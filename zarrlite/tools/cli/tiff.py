@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if is_file and args.target is None:
         raise ArgumentError("a target must be named for a single TIFF file: the new folder to copy it into")
     if not is_file and args.target is not None:
-        raise ArgumentError("a target must not be named for a folder of TIFF files, which is read in place")
+        raise ArgumentError("do not pass a target for a folder of TIFF files: it is read in place")
     if isinstance(folder, LocalStore) and not os.path.exists(folder.root):
         raise NodeNotFoundError(f"{args.location} does not exist", path="")
     if is_file and args.dry_run:

@@ -1,4 +1,4 @@
-"""`zarrlite validate`: report every fault of a document, a node or a hierarchy.
+"""`zarrlite validate`: report every fault in a document, a node or a hierarchy.
 
 Rules
 - A file is a document. A directory is a node with everything below it. Directories without a document are searched for
@@ -28,7 +28,7 @@ from zarrlite.tools.cli.locate import split
 from zarrlite.tools.cli.rules import remedy, rule
 from zarrlite.tools.cli.schemas import Schemas
 
-HELP = "report every fault of a document, a node or a hierarchy"
+HELP = "report every fault in a document, a node or a hierarchy"
 EXAMPLE = "zarrlite validate experiment.zarr --lenient"
 Documents = dict[str, Any]  # parsed documents by the path of their node; None if a document is not JSON
 

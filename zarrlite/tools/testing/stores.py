@@ -133,7 +133,7 @@ class StoreLaws(ABC):
             store.set("a/b", value)
             check_source(store.source("a/b"), value, RANGES)
 
-    def test_a_source_of_a_missing_key_is_missing(self) -> None:
+    def test_the_source_for_a_missing_key_is_missing(self) -> None:
         check_missing(self.make_store().source("a/b"))
 
     def test_a_source_reads_the_old_value_or_the_new_one(self) -> None:

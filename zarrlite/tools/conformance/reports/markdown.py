@@ -16,7 +16,7 @@ from zarrlite.tools.conformance.results import FINE, Implementation, Run, matrix
 
 
 def to_markdown(run: Run, corpus: Corpus, *, cases: bool = True) -> str:
-    """Return the Markdown of the report; with `cases`, it lists every case that failed."""
+    """Return the report as Markdown; with `cases`, it lists every case that failed."""
     implementations = run.implementations
     ran = max((len(one.results) for one in implementations), default=0)
     lines = [f"{ran} cases of the {run.suite}, version {run.suite_version}.", ""]
