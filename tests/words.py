@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CORRECTNESS.md")
 GENERATED = {"docs/coverage.md", "docs/conformance-results.md", "benchmarks/RESULTS.md"}
 EVERYTHING = ("zarrlite", "tests", "benchmarks", "docs", "spec_fixtures", *PAGES)
 
