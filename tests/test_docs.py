@@ -18,8 +18,9 @@ from zarrlite.tools import demo
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+CORRECTNESS = ROOT / "CORRECTNESS.md"
 PAGES = sorted(ROOT.glob("docs/*.md"))
-ALL_PAGES = [README, CONTRIBUTING, *PAGES]
+ALL_PAGES = [README, CONTRIBUTING, CORRECTNESS, *PAGES]
 GENERATED = {"coverage.md", "conformance-results.md"}  # tables without examples
 PAGES_WITH_EXAMPLES = [CONTRIBUTING, *(page for page in PAGES if page.name not in {"README.md", *GENERATED})]
 FIXTURES = {"tiff.md": "pillow"}  # page -> fixture that loads the third-party package its examples import

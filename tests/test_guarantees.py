@@ -1,0 +1,176 @@
+"""Every guarantee of docs/guarantees.md has a test; those that no other file tests are tested here."""
+
+from __future__ import annotations
+
+import ast
+import queue
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zarrlite
+from tests.reliability import crash, races
+from tests.reliability.scenes import SCENES
+from zarrlite import ByteRange, LocalStore, MemoryStore, Store
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+TABLES = ("Stores", "Operations", "Stores and operations", "Other failures")  # sections whose cells are guarantees
+NO_PROMISE = "-"
+
+Row = dict[str, str]  # title of the column -> cell
+
+
+def rows(section: str) -> list[Row]:
+    """Return the rows of the table in a section of the page."""
+    text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert text, section
+    lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text[1].splitlines() if line.startswith("|")]
+    head, _, *body = [[cell.strip() for cell in line] for line in lines]
+    return [dict(zip(head, cells, strict=True)) for cells in body]
+
+
+def labels(text: str) -> list[str]:
+    """Return the labels of tests in a text: `[label]`, which is not the text of an inline link."""
+    return re.findall(r"\[([^\]]+)\](?!\()", text)
+
+
+GUARANTEES = [row for section in TABLES for row in rows(section)]
+TESTS = {labels(row["label"])[0]: re.findall(r"`(\w+)`", row["tests"]) for row in rows("Tests")}
+FILES = dict(re.findall(r"^\[([^\]]+)\]: \.\./(tests/[\w/]+\.py)$", PAGE, re.MULTILINE))
+
+
+def first(row: Row) -> str:
+    return next(iter(row.values()))
+
+
+@pytest.mark.parametrize("row", GUARANTEES, ids=first)
+def test_every_guarantee_names_its_test(row: Row) -> None:
+    _, *cells = [cell for title, cell in row.items() if title != "scenes"]
+    for cell in cells:
+        assert cell == NO_PROMISE or labels(cell), cell
+        assert set(labels(cell)) <= TESTS.keys()
+    assert set(cells) != {NO_PROMISE}
+
+
+def test_every_label_of_a_test_is_used_and_leads_to_its_file() -> None:
+    used = {label for row in GUARANTEES for cell in row.values() for label in labels(cell)}
+    assert used == TESTS.keys() == FILES.keys()
+
+
+def defined(path: str) -> Iterator[str]:
+    """Yield the names of the tests, and of the classes of tests, in a file."""
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.lower().startswith("test"):
+            yield node.name
+
+
+@pytest.mark.parametrize("label", TESTS)
+def test_every_named_test_exists(label: str) -> None:
+    assert TESTS[label]
+    assert set(TESTS[label]) <= set(defined(FILES[label]))
+
+
+@pytest.mark.parametrize("row", rows("Operations"), ids=first)
+def test_every_named_scene_exists(row: Row) -> None:
+    for name in re.findall(r"`([^`]+)`", row["scenes"]):
+        assert any(name in scene for scene in SCENES), name
+
+
+# Guarantees that have no test elsewhere
+
+
+class OwnStore(Store):
+    """A store of a user, with the four operations that must be written."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+
+    def get(self, key: str, byte_range: ByteRange = ByteRange()) -> bytes | None:
+        value = self.values.get(key)
+        return None if value is None else byte_range.of(value)
+
+    def set(self, key: str, value: Any) -> None:
+        self.values[key] = bytes(value)
+
+    def erase(self, key: str) -> None:
+        self.values.pop(key, None)
+
+    def list(self) -> Iterator[str]:
+        return iter(sorted(self.values))
+
+
+READS = 200
+CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]  # kinds that one `get` reads
+SHARDS = ["shards rewritten", "shards in place", "shards appended", "shards, index first"]
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [*((MemoryStore, kind) for kind in CHUNKS + SHARDS), *((OwnStore, kind) for kind in CHUNKS)],
+)
+def test_threads_read_the_chunks_of_one_write_while_another_thread_writes(make: Callable[[], Store], kind: str) -> None:
+    store: Any = make()
+    races.create(kind, store)
+    stop, found, failed = threading.Event(), queue.Queue[Any](), queue.Queue[Any]()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            writer = pool.submit(races.write, store, kind, stop, failed, 0)
+            try:
+                races.read(store, kind, READS, 1, found)
+            finally:
+                stop.set()
+            writer.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert found.get()[0] == {"right": READS, "mixed": 0, "error": 0, "foreign": 0}
+    assert failed.empty()
+
+
+def test_threads_that_change_parts_of_chunks_in_a_store_of_a_user_lose_nothing() -> None:
+    store = OwnStore()
+    zarrlite.create_array(store, shape=16, dtype="int32", chunks=16)
+
+    def work(worker: int) -> None:
+        array = zarrlite.open_array(store, mode="r+")
+        for value in range(1, 21):
+            array[worker] = value
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, range(16)))
+    assert zarrlite.open_array(store, mode="r")[...].tolist() == [20] * 16
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "raw: first write",
+        "raw: change a part",
+        "shards rewritten: replace",
+        "parts: replace",
+        "parts: erase",
+        "node: attributes of a group",
+        "node: overwrite an array",
+        "node: delete an array",
+        "node: copy a group",
+        "consolidated: create",
+        "resize: cut raw",
+    ],
+)
+def test_a_killed_writer_with_lock_files_leaves_an_acceptable_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # between the creation of a lock file and the end of its only write, the file does not name its holder
+    store = partial(LocalStore, lock_method="file", lock_timeout=1)
+    monkeypatch.setattr(crash, "LocalStore", store)
+    figures = crash.run_scene(SCENES[name], 6, seed=0)
+    unnamed = [failure for failure in figures.failures if "has not released its lock in time" in failure.description]
+    assert figures.failures == unnamed
+    assert figures.trials > len(unnamed)
