@@ -17,7 +17,7 @@ import pytest
 
 import zarrlite
 from tests.reliability import crash, races
-from tests.reliability.scenes import SCENES
+from tests.reliability.scenes import KINDS, SCENES
 from zarrlite import ByteRange, LocalStore, MemoryStore, Store
 
 ROOT = Path(__file__).parent.parent
@@ -136,18 +136,34 @@ def test_threads_read_the_chunks_of_one_write_while_another_thread_writes(make: 
     assert failed.empty()
 
 
-def test_threads_that_change_parts_of_chunks_in_a_store_of_a_user_lose_nothing() -> None:
-    store = OwnStore()
-    zarrlite.create_array(store, shape=16, dtype="int32", chunks=16)
+CHANGED = [*SHARDS, "raw", "parts", "parts, all sized", "parts, index apart, in place", "parts, index apart, appended"]
 
-    def work(worker: int) -> None:
-        array = zarrlite.open_array(store, mode="r+")
-        for value in range(1, 21):
-            array[worker] = value
 
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(work, range(16)))
-    assert zarrlite.open_array(store, mode="r")[...].tolist() == [20] * 16
+def change_one_element(store: Any, kind: str, worker: int) -> None:
+    array = zarrlite.open_array(store, mode="r+", path="a", options=KINDS[kind].options)
+    for value in range(1, 21):
+        array[worker] = value
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+@pytest.mark.parametrize("make", [LocalStore, MemoryStore, OwnStore])
+def test_threads_that_change_parts_of_one_chunk_lose_nothing(make: Any, kind: str, tmp_path: Path) -> None:
+    store = make(tmp_path) if make is LocalStore else make()
+    array = races.create(kind, store)
+    with ThreadPoolExecutor(races.LENGTH) as pool:
+        list(pool.map(partial(change_one_element, store, kind), range(races.LENGTH)))
+    assert array[...].tolist() == [20] * races.LENGTH
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_processes_that_change_parts_of_one_chunk_lose_nothing(kind: str, tmp_path: Path) -> None:
+    array = races.create(kind, LocalStore(tmp_path))
+    workers = [races.FORK.Process(target=change_one_element, args=(tmp_path, kind, i)) for i in range(races.LENGTH)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert array[...].tolist() == [20] * races.LENGTH
 
 
 @pytest.mark.parametrize(
