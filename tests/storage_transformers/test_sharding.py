@@ -93,6 +93,23 @@ def test_a_range_never_extends_beyond_its_chunk(r: Any) -> None:
     assert bytes(store.get("c/0", ByteRange(*r))) == b"012345"[slice(*r)]
 
 
+def test_a_chunk_that_is_read_in_steps_is_of_one_state_of_its_shard(tmp_path: Path) -> None:
+    for below in (zarrlite.MemoryStore(), zarrlite.LocalStore(tmp_path)):
+        store = wrap(below, (2,))
+        assert store.source("c/0").size() is None
+        store.set_many([("c/0", b"zero"), ("c/1", b"one")])
+        source = store.source("c/1")
+        assert source.read([ByteRange(0, 1), ByteRange(-1)]) == [b"o", b"e"]
+        assert source.is_current()
+        store.set("c/1", b"uno!")
+        assert not source.is_current()
+        assert (source.read_one(), source.size()) == (b"one", 3)
+        source.close()
+        assert (source.read_one(), source.size()) == (b"uno!", 4)
+        assert source.is_current()
+        source.close()
+
+
 def test_erasing_the_last_chunk_erases_the_shard() -> None:
     below = zarrlite.MemoryStore()
     store = wrap(below, (2,))

@@ -38,6 +38,7 @@ from zarrlite.stores.base import (
     InPlace,
     Request,
     Store,
+    StoredValue,
     Update,
     WrongSizeError,
     check_prefix,
@@ -139,6 +140,13 @@ class ShardsStore(Store):
         entry = None if index is None else index.entry(place[1])
         return None if entry is None else entry[1]
 
+    def source(self, key: str) -> Source:
+        place = self.place_of(key)
+        source = self.store.source(key if place is None else place[0])
+        if place is None:
+            return source
+        return StoredValue(self, key) if getattr(source, "by_key", False) else ChunkInShard(self, source, place[1])
+
     # Writing
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
@@ -230,6 +238,42 @@ class ShardsStore(Store):
             with contextlib.closing(self.store.source(key)) as source:
                 index = self.read_index(source)
             yield from (chunk for n, chunk in chunks if index is not None and index.entry(n) is not None)
+
+
+class ChunkInShard(Source):
+    """A chunk of an open shard: everything that is read of it is of one state of the shard."""
+
+    def __init__(self, store: ShardsStore, shard: Source, number: int) -> None:
+        self._store = store
+        self._shard = shard
+        self._number = number
+        self._index: ShardIndex | None = None  # read at the first use, None also if there is no shard
+
+    def _entry(self) -> Entry | None:
+        if self._index is None:
+            self._index = self._store.read_index(self._shard)
+        return None if self._index is None else self._index.entry(self._number)
+
+    def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
+        entry = self._entry()
+        if entry is None:
+            return None
+        offset, length = entry
+        bounds = [byte_range.resolve(length) for byte_range in ranges]
+        return self._shard.read([ByteRange(offset + low, offset + high) for low, high in bounds], memory)
+
+    def size(self) -> int | None:
+        entry = self._entry()
+        return None if entry is None else entry[1]
+
+    known_size = size
+
+    def is_current(self) -> bool:
+        return self._shard.is_current()
+
+    def close(self) -> None:
+        self._index = None
+        self._shard.close()
 
 
 def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:

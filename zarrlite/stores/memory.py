@@ -134,6 +134,9 @@ class _MappedValue(Source):
     def is_current(self) -> bool:
         return self._value is None or self._mapping.get(self._key) is self._value
 
+    def close(self) -> None:
+        self._value = None
+
 
 class MemoryStore(MappingStore):
     """A store in memory with its own dict. Pickling copies it.
