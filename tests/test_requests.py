@@ -40,12 +40,12 @@ class RecordingStore(MemoryStore):
         self.log.append(f"set {key}")
         super().set(key, value)
 
-    def _store(self, key: str, new: Any) -> None:
+    def _store(self, key: str, new: Any, old: Any = None) -> None:
         if isinstance(new, InPlace):
             self.log.append(f"patch {key}")
             MemoryStore.set(self, key, overwrite(MemoryStore.get_partial_values(self, [(key, ALL)])[0], new.patches))
         else:
-            super()._store(key, new)
+            super()._store(key, new, old)
 
     def erase(self, key: str) -> None:
         self.log.append(f"erase {key}")

@@ -21,6 +21,7 @@ from zarrlite import (
     MemoryStore,
     MetadataError,
     NodeExistsError,
+    StoreError,
     UnknownExtensionError,
     ZarrliteError,
 )
@@ -719,6 +720,17 @@ def test_an_array_whose_data_cannot_be_stored_is_removed() -> None:
     with pytest.raises(OSError, match="no space left"):
         zarrlite.create_array(store, name="x", data=np.arange(1, 7), chunks=2)
     assert list(store.list()) == ["zarr.json"]
+
+
+def test_no_array_is_created_over_leftovers_that_cannot_be_listed() -> None:
+    class Closed(MemoryStore):
+        def list_prefix(self, prefix: str) -> Any:
+            raise OSError("no answer")
+
+    store = Closed({"x/c/0": bytes(2)})
+    with pytest.raises(StoreError, match=r"cannot be listed: OSError: no answer$"):
+        zarrlite.create_array(store, name="x", shape=2, dtype="i1")
+    assert list(store.list()) == ["x/c/0", "zarr.json"]
 
 
 def test_record_arrays_are_structs() -> None:

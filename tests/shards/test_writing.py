@@ -46,9 +46,9 @@ class RecordingStore(zarrlite.MemoryStore):
         self._record("set", key, len(value))
         super().set(key, value)
 
-    def _store(self, key: str, new: Any) -> None:
+    def _store(self, key: str, new: Any, old: Any = None) -> None:
         if not isinstance(new, InPlace):
-            super()._store(key, new)
+            super()._store(key, new, old)
             return
         for start, value in new.patches:
             self._record("patch", key, start, len(value))

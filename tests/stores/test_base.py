@@ -5,7 +5,7 @@ The defaults over a store that can be written are tested in test_against_dict.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,99 @@ class DictStore(Store):
 
     def list(self) -> Iterator[str]:
         return iter(sorted(self.values))
+
+
+class Unreachable(Store):
+    """A store each operation of which raises what it was created with."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        raise self.error
+
+    def set(self, key: str, value: Buffer) -> None:
+        raise self.error
+
+    def erase(self, key: str) -> None:
+        raise self.error
+
+    def list(self) -> Iterator[str]:
+        yield "a"
+        raise self.error
+
+    def list_dir(self, prefix: str) -> Any:
+        raise self.error
+
+
+class UnreachableBatches(Unreachable):
+    """The same, with batches of its own."""
+
+    def get_partial_values(self, requests: Any, memory: Any = None) -> Any:
+        raise self.error
+
+
+OPERATIONS: list[tuple[Callable[[Store], Any], str]] = [
+    (lambda store: store.get("k"), "'k' cannot be read"),
+    (lambda store: store.get(key="k"), "'k' cannot be read"),
+    (lambda store: store.size("k"), "'k' cannot be read"),
+    (lambda store: store.source("k").read_one(), "'k' cannot be read"),
+    (lambda store: store.get_partial_values([("k", ALL), ("l", ALL)]), "'k' cannot be read"),
+    (lambda store: store.set("k", b""), "'k' cannot be written"),
+    (lambda store: store.set("k", b"", new=True), "'k' cannot be read"),
+    (lambda store: store.update("k", lambda old: old), "'k' cannot be read"),
+    (lambda store: store.set_partial_values([("k", 0, b"")]), "'k' cannot be read"),
+    (lambda store: store.erase("k"), "'k' cannot be erased"),
+    (lambda store: store.erase_values(["k"]), "'k' cannot be erased"),
+    (lambda store: [*store.list()], "'' cannot be listed"),
+    (lambda store: [*store.list_prefix("k/")], "'' cannot be listed"),
+    (lambda store: store.list_dir("k/"), "'k/' cannot be listed"),
+    (lambda store: store.erase_prefix("k/"), "'' cannot be listed"),
+]
+
+
+@pytest.mark.parametrize(("operation", "message"), OPERATIONS)
+def test_an_exception_of_a_store_is_a_store_error_with_the_key_and_the_cause(operation: Any, message: str) -> None:
+    cause = TimeoutError(110, "no answer")
+    with pytest.raises(StoreError) as caught:
+        operation(Unreachable(cause))
+    assert str(caught.value) == f"{message}: TimeoutError: [Errno 110] no answer"
+    assert (caught.value.key, caught.value.errno) == (message.split("'")[1], 110)  # type: ignore[attr-defined]
+    assert caught.value.__cause__ is cause
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), ReadOnlyError("closed"), KeyRefusedError("odd")])
+@pytest.mark.parametrize("operation", [operation for operation, _ in OPERATIONS])
+def test_interrupts_and_errors_of_the_library_pass_unchanged(operation: Any, error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught:
+        operation(Unreachable(error))
+    assert caught.value is error
+
+
+def test_an_exception_of_a_batch_names_its_first_key() -> None:
+    store = UnreachableBatches(RuntimeError("closed"))
+    with pytest.raises(StoreError, match=r"^'k' cannot be read: RuntimeError: closed$"):
+        store.get_partial_values([("k", ALL), ("k", ByteRange(1))])
+    with pytest.raises(StoreError, match=r"^'k' or one of 2 others cannot be read: RuntimeError: closed$"):
+        store.get_partial_values([("k", ALL), ("l", ALL), ("m", ALL)])
+
+
+def test_an_exception_of_a_function_that_changes_a_value_passes_unchanged() -> None:
+    with pytest.raises(ZeroDivisionError):
+        DictStore({}).update("k", lambda old: bytes(1 // 0))
+
+
+def test_a_change_in_place_is_made_to_the_value_that_it_was_made_for() -> None:
+    class Counting(DictStore):
+        reads = 0
+
+        def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+            self.reads += 1
+            return super().get(key, byte_range)
+
+    store = Counting({"k": b"0123"})
+    store.change([("k", lambda source: InPlace([(1, source.read_one(ByteRange(-1)) or b""), (5, b"x")]))])
+    assert (store.values, store.reads) == ({"k": b"0323\0x"}, 1)
 
 
 @pytest.fixture(params=[LocalStore, MemoryStore, PrefixStore])

@@ -14,6 +14,7 @@ Rules
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -455,8 +456,10 @@ class Chunks:
         """Remove chunks left by a previous array at this path, which would otherwise appear as data of this one."""
         try:
             leftovers = [key for _, key in self.stored()]
-        except StoreError:
-            return  # without a listing, leftovers cannot be found
+        except StoreError as error:
+            if error.errno == errno.ENOTSUP:
+                return  # without a listing, leftovers cannot be found
+            raise
         self.store.erase_values(leftovers)
 
     def trim(self, coords: Shape, key: str, old: Shape) -> None:

@@ -8,22 +8,27 @@ Rules
 - `set` replaces a value as a whole or not at all; with `new` it never replaces one. If the `set` of a class does not
   take `new`, it is wrapped in a lookup under the lock of the key. Erasing a missing key is not an error.
 - `lock(key)` excludes all other writers of that key. A change given as a function reads, computes and writes under it.
+- An exception raised by an operation of a user's class reaches the caller as a StoreError with the key, unless it is an
+  error of the library. Exceptions of `change`, which calls functions of others, of `source` and of `lock` pass
+  unchanged.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from types import FunctionType
 from typing import Any, NamedTuple, final
 
 from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import Source
-from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError
+from zarrlite.buffers.source import InMemory, Source
+from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
 from zarrlite.stores.locks import Lock, LockContext, new_table
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
@@ -99,6 +104,7 @@ class Store(ABC):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        own = {} if cls.__module__.startswith("zarrlite.") else dict(cls.__dict__)
         for basic, derived in _BUILT_ON.items():
             if basic in cls.__dict__:
                 for name in derived:
@@ -106,6 +112,9 @@ class Store(ABC):
                         setattr(cls, name, Store.__dict__[name])
         if "set" in cls.__dict__:
             cls.set = _exclusive(cls.set)  # type: ignore[method-assign]
+        for name in _ACTIONS.keys() & own.keys():
+            if isinstance(own[name], FunctionType):
+                setattr(cls, name, _reporting(cls.__dict__[name], _ACTIONS[name]))
 
     # Reading
 
@@ -144,7 +153,7 @@ class Store(ABC):
 
     def list(self) -> Iterator[str]:
         """Yield every key."""
-        raise StoreError(f"{self!r} cannot be listed")
+        raise StoreError(f"{self!r} cannot be listed", errno=errno.ENOTSUP)
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """Yield every key under a prefix."""
@@ -188,19 +197,18 @@ class Store(ABC):
             if callable(change):
                 with self.lock(key):
                     source = self.source(key)
-                    try:
-                        new = change(source)
-                    finally:
-                        source.close()
-                    self._store(key, new)
+                    if isinstance(source, StoredValue):
+                        source = ValueReadOnce(source)
+                    with contextlib.closing(source):
+                        self._store(key, change(source), source)
             else:
                 self._store(key, change)
 
-    def _store(self, key: str, new: Value | InPlace | None) -> None:
+    def _store(self, key: str, new: Value | InPlace | None, old: Source | None = None) -> None:
         if new is None:
             self.erase(key)
         elif isinstance(new, InPlace):
-            self.set(key, overwrite(self.get(key), new.patches))
+            self.set(key, overwrite(old.read_one() if old else None, new.patches))
         else:
             self.set(key, join(new))
 
@@ -243,6 +251,54 @@ _BUILT_ON = {
     "erase": ("change", "erase_prefix"),
     "list": ("list_prefix", "list_dir"),
 }
+
+
+# operations whose exceptions become StoreErrors, and what could not be done to the key
+_ACTIONS = {
+    "get": "read",
+    "get_partial_values": "read",
+    "size": "read",
+    "list": "listed",
+    "list_prefix": "listed",
+    "list_dir": "listed",
+    "set": "written",
+    "erase": "erased",
+    "erase_prefix": "erased",
+}
+
+
+def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]:
+    """Return an operation of a store, all exceptions of which are errors of the library."""
+
+    @functools.wraps(operation)
+    def reporting(self: Store, *args: Any, **keywords: Any) -> Any:
+        named = next(iter((*args, *keywords.values())), "")
+        try:
+            found = operation(self, *args, **keywords)
+        except ZarrliteError:
+            raise
+        except Exception as error:
+            raise _foreign(error, named, action) from error
+        return _listed(found, named, action) if isinstance(found, Iterator) else found
+
+    return reporting
+
+
+def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
+    try:
+        yield from keys
+    except ZarrliteError:
+        raise
+    except Exception as error:
+        raise _foreign(error, named, action) from error
+
+
+def _foreign(error: Exception, named: str | Sequence[Request], action: str) -> StoreError:
+    """Return the StoreError for an exception of a store; `named` is a key, a prefix or a batch of requests."""
+    keys = [named] if isinstance(named, str) else [*dict.fromkeys(request[0] for request in named)]
+    others = f" or one of {len(keys) - 1} others" if len(keys) > 1 else ""
+    message = f"{keys[0]!r}{others} cannot be {action}: {type(error).__name__}: {error}"
+    return StoreError(message, key=keys[0], errno=getattr(error, "errno", None))
 
 
 def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
@@ -288,6 +344,19 @@ class StoredValue(Source):
 
     def size(self) -> int | None:
         return self.store.size(self.key)
+
+
+class ValueReadOnce(Source):
+    """A value that is read as a whole at the first use, so that a change is made to the bytes that it was made for."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._found: InMemory | None = None
+
+    def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
+        if self._found is None:
+            self._found = InMemory(self._source.read_one())
+        return self._found.read(ranges)
 
 
 def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryview | None = None) -> Buffers:
