@@ -125,7 +125,7 @@ class Layout(NamedTuple):
 
 @st.composite
 def chains(draw: Any, dtype: Any, shape: tuple[int, ...], levels: int = 2) -> tuple[list[Any], int | None]:
-    """Generate codecs for chunks of this shape, and the size of the index at their end, or None if there is none."""
+    """Generate codecs for chunks of this shape, and the size of the index at their end (None without an index)."""
     codecs: list[Any] = []
     if draw(st.booleans()):
         order = tuple(draw(st.permutations(range(len(shape)))))
