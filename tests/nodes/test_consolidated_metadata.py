@@ -187,7 +187,7 @@ def test_consolidated_metadata_that_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(MetadataError) as caught:
         zarrlite.consolidate_metadata(store)
     assert str(caught.value) == (
-        "zarr.json#: must be nested at most 128 levels deep, consolidated metadata included; "
+        "zarr.json#: must be nested at most 128 levels deep, including consolidated metadata; "
         "consolidate the groups below it instead"
     )
     assert contents(store) == before
@@ -199,7 +199,7 @@ def test_consolidated_metadata_that_is_too_large_is_refused(monkeypatch: pytest.
         zarrlite.create_group(store, path=path, attributes={"text": "x" * 20_000})
     before = contents(store)
     monkeypatch.setattr("zarrlite.extensions.config.MAX_DOCUMENT_BYTES", 30_000)
-    with pytest.raises(MetadataError, match=r"must have at most 30000 bytes, not \d+, consolidated metadata included"):
+    with pytest.raises(MetadataError, match=r"must have at most 30000 bytes, not \d+, including consolidated metadata"):
         zarrlite.consolidate_metadata(store)
     assert contents(store) == before
 
