@@ -136,6 +136,10 @@ def _parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
         return parser.parse_intermixed_args(arguments)
     except TypeError:  # a command with subcommands
         return parser.parse_args(arguments)
+    except AttributeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):  # argparse restores what it has not saved yet
+            raise error.__context__ from None
+        raise
 
 
 def _run_without_command(arguments: list[str]) -> int:
