@@ -49,8 +49,12 @@ class Stage:
         shutil.rmtree(path)
 
     def look(self, path: str) -> State:
-        """Look at a directory through a store of its own."""
-        return self.scene.look(LocalStore(path))
+        """Look at a copy of a directory, through a store of its own: looking may write."""
+        copy = self._path()
+        shutil.copytree(path, copy)
+        state = self.scene.look(LocalStore(copy))
+        shutil.rmtree(copy)
+        return state
 
 
 @contextlib.contextmanager

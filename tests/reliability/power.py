@@ -41,7 +41,7 @@ class Call(NamedTuple):
     name: str  # "enter" or "leave" (a name in a directory), "move", "write", "truncate", "sync"
     number: int  # the changed file or directory
     entry: str = ""
-    target: int = -1  # the file that a name refers to
+    target: int = -1  # the file or directory that a name refers to; for a removed name only if it is a directory
     offset: int = 0
     data: bytes = b""
     source: tuple[int, str] = (-1, "")  # "move": the name that disappears
@@ -129,6 +129,7 @@ class Recorder:
         if call.name in ("replace", "rename"):
             number, name = self._split(call.args[1])
             moved = Call("move", number, name, self._number(call.args[0]), source=self._split(call.args[0]))
+        removed = self._number(call.args[0]) if call.name == "rmdir" else -1
         existed = call.name == "open" and os.path.lexists(call.args[0])
         result = call.make()
         add = self.calls.append
@@ -153,7 +154,7 @@ class Recorder:
         elif call.name == "mkdir":
             add(Call("enter", *self._split(call.args[0]), self._new(os.stat(call.args[0]))))
         elif call.name in ("unlink", "remove", "rmdir"):
-            add(Call("leave", *self._split(call.args[0])))
+            add(Call("leave", *self._split(call.args[0]), removed))
         elif call.name in ("fsync", "fdatasync"):
             add(Call("sync", self._number(call.args[0])))
         else:
@@ -189,7 +190,10 @@ class Recording:
         self.base, self.calls = pickle.loads(output)
 
     def loose(self, moment: int) -> list[int]:
-        """Return the calls before a moment that no fsync has made durable, in the strict model."""
+        """Return the calls before a moment that no fsync has made durable, in the strict model.
+
+        A directory that is durably gone takes the names in it along.
+        """
         synced: set[int] = set()
         loose = []
         for i in reversed(range(moment)):
@@ -198,6 +202,8 @@ class Recording:
                 synced.add(call.number)
             elif call.number not in synced or (call.name == "move" and call.source[0] not in synced):
                 loose.append(i)
+            elif call.name == "leave":
+                synced.add(call.target)
         return loose[::-1]
 
     def cuts(self, seed: int) -> Iterator[Cut]:
