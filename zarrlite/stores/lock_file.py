@@ -17,9 +17,10 @@ import hashlib
 import os
 import warnings
 
-from zarrlite.stores.files import CREATE, LOCK, make_directories
+from zarrlite.stores.files import CREATE, LOCK, READ, make_directories
 from zarrlite.stores.inode_locks import pauses
 
+_MAX_READ = 4096  # bytes; every file that is read here is shorter
 _MAX_NAME = 200  # bytes; a longer file name is replaced by its hash, since the name of the lock is longer still
 
 
@@ -54,7 +55,7 @@ class LockFile:
                 os.write(self._fds[0], _identity(os.getpid()).encode())
                 any(self._closing)
                 return existing
-        holder = _describe(self._read())
+        holder = _describe(_read(self.path))
         remedy = f"remove {self.path!r} if it has ended"
         raise TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; {remedy}")
 
@@ -72,21 +73,14 @@ class LockFile:
             except OSError as error:
                 warnings.warn(f"{self.path!r} cannot be removed: {error.strerror}", RuntimeWarning, stacklevel=2)
 
-    def _read(self) -> str:
-        try:
-            with open(self.path, errors="replace") as file:
-                return file.read(1000)
-        except OSError:
-            return ""
-
     def _remove_stale(self) -> None:
         """Remove the file if the process that holds it has ended."""
-        if not _has_ended(self._read()):
+        if not _has_ended(_read(self.path)):
             return
         guard = LockFile(self.path)
         try:
             guard._fds.extend(map(os.open, (guard.path,), (CREATE,), (0o666,)))
-            if _has_ended(self._read()):  # read again: no other process has removed it since the guard was created
+            if _has_ended(_read(self.path)):  # read again: no other process has removed it since the guard was created
                 os.unlink(self.path)
         except (FileExistsError, FileNotFoundError):
             return  # another process is removing it or has removed it
@@ -94,14 +88,27 @@ class LockFile:
             guard.release()
 
 
+def _read(path: str) -> str:
+    """Read a small file. Returns an empty text if it cannot be read.
+
+    An interrupt cannot lose the descriptor, as it could that of the builtin `open` (files.py).
+    """
+    try:
+        (fd,) = map(os.open, (path,), (READ,))
+        try:
+            return os.read(fd, _MAX_READ).decode(errors="replace")
+        finally:
+            os.close(fd)
+    except OSError:
+        return ""
+
+
 @functools.cache
 def _machine() -> str:
     """Return a name for this boot of this machine and for the namespace of its process ids."""
     words = [os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")]
     with contextlib.suppress(OSError):
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            words.append(file.read().strip())
-        words.append(os.readlink("/proc/self/ns/pid"))
+        words += [_read("/proc/sys/kernel/random/boot_id").strip(), os.readlink("/proc/self/ns/pid")]
     return " ".join(words)
 
 
@@ -110,12 +117,9 @@ def _identity(process: int) -> str:
 
 
 def _started(process: int) -> str:
-    """Return the start time of a process, in ticks since boot; "-" if it is not known."""
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return "-"
+    """Return when a process has started, in ticks since the boot; "-" if that is not known."""
+    words = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+    return words[19] if len(words) > 19 else "-"
 
 
 def _has_ended(holder: str) -> bool:
