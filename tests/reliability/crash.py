@@ -26,7 +26,7 @@ from tests.reliability.report import Figures
 from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
-SAMPLE = 1100  # trials
+SAMPLE = 600  # trials
 MARK = re.compile(r"__zarrlite\.(resize|lock)")  # names of what another writer would wait for, or act on
 
 

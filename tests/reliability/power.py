@@ -26,7 +26,7 @@ from tests.reliability.report import Figures
 from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
-SAMPLE = 1500  # trials
+SAMPLE = 1000  # trials
 MOST = 64  # states of the strict model per moment; if there are more, this many are chosen at random
 ROOT = 0  # number of the root directory
 SKIPPED, DONE, ZEROS, HALF = range(4)  # fates of a call that was not synced; the last two apply to writes
