@@ -4,9 +4,9 @@ Rules
 - A forked child performs the operation and exits, without any cleanup, before a call, after it, or halfway through a
   write. Every call that changes the file system is such a point. When the child ends, its locks and descriptors are
   released.
-- The state must be acceptable (`scenes.judge`), and the operation must work when it is run again. Afterwards no lock and
-  no mark of a resize is left. The journal of an erased chunk may remain until that chunk is written again; it has no
-  effect.
+- The state must be acceptable (`scenes.judge`), and the operation must work when it is run again. Afterwards no lock
+  and no mark of a resize is left. The journal of an erased chunk may remain until that chunk is written again; it has
+  no effect.
 - If an operation writes into a stored object, half a write may damage the chunk being written, as documented.
 - Directories are listed in both orders of their names, because file systems list in any order and erasing follows it.
 """

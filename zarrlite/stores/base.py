@@ -194,15 +194,15 @@ class Store(ABC):
         or None to erase the key.
         """
         for key, change in changes:
-            if callable(change):
-                with self.lock(key):
-                    source = self.source(key)
-                    if isinstance(source, StoredValue):
-                        source = ValueReadOnce(source)
-                    with contextlib.closing(source):
-                        self._store(key, change(source), source)
-            else:
-                self._store(key, change)
+            with self.lock(key):
+                if not callable(change):
+                    self._store(key, change)
+                    continue
+                source = self.source(key)
+                if isinstance(source, StoredValue):
+                    source = ValueReadOnce(source)
+                with contextlib.closing(source):
+                    self._store(key, change(source), source)
 
     def _store(self, key: str, new: Value | InPlace | None, old: Source | None = None) -> None:
         if new is None:
