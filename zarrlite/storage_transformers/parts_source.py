@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +39,7 @@ class Parts:
     def __init__(self, parts: Sequence[Part], level: int = 0) -> None:
         self.all = tuple(parts)
         self.level = level  # number of the transformers of this kind that are nearer to the array
+        self.suffixes = [part.key_suffix for part in self.all]
         self.sizes = [part.size for part in self.all]
         unsized = [i for i, size in enumerate(self.sizes) if size is None]
         self.first_unsized, self.last_unsized = (unsized[0], unsized[-1]) if unsized else (len(parts), len(parts))
@@ -53,13 +53,20 @@ class Parts:
         self.sentinel = max([i for i, size in enumerate(self.sizes) if size], default=None)
         # numbers of the parts in the order in which they are opened
         self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
+        # ranges that are all of the first part or of the last one, as that of an index is
+        self._ends = {ByteRange(0, known[0]): [(0, ALL, known[0])]} if known[0] else {}
+        if known[-1]:
+            self._ends[ByteRange(-known[-1])] = [(len(self.all) - 1, ALL, known[-1])]
 
     def guess(self, byte_range: ByteRange) -> list[Piece]:
         """Return the pieces of a range as far as they are known without the sizes; none if they are not."""
         start, stop = byte_range
         if self.main is not None and stop is not None and self.head <= start < stop:
             # most likely all of it is in the part without a size: reading it shows whether that ends too early
-            return [(self.main, ByteRange(start - self.head, stop - self.head), stop - start)]
+            inside = ByteRange(start - self.head, stop - self.head) if self.head else byte_range
+            return [(self.main, inside, stop - start)]
+        if byte_range in self._ends:
+            return self._ends[byte_range]
         if byte_range == ALL:
             return [(i, ALL, size) for i, size in enumerate(self.sizes)]
         if self.first_unsized == len(self.all):
@@ -100,16 +107,17 @@ class ChunkInParts(Source):
     With `by_key`, the sizes of parts take requests, and nothing tells whether a part was replaced.
     """
 
+    _sizes: list[int] | None = None  # sizes of all parts, once they are known; none if the chunk is missing
+    _belong_together = False  # whether the open parts were seen to be of one state of the chunk
+    _has_answered = False  # whether anything was read of a part before all of them were opened
+    _is_changing = False  # whether a part that was read alone turned out not to fit the others
+    _was_replaced = False  # whether that was seen in another way than by a source
+
     def __init__(self, store: Store, key: str, parts: Parts, by_key: bool) -> None:
         self._store = store
         self._key = key
         self._parts = parts
         self._opened: dict[int, Source] = {}
-        self._sizes: list[int] | None = None  # sizes of all parts, once they are known; none if the chunk is missing
-        self._belong_together = False  # whether the open parts were seen to be of one state of the chunk
-        self._has_answered = False  # whether anything was read of a part before all of them were opened
-        self._is_changing = False  # whether a part that was read alone turned out not to fit the others
-        self._was_replaced = False  # whether that was seen in another way than by a source
         self.by_key = by_key
         self.separate_tail = parts.separate_tail
 
@@ -140,10 +148,12 @@ class ChunkInParts(Source):
 
     def known_size(self) -> int | None:
         if self._sizes is None:
-            parts = () if not self.by_key else map(self._open, self._parts.in_order)
-            if all(part.known_size() is not None for part in parts):
-                with contextlib.suppress(DataError):  # a read raises it
-                    self.sizes()
+            if self.by_key and any(self._open(number).known_size() is None for number in self._parts.in_order):
+                return None
+            try:
+                self.sizes()
+            except DataError:  # a read raises it
+                return None
         return sum(self._sizes) if self._sizes else None
 
     def is_current(self) -> bool:
@@ -157,22 +167,19 @@ class ChunkInParts(Source):
         return True
 
     def close(self) -> None:
-        self._release()
-        self._opened, self._sizes = {}, None
+        opened, self._opened, self._sizes = self._opened, {}, None
         self._belong_together = self._has_answered = self._was_replaced = False
-
-    def _release(self) -> None:
-        for part in self._opened.values():
+        for part in opened.values():
             part.close()
 
     def _key_of(self, number: int) -> str:
-        return self._key + self._parts.all[number].key_suffix
+        return self._key + self._parts.suffixes[number]
 
     def _open(self, number: int) -> Source:
         """Return a part, which is opened once."""
         found = self._opened.get(number)
         if found is None:
-            found = self._opened[number] = self._store.source(self._key_of(number))
+            found = self._opened[number] = self._store.source(self._key + self._parts.suffixes[number])
         return found
 
     def _verify(self) -> None:
@@ -189,7 +196,7 @@ class ChunkInParts(Source):
         """Return the pieces of a range, or those that are most likely it if the sizes take requests."""
         pieces = self._parts.guess(byte_range)
         if self._sizes is None:
-            is_alone = len(pieces) == 1 and self._opened.keys() <= {pieces[0][0]}
+            is_alone = len(pieces) == 1 and (not self._opened or self._opened.keys() == {pieces[0][0]})
             if (self.by_key or is_alone) and not self._is_changing:
                 return pieces
         elif len(pieces) == 1 and self._sizes:
@@ -236,18 +243,20 @@ class ChunkInParts(Source):
     def sizes(self) -> list[int]:
         """Return the sizes of all parts, none if all of them are missing. Raises DataError if they do not fit."""
         if self._sizes is None:
-            found: list[int | None] = [None] * len(self._parts.all)
+            found: list[Any] = [*self._parts.sizes]
             fault: DataError | None = None
             for number in self._parts.in_order:
+                expected = found[number]
                 size = found[number] = self._open(number).size()
-                expected = self._parts.sizes[number]
                 if size is None:
                     fault = DataError(f"the part {self._key_of(number)!r} is missing, others are there")
-                elif expected not in (None, size):
+                elif size != expected and expected is not None:
                     fault = TruncatedError(f"the part {self._key_of(number)!r} has {size} bytes, not {expected}")
-            if any(size is not None for size in found) and fault is not None:
-                return self._recover(found, fault)
-            self._sizes = [size for size in found if size is not None]
+            if fault is not None:
+                if found.count(None) < len(found):
+                    return self._recover(found, fault)
+                found = []
+            self._sizes = found
         return self._sizes
 
     def _recover(self, sizes: Sequence[int | None], fault: DataError) -> list[int]:
@@ -274,7 +283,8 @@ class ChunkInParts(Source):
             raise ReplacedError("was replaced while it was read; read it again")
         if journal is None:
             raise fault
-        self._release()
+        for part in self._opened.values():
+            part.close()
         self._opened = {number: InMemory(value) for number, value in enumerate(values or ())}
         self._sizes = [*map(len, values or ())]
         return self._sizes

@@ -119,7 +119,9 @@ class PartsStore(Store):
         return read_current((source,), source.size)
 
     def source(self, key: str) -> Source:
-        return self._chunk(key) if self.is_chunk(key) else self.store.source(key)
+        if key in self._seen or self.is_chunk(key):
+            return ChunkInParts(self.store, key, self.parts, self._by_key)
+        return self.store.source(key)
 
     def _chunk(self, key: str) -> ChunkInParts:
         return ChunkInParts(self.store, key, self.parts, self._by_key)
