@@ -17,6 +17,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from zarrlite.buffers.pieces import Value, as_list, join, size_of
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.codecs.crc32c import Crc32c
 from zarrlite.errors import ChecksumError
@@ -29,7 +30,7 @@ _MISSING = 2**64 - 1  # the size of a missing part
 _PATCH = struct.Struct("<IQQ")  # number of the part, offset in it, length
 _CHECKSUM = Crc32c()
 Sizes = Sequence[int | None]  # sizes of all parts of a chunk, None for missing ones
-PartPatch = tuple[int, int, Buffer]  # number of the part, offset in it, the bytes there
+PartPatch = tuple[int, int, Value]  # number of the part, offset in it, the bytes there
 
 
 def key_of(chunk: str, level: int) -> str:
@@ -56,8 +57,8 @@ class Journal(NamedTuple):
         """Return the stored form, in pieces."""
         sizes = [_MISSING if size is None else size for size in (*self.before, *self.after)]
         head = [_MAGIC, _COUNTS.pack(len(self.before), len(self.patches)), struct.pack(f"<{len(sizes)}Q", *sizes)]
-        head += [_PATCH.pack(number, start, len(data)) for number, start, data in self.patches]
-        value: list[Buffer] = [b"".join(head), *(data for _, _, data in self.patches)]
+        head += [_PATCH.pack(number, start, size_of(data)) for number, start, data in self.patches]
+        value = [b"".join(head), *(join([piece]) for _, _, data in self.patches for piece in as_list(data))]
         return [*value, _CHECKSUM.frame([*value])[1]]
 
     @classmethod
@@ -85,10 +86,10 @@ class Journal(NamedTuple):
         """Whether this change leads to parts of these sizes on its way; `parts` are the sizes that some must have."""
         if len(self.before) != len(found):
             return False
-        room = sum(len(data) for _, _, data in self.patches)  # bytes by which a part can grow
+        room = sum(size_of(data) for _, _, data in self.patches)  # bytes by which a part can grow
         for number, start, data in self.patches:
             end = self.after[number] if number < len(found) else None
-            if end is None or start + len(data) > end or start > (found[number] or 0) + room:
+            if end is None or start + size_of(data) > end or start > (found[number] or 0) + room:
                 return False
         for size, before, after, expected in zip(found, self.before, self.after, parts, strict=True):
             if size in (before, after):
@@ -105,7 +106,7 @@ class Journal(NamedTuple):
             return None
         values: list[Buffer] = []
         for number, size in enumerate(self.after):
-            patches = [(start, data) for n, start, data in self.patches if n == number]
+            patches = [(start, join(data)) for n, start, data in self.patches if n == number]
             if len(patches) == 1 and patches[0][0] == 0 and len(patches[0][1]) == size:
                 values.append(patches[0][1])
             else:

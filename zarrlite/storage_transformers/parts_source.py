@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, ReplacedError, Source
 from zarrlite.errors import DataError, TruncatedError
@@ -137,8 +139,28 @@ class ChunkInParts(Source):
                 return found
             value = self._complete(byte_range, pieces, found or [None])
         else:
+            value = self._read_into_one(pieces, memory) if self._sizes else None
+            if value is not None:
+                return [value]
             (value,) = read_chunks([(self, byte_range, pieces)])
         return None if value is None else [value]
+
+    def _read_into_one(self, pieces: Sequence[Piece], memory: memoryview | None) -> Buffer | None:
+        """Read pieces of open parts to one buffer. Returns None if one of them is too short."""
+        total = sum(length or 0 for _, _, length in pieces)
+        buffer = memory if memory is not None and len(memory) >= total else np.empty(total, np.uint8).data
+        start = 0
+        for number, inside, length in pieces:
+            place = buffer[start : start + (length or 0)]
+            found = self._open(number).read((inside,), place)
+            if found is None or len(found[0]) != length:
+                return None
+            if not isinstance(found[0], memoryview) or found[0].obj is not place.obj:
+                place[:] = found[0]
+            start += length
+        if len(self._opened) > 1:
+            self._verify()
+        return buffer[:total]
 
     def size(self) -> int | None:
         sizes = self.sizes()

@@ -143,32 +143,48 @@ class PartsStore(Store):
         for key, change in changes:
             if not self.is_chunk(key):
                 self.store.change([(key, change)])
-            elif callable(change):
-                with self.lock(key):
-                    self._write(key, self._changed(key, change))
             else:
-                self._write(key, change)
+                with self.lock(key):
+                    self._write(key, self._changed(key, change) if callable(change) else change)
 
     def _changed(self, key: str, change: Update) -> Value | InPlace | None:
         source = self._chunk(key)
         return read_current((source,), lambda: change(source))
 
     def _write(self, key: str, new: Value | InPlace | None) -> None:
+        """Store a new value, patches or nothing, under the lock of the chunk."""
         if isinstance(new, InPlace):
-            with self.lock(key):
-                self._overwrite(key, new.patches)
+            self._overwrite(key, new.patches)
         elif new is None:
-            with self.lock(key):
-                self._erase(key)
+            self._erase(key)
         else:
             after = self._sizes_of(key, size_of(new))
             values = split(new, after)
-            with self.lock(key):
-                if len(values) == 1:
-                    self.store.change([(self.keys_of(key)[0], values[0])])
-                else:
-                    patches = [(i, 0, join(value)) for i, value in enumerate(values)]
-                    self._replace(key, Journal(self._stored_sizes(key), after, patches))
+            if len(values) == 1:
+                self.store.change([(self.keys_of(key)[0], values[0])])
+            else:
+                self._replace(key, self._difference(key, values, after))
+
+    def _difference(self, key: str, values: Sequence[list[Any]], after: Sequence[int]) -> Journal:
+        """Return the change that leads to these values: of one part, if all others are the same already.
+
+        The largest part is not compared: that would take as long as to store it.
+        """
+        before: list[int | None] = []
+        patches: list[PartPatch] = []
+        for number, (part, value) in enumerate(zip(self.keys_of(key), values, strict=True)):
+            if after[number] in (0, max(after)):
+                before.append(self.store.size(part))
+                is_same = False
+            else:
+                stored, value = self.store.get(part), [join(value)]
+                before.append(None if stored is None else len(stored))
+                is_same = stored == value[0]
+            if not is_same:
+                patches.append((number, 0, value))
+        if len(patches) > 1 or not self._fit(before):
+            patches = [(number, 0, value) for number, value in enumerate(values)]
+        return Journal(before, after, patches)
 
     def _stored_sizes(self, key: str) -> list[int | None]:
         return [self.store.size(part) for part in self.keys_of(key)]
@@ -180,7 +196,7 @@ class PartsStore(Store):
 
     def _replace(self, key: str, change: Journal) -> None:
         """Change a chunk, so that readers and crashes see the old one or the new one."""
-        patches = [patch for patch in change.patches if patch[2] or change.before[patch[0]] != change.after[patch[0]]]
+        patches = [p for p in change.patches if size_of(p[2]) or change.before[p[0]] != change.after[p[0]]]
         if all(size is None for size in change.before):
             # until all parts are there, the chunk is still missing
             self._set_journal(key, change._replace(patches=()))
@@ -216,7 +232,7 @@ class PartsStore(Store):
             if len(patches) == 1 and _is_whole(change, *patches[0]):
                 changes.append((keys[number], patches[0][2]))
             else:
-                changes.append((keys[number], _overwriting([patch[1:] for patch in patches])))
+                changes.append((keys[number], _overwriting([(start, join(data)) for _, start, data in patches])))
         if changes:
             self.store.change(changes)
 
@@ -298,7 +314,7 @@ class PartsStore(Store):
         if changed and number is not None:
             start = sum(before[:number])
             old = source.read_one(ByteRange(start, start + before[number]))
-            whole = overwrite(old, [patch[1:] for patch in changed if patch[0] == number])
+            whole = overwrite(old, [(i, join(data)) for n, i, data in changed if n == number])
             changed = [*(patch for patch in changed if patch[0] != number), (number, 0, bytes(whole))]
         if changed:
             self._replace(key, Journal(before, after, changed))
@@ -360,9 +376,9 @@ class PartsStore(Store):
         return None
 
 
-def _is_whole(change: Journal, number: int, start: int, data: Buffer) -> bool:
+def _is_whole(change: Journal, number: int, start: int, data: Value) -> bool:
     """Whether a patch is all of a part."""
-    return start == 0 and len(data) == change.after[number]
+    return start == 0 and size_of(data) == change.after[number]
 
 
 def _overwriting(patches: Sequence[Patch]) -> Update:
