@@ -193,7 +193,7 @@ def test_an_interrupted_change_leaves_the_old_chunk_or_the_new_one(
             below = stores(tmp_path, count)[kind]
             create(below, stack, None if is_new else OLD)
             store = Interrupted(below, error, after=after)
-            array = zarrlite.open_array(store, mode="r+", options=_options(stack))
+            array = zarrlite.open_array(store, mode="r+", options=options_of(stack))
             store.left = left
             with contextlib.suppress(OSError, KeyboardInterrupt, zarrlite.StoreError):
                 change(array)
@@ -211,7 +211,7 @@ def test_an_interrupted_change_leaves_the_old_chunk_or_the_new_one(
                 break
 
 
-def _options(stack: str) -> dict[str, dict[str, Any]]:
+def options_of(stack: str) -> dict[str, dict[str, Any]]:
     """Return the runtime options of a stack, which are not stored."""
     strategy = stack.rpartition(", ")[2]
     if strategy not in ("rewrite", "in-place", "append"):
@@ -294,13 +294,13 @@ def test_a_journal_that_does_not_belong_to_the_parts_is_not_used(damage: str) ->
 
 
 def test_without_a_journal_an_interrupted_change_is_an_error() -> None:
-    below = MemoryStore()
-    create(below, "checksum apart")
+    below = interrupted("checksum apart", left=5)  # all but the journal, which stays
+    assert f"c/0/{JOURNAL}.0" in below.list()
     store = Interrupted(below, OSError(5, "the disk is gone"), after=False)
     array = zarrlite.open_array(store, mode="r+", options={"/storage_transformers/0": {"journal": False}})
-    store.left = 2
+    store.left = 3
     with pytest.raises(OSError, match="the disk is gone"):
-        write_all(array)
+        array[...] = OLD
     with pytest.raises(DataError, match="has 0 bytes, not 4"):
         found_in(below)
     assert "journal" not in bytes(below.get("zarr.json") or b"").decode()

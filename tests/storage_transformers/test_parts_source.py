@@ -254,7 +254,7 @@ def test_a_chunk_that_is_replaced_before_its_first_part_is_opened_is_the_new_one
 
 
 @pytest.mark.parametrize("read", CHECKED_READS)
-def test_a_chunk_that_is_replaced_after_its_last_part_was_opened_is_the_old_one(
+def test_a_chunk_that_is_replaced_after_its_last_part_was_opened_is_read_again(
     store: Store, parts: tuple[Part, ...], read: str
 ) -> None:
     wrapped = in_parts(store, parts)
@@ -264,8 +264,25 @@ def test_a_chunk_that_is_replaced_after_its_last_part_was_opened_is_the_old_one(
     if len(opened_by(store, parts, read)) < len(parts):
         assert source.size() == len(VALUE)
     wrapped.set(KEY, OTHER)
-    assert (source.read_one(), source.size()) == (VALUE, len(VALUE))
+    for again in (source.read_one, source.size):  # a part may have been overwritten in place before
+        with pytest.raises(DataError, match=r"^was replaced while it was read; read it again$"):
+            again()
     assert not source.is_current()
+    source.close()
+    assert source.read_one() == OTHER
+    source.close()
+
+
+def test_a_chunk_to_which_bytes_are_appended_after_it_was_opened_is_the_old_one(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    wrapped = in_parts(store, (Part(""), Part(".index", 4)))
+    wrapped.set(KEY, b"datadata" + b"tail")
+    source = wrapped.source(KEY)
+    assert source.size() == 12
+    assert source.read_one(ByteRange(0, 4)) == b"data"
+    wrapped.set_partial_values([(KEY, 8, b"more"), (KEY, 12, b"TAIL")])
+    assert wrapped.get(KEY) == b"datadatamoreTAIL"
+    assert source.read_one() == b"datadatatail"
     source.close()
 
 

@@ -23,6 +23,7 @@ from zarrlite.errors import DataError, TruncatedError
 from zarrlite.storage_transformers import parts_journal
 from zarrlite.storage_transformers.parts_journal import Journal
 from zarrlite.stores.base import Store, read_together
+from zarrlite.stores.open_file import OpenFile
 
 
 class Part(NamedTuple):
@@ -56,7 +57,9 @@ class Parts:
         # numbers of the parts in the order in which they are opened
         self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
         # ranges that are all of the first part or of the last one, as that of an index is
-        self._ends = {ByteRange(0, known[0]): [(0, ALL, known[0])]} if known[0] else {}
+        self._ends: dict[ByteRange, list[Piece]] = {}
+        if known[0]:
+            self._ends[ByteRange(0, known[0])] = [(0, ALL, known[0])]
         if known[-1]:
             self._ends[ByteRange(-known[-1])] = [(len(self.all) - 1, ALL, known[-1])]
 
@@ -208,9 +211,7 @@ class ChunkInParts(Source):
         """Raise ReplacedError if what was read may be of two states of the chunk."""
         *before, last = self._opened.values()
         for part in before:
-            # once the parts were seen to belong together, a last one that was replaced or has grown does no harm: what
-            # was opened stays as it was. One that is still the same may be overwritten in place at this moment.
-            if not part.is_current() and not (self._belong_together and not last.is_current()):
+            if not part.is_current() and not (self._belong_together and _has_only_grown(last)):
                 raise ReplacedError("was replaced while it was read; read it again")
         self._belong_together = True
 
@@ -310,6 +311,14 @@ class ChunkInParts(Source):
         self._opened = {number: InMemory(value) for number, value in enumerate(values or ())}
         self._sizes = [*map(len, values or ())]
         return self._sizes
+
+
+def _has_only_grown(part: Source) -> bool:
+    """Whether bytes were appended to a part since it was opened: those that an older index points at stay as they are.
+
+    One that still has its size, or was replaced, may have been overwritten in place before.
+    """
+    return isinstance(part, OpenFile) and part.has_grown()
 
 
 Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, and the pieces of that

@@ -255,6 +255,8 @@ class PartsStore(Store):
     def _set_journal(self, key: str, change: Journal) -> None:
         if self.journal:
             self.store.change([(self.journal_of(key), [*change.encode()])])
+        else:
+            self.store.erase(self.journal_of(key))  # one of an earlier change must not be taken for that of this one
 
     def _erase_journal(self, key: str) -> None:
         if self.journal:

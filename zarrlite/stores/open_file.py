@@ -84,16 +84,25 @@ class OpenFile(Source):
         return self._open(self.key)
 
     def is_current(self) -> bool:
+        # a file that was overwritten in place without growing cannot be told from the one that was opened
+        return self._growth() == 0
+
+    def has_grown(self) -> bool:
+        """Whether the file that was opened is still the one that is stored, and is longer now."""
+        return (self._growth() or 0) > 0
+
+    def _growth(self) -> int | None:
+        """Return by how many bytes the file has grown since it was opened. Returns None if it was replaced."""
         if self._fd < 0 or self._size is None:
-            return True
+            return 0
         try:
             found, opened = os.stat(self._path), os.fstat(self._fd)
         except OSError as error:
             if error.errno in files.MISSING:
-                return False
+                return None
             raise store_error(error, "read", self.key) from error
         # a file that was overwritten in place without growing is indistinguishable from the one that was opened
-        return os.path.samestat(found, opened) and found.st_size == self._size
+        return found.st_size - self._size if os.path.samestat(found, opened) else None
 
     def close(self) -> None:
         fd, self._fd, self._size = self._fd, _NOT_OPENED, None

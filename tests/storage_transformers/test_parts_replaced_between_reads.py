@@ -1,0 +1,118 @@
+"""Readers of chunks in parts that are replaced between any two steps of a read: one state of the chunk, no error."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from tests.storage_transformers.test_parts_journal import NEW, OLD, STACKS, create, options_of
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import Source
+from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store
+from zarrlite.stores.base import Request
+
+
+class Stepwise(PrefixStore):
+    """A store that calls a function before one of the operations by which it is read, counted from 1."""
+
+    def __init__(self, store: Store, function: Callable[[], None]) -> None:
+        super().__init__(store, "")
+        self.left, self.function = 0, function  # how many operations are left until the call
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.function()
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        self.step()
+        return self.store.get(key, byte_range)
+
+    def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Any:
+        self.step()
+        return self.store.get_partial_values(requests, memory)
+
+    def size(self, key: str) -> int | None:
+        self.step()
+        return self.store.size(key)
+
+    def source(self, key: str) -> Source:
+        return StepwiseSource(self.store.source(key), self.step)
+
+
+class StepwiseSource(Source):
+    """A source of such a store."""
+
+    def __init__(self, source: Source, step: Callable[[], None]) -> None:
+        self.source, self.step = source, step
+        self.separate_tail = source.separate_tail
+
+    def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
+        self.step()
+        return self.source.read(ranges, memory)
+
+    def size(self) -> int | None:
+        self.step()
+        return self.source.size()
+
+    def known_size(self) -> int | None:
+        self.step()
+        return self.source.known_size()
+
+    def is_current(self) -> bool:
+        self.step()
+        return self.source.is_current()
+
+    def close(self) -> None:
+        self.source.close()
+
+
+MORE = NEW[:, ::-1] + 500
+# what writers do between two steps of the reader
+CHANGES: dict[str, list[tuple[Any, Any]]] = {
+    "all": [(np.s_[...], NEW)],
+    "one element": [(np.s_[0, 0], 99)],
+    "several elements": [(np.s_[1:3, 1:3], 77)],
+    "erased": [(np.s_[...], 0)],
+    "erased and written": [(np.s_[...], 0), (np.s_[...], NEW)],
+    "twice": [(np.s_[...], NEW), (np.s_[...], MORE)],
+    "some, then all": [(np.s_[:3, :3], 77), (np.s_[...], NEW)],
+    "some, then some": [(np.s_[:3, :3], 77), (np.s_[1:, 1:], 88)],
+}
+SELECTIONS = [np.s_[...], np.s_[3, 3], np.s_[1:3, 0:4]]
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("stack", [stack for stack in STACKS if stack != "parts in shards"])
+def test_a_chunk_that_is_replaced_between_two_steps_of_a_reader_is_read_in_one_state(
+    tmp_path: Path, kind: str, changes: list[tuple[Any, Any]], stack: str
+) -> None:
+    count = itertools.count()
+    for selection in SELECTIONS:
+        for number in itertools.count(1):
+            below = MemoryStore() if kind == "memory" else LocalStore(tmp_path / str(next(count)))
+            create(below, stack)
+            writer = zarrlite.open_array(below, mode="r+", options=options_of(stack))
+            states = [OLD]
+            for place, values in changes:
+                states.append(states[-1].copy())
+                states[-1][place] = values
+
+            def write(writer: zarrlite.Array = writer) -> None:
+                for place, values in changes:
+                    writer[place] = values
+
+            store = Stepwise(below, write)
+            reader = zarrlite.open_array(store, mode="r")
+            store.left = number
+            found = reader[selection]
+            assert any(np.array_equal(found, state[selection]) for state in states), (selection, number, found)
+            if store.left > 0:  # the read has fewer steps
+                break
