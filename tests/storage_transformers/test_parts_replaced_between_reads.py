@@ -74,7 +74,7 @@ class StepwiseSource(Source):
 
 
 MORE = NEW[:, ::-1] + 500
-# what writers do between two steps of the reader
+# changes between two steps of the reader
 CHANGES: dict[str, list[tuple[Any, Any]]] = {
     "all": [(np.s_[...], NEW)],
     "one element": [(np.s_[0, 0], 99)],

@@ -314,7 +314,7 @@ class ChunkInParts(Source):
 
 
 def _has_only_grown(part: Source) -> bool:
-    """Whether bytes were appended to a part since it was opened: those that an older index points at stay as they are.
+    """Whether bytes were appended to a part since it was opened: those that an older index points at are unchanged.
 
     One that still has its size, or was replaced, may have been overwritten in place before.
     """

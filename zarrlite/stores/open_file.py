@@ -84,7 +84,6 @@ class OpenFile(Source):
         return self._open(self.key)
 
     def is_current(self) -> bool:
-        # a file that was overwritten in place without growing cannot be told from the one that was opened
         return self._growth() == 0
 
     def has_grown(self) -> bool:
