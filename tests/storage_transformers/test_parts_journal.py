@@ -325,3 +325,18 @@ def test_a_journal_reads_as_it_was_written_and_no_other_bytes_do() -> None:
     for i in range(len(stored)):
         assert Journal.parse(stored[:i]) is None
         assert Journal.parse(stored[:i] + bytes([stored[i] ^ 1]) + stored[i + 1 :]) is None
+
+
+@pytest.mark.parametrize("changed", [*itertools.product([False, True], repeat=3)], ids=str)
+def test_any_parts_of_a_chunk_can_change_while_the_others_stay_the_same(changed: tuple[bool, ...]) -> None:
+    below = MemoryStore()
+    array = zarrlite.create_array(
+        below,
+        data=np.arange(8, dtype="u1"),
+        codecs=[Bytes()],
+        storage_transformers=[ConcatParts([Part(""), Part(".c", 2), Part(".d", 2)])],
+    )
+    new = np.repeat(changed, [4, 2, 2]) * 50 + np.arange(8)
+    array[...] = new
+    np.testing.assert_array_equal(array, new)
+    assert [*below.list()] == ["c/0", "c/0.c", "c/0.d", "zarr.json"]

@@ -142,7 +142,7 @@ class ChunkInParts(Source):
                 return found
             value = self._complete(byte_range, pieces, found or [None])
         else:
-            value = self._read_into_one(pieces, memory) if self._sizes else None
+            value = self._read_into_one(pieces, memory) if self._sizes and not self.by_key else None
             if value is not None:
                 return [value]
             (value,) = read_chunks([(self, byte_range, pieces)])
