@@ -137,7 +137,7 @@ class Workspace:
         return self._memory[contestant.name]
 
     def keep(self, layouts: Collection[Layout]) -> None:
-        """Empty the arrays of all other layouts, and drop those in memory."""
+        """Empty the stored arrays of all other layouts, and drop their arrays in memory."""
         self._memory.clear()
         self._files = {}
         for unused in [known for known in self._arrays if known not in layouts]:

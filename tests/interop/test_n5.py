@@ -185,7 +185,7 @@ def test_compressions_without_a_codec_are_refused(
 
 
 def test_n5_readers_refuse_the_header_of_zeros_in_the_example_of_pad(tensorstore: ModuleType, tmp_path: Path) -> None:
-    """Proposal `pad`, Example 3, lacks the `padding` that it describes; with it the array is N5."""
+    """Example 3 of the proposal `pad` lacks the `padding` that its text describes; N5 readers read it once added."""
     values = np.arange(24, dtype="uint16").reshape(4, 6)
     attributes = {"dimensions": [4, 6], "blockSize": [4, 6], "dataType": "uint16", "compression": {"type": "zstd"}}
     document = n5.array_document(attributes, codec="pad")

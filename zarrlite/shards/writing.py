@@ -91,7 +91,7 @@ class ShardWriter:
             raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger ones")
 
     def chunks(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return the chunks of an old shard, which can be changed and joined again. Without `old` all are None."""
+        """Return the chunks of an old shard, which can be changed and joined again; all None without one."""
         self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 

@@ -6,8 +6,8 @@ Rules
   that are stored: if not, it raises ReplacedError, and the reader starts over.
 - Parts that a store reads by key are requested together, those of several chunks by one batch, and their sizes only if
   the answers do not fit.
-- All parts missing: the chunk is missing. Some missing, or a sized part of another length: what the journal says
-  (parts_journal.py), else an error that names the part.
+- If all parts are missing, the chunk is missing. If some are missing, or a part does not have its size, the journal
+  decides (parts_journal.py); without one, an error names the part.
 """
 
 from __future__ import annotations

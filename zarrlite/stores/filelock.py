@@ -4,8 +4,8 @@ Rules
 - The holder of a path has flock(LOCK_EX) on the file at the path or, if there is no such file, on its directory. Where
   directories cannot be locked (NFS), the holder has a lock file instead (lock_file.py).
 - A lock counts only if the locked inode is still the one at the path; otherwise it is released and acquired again.
-- A holder that keeps the path after it replaces or removes the file locks the next inode of the path (the new file, or
-  the directory) before the change.
+- A holder that replaces or removes the file and still needs the path first locks the inode that the path will refer to
+  next: the new file, or the directory.
 - A directory is removed only under its lock: the holder of an absent file must not lose the directory it has locked.
 - With `lock_method="file"` the holder has a lock file, whether or not the path has a file.
 - The kernel grants a lock to a descriptor. Here it belongs to a thread, which may acquire it repeatedly.

@@ -229,7 +229,7 @@ class BytesBytesLaws(CodecLaws):
                     assert overwrite(old, framed) == bytes(join(codec.wrap(new, old)))
 
     def _framed_values(self) -> Iterator[tuple[Framing, bytes]]:
-        """Yield the codec with each value. Yields nothing if the codec is not a framing."""
+        """Yield the codec with each value. Yields nothing if the codec adds no frame."""
         for value in self.values:
             if isinstance(self.codec, Framing):
                 yield self.codec, value
