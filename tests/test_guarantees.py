@@ -188,5 +188,7 @@ def test_a_killed_writer_with_lock_files_leaves_an_acceptable_state(name: str, m
     monkeypatch.setattr(crash, "LocalStore", store)
     figures = crash.run_scene(SCENES[name], 6, seed=0)
     unnamed = [failure for failure in figures.failures if "has not released its lock in time" in failure.description]
-    assert figures.failures == unnamed
+    # a lock file of a process that has ended stays until the same key is locked again
+    stale = [failure for failure in figures.failures if failure.outcome == "left" and "lock." in failure.description]
+    assert [failure for failure in figures.failures if failure not in (*unnamed, *stale)] == []
     assert figures.trials > len(unnamed)

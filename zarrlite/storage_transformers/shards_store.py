@@ -143,9 +143,9 @@ class ShardsStore(Store):
     def source(self, key: str) -> Source:
         place = self.place_of(key)
         source = self.store.source(key if place is None else place[0])
-        if place is None:
-            return source
-        return StoredValue(self, key) if getattr(source, "by_key", False) else ChunkInShard(self, source, place[1])
+        if getattr(source, "by_key", False):
+            return StoredValue(self, key)  # requested in one batch with other values of this store
+        return source if place is None else ChunkInShard(self, source, place[1])
 
     # Writing
 
