@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Any, TypeVar
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
-from zarrlite.buffers.source import MAX_ATTEMPTS, Source, inner_size
+from zarrlite.buffers.source import Source, inner_size, read_current
 from zarrlite.errors import TruncatedError
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.selections.selection import Selection
@@ -54,22 +54,7 @@ def read_and_close(sources: Collection[Source], read: Callable[..., Reading[T]],
 
     Starts over if it fails and one of the values was replaced meanwhile, as `read_current` does.
     """
-    for attempts_left in reversed(range(MAX_ATTEMPTS)):
-        try:
-            reading = read(*args)
-            requests, memory = next(reading)
-            while True:
-                requests, memory = reading.send(_read(requests, memory))
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        except Exception:
-            if not attempts_left or all(source.is_current() for source in sources):
-                raise
-        finally:
-            for source in sources:
-                source.close()
-    raise RuntimeError("the last attempt returns or raises")
+    return read_current(sources, lambda: read_from_sources(read(*args)))
 
 
 def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer | None]:
