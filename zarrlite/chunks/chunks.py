@@ -365,7 +365,7 @@ class Chunks:
         if not covered or pipeline is None:
             changes = (self._change(*self._part(job, values), fields) for job in jobs)
             # one at a time, unless their size is bounded: all of them may not fit in memory
-            bounded = pipeline is not None and pipeline.max_size is not None and not pipeline.patches
+            bounded = pipeline is not None and pipeline.max_size is not None
             self._store([*changes] if bounded else changes)
             return
         memory = scratch.acquire(len(jobs) * pipeline.nbytes)
@@ -435,10 +435,9 @@ class Chunks:
     @staticmethod
     def _update(pipeline: Pipeline, source: Source, inside: Selection, values: NDArray) -> Value | InPlace | None:
         """Return a chunk with some elements overwritten, as patches if the pipeline supports them."""
-        if pipeline.patches:
-            patches = pipeline.patch(source, inside, values)
-            if patches is not None:
-                return InPlace(patches)
+        patches = pipeline.patch(source, inside, values)
+        if patches is not None:
+            return InPlace(patches)
         return pipeline.update(source.read_one(), inside, values)
 
     @staticmethod

@@ -78,9 +78,6 @@ class BytesSerializer(Serializer):
         super().__init__(codec, spec)
         self.layout = codec.layout(spec)
 
-    def decode(self, data: Buffer) -> NDArray:
-        return self.layout.array(data)
-
     def encode(self, array: NDArray, old: Buffer | None = None) -> Value:
         if array.dtype != self.layout.dtype:
             array = array.astype(self.layout.dtype)

@@ -82,7 +82,7 @@ class N5Default(ArrayBytesCodec):
         return join(self.bind(spec).encode(array))
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
-        return self.bind(spec).decode(data)
+        return self.bind(spec).take(data, everything(spec.shape))
 
     def check(self, spec: ArraySpec) -> None:
         """Raise MetadataError for chunks that N5 cannot store; pointers are relative to the codec."""
@@ -186,9 +186,6 @@ class BlockSerializer(Serializer):
         if size > default_limit():
             raise DataError(beyond_limit(size, default_limit()))
 
-    def decode(self, data: Buffer) -> NDArray:
-        return self._take(data, everything(self.spec.shape))
-
     def encode(self, array: NDArray, old: Buffer | None = None) -> Buffer:
         replaced = None if old is None else self.open(old)[1]
         return b"".join((self.header, self.inner.encode_always(array, replaced)))
@@ -198,7 +195,10 @@ class BlockSerializer(Serializer):
             old = None
         if old is not None:
             shape, block = self.open(old)
-            old = block if shape == self.spec.shape else self.inner.encode_always(self.decode(old), block)
+            if shape == self.spec.shape:
+                old = block
+            else:
+                old = self.inner.encode_always(self._take(old, everything(self.spec.shape)), block)
         new = self.inner.update(old, selection, values)
         return None if new is None else b"".join((self.header, join(new)))
 

@@ -109,7 +109,7 @@ class ShardingIndexed(ArrayBytesCodec):
         return join(self.bind(spec).encode(array))
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
-        return self.bind(spec).decode(data)
+        return self.bind(spec).take(data, everything(spec.shape))
 
 
 class ShardSerializer(Serializer):
@@ -135,7 +135,6 @@ class ShardSerializer(Serializer):
         required = codec.inner_chunks_are_chunks and spec.require_chunks
         self.reader = ShardReader(self.format, self.inner, spec, self.limit, absent_is_missing=required)
         self.writer = ShardWriter(self.format, codec.writing)
-        self.patches = self.writer.patches
         layout = self.inner.decoded_layout
         self._has_numbers = layout is not None and layout.is_number
         self.needs_old = self.inner.needs_old or self.writer.needs_old
@@ -178,9 +177,6 @@ class ShardSerializer(Serializer):
         if self._has_numbers:
             return self.reader.element(handle, coords)
         return super().element(handle, coords)
-
-    def decode(self, data: Buffer) -> NDArray:
-        return self.take(data, everything(self.spec.shape))
 
     # Writing
 
@@ -268,7 +264,7 @@ class ShardSerializer(Serializer):
                 raise named(coords, error) from error.__cause__
 
     def patch(self, source: Source, selection: Selection, values: NDArray) -> Patches | None:
-        index = self.writer.read_index(source)
+        index = self.writer.read_index(source) if self.writer.patches else None
         if index is None:
             return None
         jobs = list(selection.project(self.codec.chunk_shape))

@@ -286,13 +286,12 @@ class Serializer:
         return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
 
     # whether encoding and updating depend on the old value
-    needs_old = False
-    # whether part of a stored chunk can be changed in place
-    patches = False
+    needs_old: bool = False
 
+    @final
     def decode(self, data: Buffer) -> NDArray:
         """Decode a whole chunk; every exception becomes a DataError."""
-        return decode_array(self.codec, data, self.spec)
+        return decode_array(self.codec, data, self.spec) if self.layout is None else self.layout.array(data)
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
         """Read parts of chunks, as `Pipeline.read` does. Override it if parts can be read without the whole."""

@@ -428,11 +428,6 @@ class Pipeline:
 
     # Changing parts
 
-    @property
-    def patches(self) -> bool:
-        """Whether part of a stored chunk can be changed in place."""
-        return self.serializer.patches
-
     def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Value | None:
         """Return a stored chunk with some elements overwritten. Returns None if only the fill value is left."""
         encoded = self._encode_selection(selection)
@@ -447,15 +442,13 @@ class Pipeline:
 
     def patch(self, source: Source, selection: Selection, values: NDArray) -> Patches | None:
         """Return the patches that change part of a stored chunk. Returns None if the chunk must be rewritten."""
-        encoded = self._encode_selection(selection)
         sources = [source]
         for codec, _ in self._steps:
             if not isinstance(codec, Framing) or codec.depends_on_value:
                 return None
             sources.append(codec.window(sources[-1]))
-        if encoded is None:
-            return None
-        patches = self.serializer.patch(sources.pop(), encoded, values)
+        encoded = self._encode_selection(selection)
+        patches = None if encoded is None else self.serializer.patch(sources.pop(), encoded, values)
         for codec, _ in self.compressors:
             if patches is not None and isinstance(codec, Framing):
                 patches = codec.patch(patches, sources.pop())
