@@ -1,9 +1,14 @@
-"""The shared thread pool.
+"""The shared thread pools: one for work, as wide as there are cores, and one for requests that wait for an answer.
 
 Rules
-- No other module starts threads (locks aside). A thread of the pool never submits work to it.
-- The workers, including the calling thread, pull jobs from one shared iterator. The first error stops them all.
-- The pool starts when it is first needed. A forked child does not inherit it.
+- No other module starts threads (locks aside). A working thread never submits work to its own pool.
+- The threads of a call, including the calling one, pull jobs from one shared iterator. The first error stops them all.
+- Both pools belong to the process: many callers together use no more threads than one. Requests to one place are
+  bounded, too, whichever calls they belong to. A call waits only for jobs that have started, and does all others
+  itself, so that it finishes even if every thread is busy.
+- Jobs that wait for requests say how many bytes they hold meanwhile. All jobs of the process together hold at most
+  `MAX_IN_FLIGHT_BYTES`, except for a single job that is larger.
+- A pool starts when it is first needed. A forked child does not inherit it.
 - There is at most one deferred job (`run_later`). Only callers that need the space it frees wait for it
   (`finish_deferred`).
 """
@@ -14,19 +19,32 @@ import contextlib
 import functools
 import itertools
 import os
+import time
 from _thread import _local as local
-from _thread import allocate_lock
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from _thread import allocate_lock, get_ident
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from zarrlite.tuning import MIN_SHARED_BYTES
+from zarrlite.tuning import (
+    IN_FLIGHT_PAUSE,
+    MAX_IN_FLIGHT_BYTES,
+    MAX_IN_FLIGHT_WAIT,
+    MAX_PLACES,
+    MAX_REQUESTS,
+    MIN_SHARED_BYTES,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 J = TypeVar("J")
+R = TypeVar("R")
 
-_pool: ThreadPoolExecutor | None = None
+_pool: ThreadPoolExecutor | None = None  # its threads work
+_waiting_pool: ThreadPoolExecutor | None = None  # its threads wait for requests
+_places: dict[Hashable, Place] = {}
+_in_flight: dict[int, int] = {}  # bytes that jobs hold, by their thread, in the order in which the jobs came
 _deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future and the call itself
 _state = local()  # `is_worker`: whether this thread is pulling jobs from a queue
 
@@ -45,55 +63,188 @@ def _get_pool() -> ThreadPoolExecutor:
     return _pool
 
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
+def _get_waiting_pool() -> ThreadPoolExecutor:
+    global _waiting_pool
+    if _waiting_pool is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        _waiting_pool = ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="zarrlite-request")
+    return _waiting_pool
+
+
+def _forget_pools() -> None:
+    global _pool, _waiting_pool
+    _pool = _waiting_pool = None
     _deferred.clear()
+    _places.clear()
+    _in_flight.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_pools)
+
+
+def _submit(work: Callable[..., Any], *args: Any) -> Future[Any]:
+    return _get_pool().submit(work, *args)
+
+
+def _submit_to(place: Place, work: Callable[..., Any], *args: Any) -> Future[Any]:
+    return _get_waiting_pool().submit(place.join, work, *args)
+
+
+class Place:
+    """A bucket, a host or another place for whose answers requests wait, shared by all stores that use it."""
+
+    def __init__(self, requests: int) -> None:
+        self.requests = requests  # how many may be under way at once
+        self._free = [None] * (requests - 1)  # one for each thread that may join the calling one
+
+    def join(self, work: Callable[..., R], *args: Any) -> R | None:
+        """Call `work` on a thread of the pool. Returns None without calling it if enough threads have joined."""
+        try:
+            self._free.pop()
+        except IndexError:
+            return None
+        try:
+            return work(*args)
+        finally:
+            self._free.append(None)
+
+
+def place(name: Hashable, requests: int) -> Place:
+    """Return the place with this name, which takes so many requests at once."""
+    found = _places.get((name, requests))
+    if found is None:
+        if len(_places) >= MAX_PLACES:
+            _places.clear()
+        found = _places.setdefault((name, requests), Place(requests))
+    return found
 
 
 # Jobs of one call
 
 
-def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int) -> None:
-    """Run every job, on several threads if the work is at least `MIN_SHARED_BYTES`."""
+def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int, place: Place | None = None, held: int = 0) -> None:
+    """Run every job, on several threads if the work is at least `MIN_SHARED_BYTES`, or if jobs wait for a place.
+
+    `held` is how many bytes a job holds while it waits.
+    """
 
     def work(shared: Iterator[J]) -> None:
         for job in shared:
             do(job)
 
-    share(work, jobs, nbytes)
+    def wait(shared: Iterator[J]) -> None:
+        for job in shared:
+            around = _in_flight.pop(get_ident(), 0)  # held by a job of this thread that this one is a part of
+            try:
+                _board(held)
+                do(job)
+            finally:
+                _in_flight[get_ident()] = around
+                if not around:
+                    _in_flight.pop(get_ident(), None)
+
+    if place is not None:
+        submit = functools.partial(_submit_to, place)
+        _share(wait if held else work, iter(jobs), place.requests, submit)
+    else:
+        share(work, jobs, nbytes)
 
 
 def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int) -> None:
     """Call `work` on each thread with an iterator over this thread's jobs. Uses as many threads as `run`."""
-    jobs = iter(jobs)
-    if nbytes < MIN_SHARED_BYTES or getattr(_state, "is_worker", False) or (count := workers()) == 1:
-        work(jobs)
-        return
-    first = list(itertools.islice(jobs, 2))
+    if nbytes < MIN_SHARED_BYTES or getattr(_state, "is_worker", False):
+        work(iter(jobs))
+    else:
+        _share(work, iter(jobs), workers(), _submit)
+
+
+def _share(
+    work: Callable[[Iterator[J]], object], jobs: Iterator[J], count: int, submit: Callable[..., Future[Any]]
+) -> None:
+    first = list(itertools.islice(jobs, count))
     if len(first) < 2:
-        work(iter(first))
+        work(itertools.chain(first, jobs))
         return
     queue = _Queue(itertools.chain(first, jobs))
     others: list[Future[None]] = []
     try:
         with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
-            for _ in range(count - 1):
-                others.append(_get_pool().submit(_work, work, queue))
+            for _ in first[1:]:
+                others.append(submit(_work, work, queue))
         _work(work, queue)
-        errors = [other.exception() for other in others]  # waits for all of them
+        errors = [other.exception() for other in others if not other.cancel()]
     except BaseException:  # an interrupt, perhaps while waiting: no thread may outlive the call
         queue.stop()
         for other in others:
-            other.exception()
+            if not other.cancel():
+                other.exception()
         raise
     for error in errors:
         if error is not None:
             raise error
+
+
+def _board(held: int) -> None:
+    """Wait until the jobs of the process that came before leave room for `held` bytes.
+
+    Without a lock, which an interrupt could leave locked. After `MAX_IN_FLIGHT_WAIT` the job starts all the same.
+    """
+    thread = get_ident()
+    _in_flight[thread] = held
+    end = time.monotonic() + MAX_IN_FLIGHT_WAIT
+    while not _has_room(thread) and time.monotonic() < end:
+        time.sleep(IN_FLIGHT_PAUSE)
+
+
+def _has_room(thread: int) -> bool:
+    total = 0
+    for other, held in list(_in_flight.items()):
+        if other == thread:
+            return total == 0 or total + held <= MAX_IN_FLIGHT_BYTES
+        total += held
+    return True
+
+
+def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list[R]:
+    """Return the results of all jobs, in order, with as many of them under way as the place takes."""
+    if place is None or len(jobs) < 2:
+        return [do(job) for job in jobs]
+    found: list[Any] = [None] * len(jobs)
+
+    def keep(number: int) -> None:
+        found[number] = do(jobs[number])
+
+    run(keep, range(len(jobs)), 0, place)
+    return found
+
+
+def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None) -> Iterator[R]:
+    """Yield what `gather` returns, for any number of jobs: at most as many are started as the place takes."""
+    if place is None:
+        yield from map(do, jobs)
+        return
+    jobs = iter(jobs)
+    pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
+    try:
+        while True:
+            new = list(itertools.islice(jobs, place.requests - len(pending)))
+            alone = not pending and len(new) == 1
+            for job in new:
+                pending.append((None, job))
+                with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+                    if not alone:
+                        pending[-1] = (_submit_to(place, lambda job: [do(job)], job), job)
+            if not pending:
+                return
+            future, job = pending.popleft()
+            found = None if future is None or future.cancel() else future.result()
+            yield do(job) if found is None else found[0]
+    finally:
+        for future, _ in pending:
+            if future is not None and not future.cancel():
+                future.exception()  # no thread may outlive the call
 
 
 def batches(jobs: Iterator[J], count: int) -> Iterator[list[J]]:
@@ -120,14 +271,14 @@ class _Queue(Iterator[J]):
 
 
 def _work(work: Callable[[Iterator[J]], object], queue: _Queue[J]) -> None:
-    _state.is_worker = True
+    was_worker, _state.is_worker = getattr(_state, "is_worker", False), True
     try:
         work(queue)
     except BaseException:
         queue.stop()
         raise
     finally:
-        _state.is_worker = False
+        _state.is_worker = was_worker
 
 
 # Deferred jobs, which no caller waits for: closing large files that were replaced (stores/inode_locks.py)

@@ -20,6 +20,7 @@ PREFIX_BYTES: Final = (
 # Ranges
 NEAR_BYTES: Final = 2**15  # bytes; elements closer than this are read as one range (strided, columns)
 NEAR_CHUNK_BYTES: Final = 2**13  # bytes; inner chunks closer than this are read as one range (shard/chunks)
+MAX_REQUEST_BYTES: Final = 2**24  # bytes; ranges are not joined to a longer one (remote)
 MAX_RANGES: Final = 2**10  # ranges; a chunk that needs more is read as one range
 
 # Sparse selections
@@ -30,6 +31,13 @@ MAX_SPARSE_ELEMENTS: Final = 2**17  # elements in total; larger selections are p
 MIN_SHARED_BYTES: Final = 2**19  # bytes; less work runs on one thread, because waking others costs more than it gains
 THREADED_COPY_BYTES: Final = 2**18  # bytes; smaller chunks that are only copied are read by one thread
 DEFERRED_SIZE: Final = 2**20  # bytes; larger replaced files are closed by another thread (shard/update)
+
+# Requests to stores that are far away
+MAX_REQUESTS: Final = 128  # threads; upper limit for requests of a process that wait at once (remote)
+MAX_PLACES: Final = 2**10  # places whose requests are counted; the counts are forgotten at this number
+MAX_IN_FLIGHT_BYTES: Final = 2**28  # bytes; chunks of all calls of a process that are under way, or being decoded
+MAX_IN_FLIGHT_WAIT: Final = 60.0  # seconds; a job that has waited this long for room starts without
+IN_FLIGHT_PAUSE: Final = 0.001  # seconds; pause between two looks for room
 
 # Memory
 SCRATCH_BYTES: Final = 2**17  # bytes; larger reads use scratch memory, because malloc would map new pages each time

@@ -44,6 +44,7 @@ from zarrlite.selections.selection import Selection, Span
 from zarrlite.shards.format import boxes
 from zarrlite.shards.writing import ShardWriter, Writing
 from zarrlite.stores import LocalStore, MemoryStore
+from zarrlite.stores.base import IN_MEMORY
 from zarrlite.stores.open_file import OpenFile
 from zarrlite.tuning import MAX_SCRATCH_BYTES
 
@@ -359,7 +360,7 @@ def test_reading_one_inner_chunk_equals_reading_it_with_others(chain: Any, index
             reader = array._chunks.pipeline((0, 0)).serializer.reader
             source, target = array._chunks.store.source("c/0/0"), np.empty((8, 16), "u2")
             try:
-                read_from_sources(reader._read_several([source], [(selection, target)], 0))
+                read_from_sources(reader._read_several([source], [(selection, target)], IN_MEMORY))
                 expected: Any = target.tolist()
             except FailedPart as failed:
                 expected = type(failed.error), failed.error.message  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from zarrlite.extensions import registry
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, read_from_sources
 from zarrlite.selections.selection import everything
+from zarrlite.stores.base import IN_MEMORY
 
 LITTLE = Bytes("little")
 ABSENT = 2**64 - 1
@@ -37,7 +38,7 @@ def take(bound: Pipeline, data: Any) -> Any:
 
 def read(bound: Pipeline, data: Any) -> Any:
     target = np.empty(bound.spec.shape, bound.spec.dtype)
-    missing = read_from_sources(bound.read([InMemory(data)], [(everything(bound.spec.shape), target)], 0))
+    missing = read_from_sources(bound.read([InMemory(data)], [(everything(bound.spec.shape), target)], IN_MEMORY))
     assert missing == []
     return target
 

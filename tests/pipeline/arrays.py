@@ -15,6 +15,7 @@ from zarrlite.codecs import Blosc, Bytes, Crc32c, Gzip, ShardingIndexed, Zstd
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, read_from_sources
 from zarrlite.selections.selection import Selection
+from zarrlite.stores.base import IN_MEMORY
 
 try:
     import numcodecs.blosc  # noqa: F401
@@ -44,7 +45,7 @@ def read(bound: Pipeline, source: Any, selection: Selection) -> Any:
     """Read a part of a chunk from a source. Returns None if the chunk is missing."""
     target = np.empty(selection.shape, bound.spec.dtype)
     try:
-        missing = read_from_sources(bound.read([source], [(selection, target)], 0))
+        missing = read_from_sources(bound.read([source], [(selection, target)], IN_MEMORY))
     except FailedPart as failed:
         raise failed.error from None
     return None if missing else target

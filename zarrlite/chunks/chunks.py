@@ -36,7 +36,7 @@ from zarrlite.pipeline.reading import FailedPart, Part, read_and_close
 from zarrlite.selections.selection import FlatSelection, Selection, Shape, Span
 from zarrlite.selections.sparse import SparseBatch, project_sparse
 from zarrlite.shards.reading import MissingInnerChunk
-from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError
+from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError, place_of
 from zarrlite.tuning import (
     BATCH_BYTES,
     MAX_BATCH_CHUNKS,
@@ -114,37 +114,41 @@ class Chunks:
             coords, inside = only
             self._read([coords], [(inside, out)])
             return
-        count, nbytes = self._batching(selection, out)
+        place = place_of(self.store)
+        count, nbytes, held = self._batching(selection, out, one_by_one=place is not None)
         pipeline = self._pipeline
         if pipeline is not None and pipeline.one_request and pipeline.nbytes <= SMALL_CHUNK_BYTES:
             sparse = project_sparse(selection, pipeline.spec.shape, count)
             if sparse is not None:
-                threads.run(lambda batch: self._read_sparse(pipeline, batch, out), sparse, nbytes)
+                threads.run(lambda batch: self._read_sparse(pipeline, batch, out), sparse, nbytes, place, held)
                 return
         batches = threads.batches(self.grid.project(selection), count)
-        threads.run(lambda jobs: self._read_jobs(jobs, out), batches, nbytes)
+        threads.run(lambda jobs: self._read_jobs(jobs, out), batches, nbytes, place, held)
 
-    def _batching(self, selection: Selection, out: NDArray) -> tuple[int, int]:
-        """Return how many chunks are best read together, and the bytes of work, which determine if threads are used."""
+    def _batching(self, selection: Selection, out: NDArray, one_by_one: bool) -> tuple[int, int, int]:
+        """Return how many chunks are best read together, the bytes of work, and how many bytes each chunk holds.
+
+        The bytes of work determine if threads are used.
+        """
         pipeline = self._pipeline
         if pipeline is None:
-            return 1, out.nbytes
+            return 1, out.nbytes, 0
         count = max(1, selection.spread(pipeline.spec.shape))
         work = out.nbytes if pipeline.reads_parts else pipeline.nbytes * count
         read = out.nbytes // count  # bytes of each chunk
-        copied = pipeline.layout is not None and self.store.limits.concurrency == 1
+        held = 2 * (work // count)  # the stored form and the decoded one
         least = pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES
-        if copied and read < least:
+        if pipeline.layout is not None and read < least:
             work = 0  # one thread copies this little faster than two
-        if not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
-            return 1, work
+        if one_by_one or not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
+            return 1, work, held
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
         most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
         if work < MIN_SHARED_BYTES:  # a single thread reads them
-            return most, work
+            return most, work, held
         # as many as possible while every thread gets several batches; larger batches if threads mostly copy
         least, batches = (most // 4, 2) if pipeline.reads_parts else (1, 4)
-        return max(1, least, min(most, count // (batches * threads.workers()))), work
+        return max(1, least, min(most, count // (batches * threads.workers()))), work, held
 
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
         """Read several chunks into their places in the result."""
@@ -228,7 +232,7 @@ class Chunks:
 
     def _read_at_once(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks with one batch of requests. Returns the numbers of missing chunks."""
-        reading = pipeline.read(keys, parts, 0)
+        reading = pipeline.read(keys, parts, self.store.limits)
         values = self.store.get_partial_values(*next(reading))
         try:
             reading.send(values)
@@ -240,7 +244,7 @@ class Chunks:
     def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks that take several rounds of requests, each chunk from its own source."""
         sources = [self.store.source(key) for key in keys]
-        return read_and_close(sources, pipeline.read, sources, parts, self.store.limits.gap)
+        return read_and_close(sources, pipeline.read, sources, parts, self.store.limits)
 
     def _check_limit(self, pipeline: Pipeline, keys: Sequence[str]) -> None:
         """Refuse to decode chunks that are too large. Missing chunks are accepted: they are the fill value."""
@@ -347,8 +351,10 @@ class Chunks:
         if pipeline.nbytes < THREADED_COPY_BYTES and pipeline.layout is not None:
             touched = selection.spread(pipeline.spec.shape)
             count = max(count, min(WRITE_BATCH_BYTES // max(1, pipeline.nbytes), touched // 8))
-        batches = threads.batches(self.grid.project(selection), max(1, min(count, MAX_BATCH_CHUNKS)))
-        threads.run(lambda jobs: self._write_jobs(jobs, values, fields), batches, nbytes)
+        place = place_of(self.store)
+        count = 1 if place is not None else max(1, min(count, MAX_BATCH_CHUNKS))
+        batches = threads.batches(self.grid.project(selection), count)
+        threads.run(lambda jobs: self._write_jobs(jobs, values, fields), batches, nbytes, place, 2 * pipeline.nbytes)
 
     def _write_jobs(self, jobs: Sequence[Job], values: NDArray, fields: Any) -> None:
         """Write several chunks, which the store receives together."""

@@ -34,6 +34,7 @@ from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request
 from zarrlite.selections.casting import normalize_shape
 from zarrlite.selections.selection import Points, Selection, Shape, everything
+from zarrlite.stores.base import Limits
 
 DATA_TYPES: Final = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
 MAX_LENGTH: Final = 2**32 - 1  # elements of a block along one dimension
@@ -152,7 +153,7 @@ class BlockSerializer(Serializer):
             raise DataError(message, codec=name)
         return shape, memoryview(data)[size:]
 
-    def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+    def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
         requests: list[Request] = [(handle, ByteRange(0, self.limit.fixed + 1), None) for handle in handles]
         values = yield requests, None
         for i, (value, (selection, target)) in enumerate(zip(values, parts, strict=True)):

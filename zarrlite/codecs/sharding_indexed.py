@@ -39,7 +39,7 @@ from zarrlite.shards.anatomy import Indexed
 from zarrlite.shards.format import ABSENT, ShardFormat, boxes, coalesce, cut
 from zarrlite.shards.reading import ShardReader, named
 from zarrlite.shards.writing import ShardWriter, Writing
-from zarrlite.tuning import NEAR_CHUNK_BYTES
+from zarrlite.stores.base import Limits
 
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 Job = tuple[Shape, Selection, Selection]  # coordinates of an inner chunk, the selection in it, its place in the values
@@ -170,8 +170,8 @@ class ShardSerializer(Serializer):
 
     # Reading
 
-    def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        return self.reader.read(handles, parts, gap)
+    def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
+        return self.reader.read(handles, parts, limits)
 
     def element(self, handle: Any, coords: Shape) -> Reading[Any]:
         if self._has_numbers:
@@ -276,7 +276,7 @@ class ShardSerializer(Serializer):
         entries = {n: entry for n in partial if (entry := index.entry(n)) is not None}
         old: dict[int, Buffer] = {}
         if entries:
-            ranges, places = coalesce([*entries.values()], NEAR_CHUNK_BYTES)
+            ranges, places = coalesce([*entries.values()], Limits())
             found = source.read(ranges)
             if found is None:
                 return None

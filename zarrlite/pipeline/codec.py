@@ -28,6 +28,7 @@ from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_part_from_memory
 from zarrlite.selections.casting import scalar_array
 from zarrlite.selections.selection import Selection
+from zarrlite.stores.base import IN_MEMORY, Limits
 
 Patches = list[Patch]  # offsets in a stored value and the bytes to write there, in this order
 
@@ -293,7 +294,7 @@ class Serializer:
         """Decode a whole chunk; every exception becomes a DataError."""
         return decode_array(self.codec, data, self.spec) if self.layout is None else self.layout.array(data)
 
-    def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+    def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
         """Read parts of chunks, as `Pipeline.read` does. Override it if parts can be read without the whole."""
         wanted = ByteRange() if self.encoded_size is None else ByteRange(0, self.encoded_size + 1)
         requests: list[Request] = [(handle, wanted, None) for handle in handles]
@@ -310,13 +311,13 @@ class Serializer:
     def take(self, data: Buffer, selection: Selection) -> NDArray:
         """Return the selected elements of an encoded chunk."""
         target = np.empty(selection.shape, self.spec.dtype)
-        read_part_from_memory(self.read([InMemory(data)], [(selection, target)], 0))
+        read_part_from_memory(self.read([InMemory(data)], [(selection, target)], IN_MEMORY))
         return target
 
     def element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         """Read a single element. Returns None if the chunk is missing."""
         target = np.empty((1,) * len(coords), self.spec.dtype)
-        missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], 0)
+        missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], IN_MEMORY)
         return None if missing else target.reshape(())[()]
 
     def encode(self, array: NDArray, old: Buffer | None = None) -> Value:

@@ -119,8 +119,11 @@ class ElementLayout:
         array: NDArray = np.ndarray(self.shape, self.dtype, data, self.offset, self.strides)
         return array if self._check is None else self.check(array)
 
-    def extent(self, selection: Selection, at: int = 0) -> Extent:
-        """Return the byte ranges of the selected elements, for a value that begins at the offset `at`."""
+    def extent(self, selection: Selection, at: int = 0, near: int = NEAR_BYTES) -> Extent:
+        """Return the byte ranges of the selected elements, for a value that begins at the offset `at`.
+
+        Elements that are less than `near` bytes apart are in one range.
+        """
         if selection.plain and selection.shape == self.shape:
             return Extent([ByteRange(at + self.offset, at + self.end)], self.shape, self.strides)
         if self.size > MAX_LENGTH:
@@ -128,15 +131,15 @@ class ElementLayout:
         if selection.plain:
             first = sum(map(mul, selection.starts, self.strides), at + self.offset)
             if selection.steps is None:
-                return self._strided(first, selection.shape, self.strides)
-            return self._strided(first, selection.shape, [*map(mul, selection.steps, self.strides)])
+                return self._strided(first, selection.shape, self.strides, near)
+            return self._strided(first, selection.shape, [*map(mul, selection.steps, self.strides)], near)
         if isinstance(selection, FlatSelection):
             return self._picked(self.positions(selection.numbers), at)
         if all(type(part) is Span for part in selection.parts):
             spans: Any = zip(selection.parts, selection.dims, strict=True)
             places = [(start, step, self.strides[dim]) for (start, _, step), (dim,) in spans]
             first = at + self.offset + sum([start * stride for start, _, stride in places])
-            return self._strided(first, selection.shape, [step * stride for _, step, stride in places])
+            return self._strided(first, selection.shape, [step * stride for _, step, stride in places], near)
         if self.size <= SMALL_CHUNK_BYTES and math.prod(selection.shape) > SPARSE_ELEMENTS:
             # reading all of it is cheaper than finding the part that holds them
             wanted = ByteRange(at + self.offset, at + self.end)
@@ -145,12 +148,12 @@ class ElementLayout:
             return self._mesh(selection, at)
         return self._points(selection, at)
 
-    def extents(self, selections: Iterable[Selection]) -> list[Extent]:
+    def extents(self, selections: Iterable[Selection], near: int = NEAR_BYTES) -> list[Extent]:
         """Return the extent of each selection. All chunks along a row often share the same selection."""
         found: list[Extent] = []
         previous: Selection | None = None
         for selection in selections:
-            found.append(found[-1] if selection is previous else self.extent(selection))
+            found.append(found[-1] if selection is previous else self.extent(selection, 0, near))
             previous = selection
         return found
 
@@ -168,15 +171,15 @@ class ElementLayout:
             array = array[index]
         return array if self._check is None else self.check(array)
 
-    def _strided(self, first: int, shape: Shape, strides: Sequence[int]) -> Extent:
+    def _strided(self, first: int, shape: Shape, strides: Sequence[int], near: int) -> Extent:
         """Return one range from the first element to the last, or several if elements are far apart along an axis."""
         reach = sum(map(mul, shape, strides)) - sum(strides) + self.dtype.itemsize
-        if reach >= NEAR_BYTES:
+        if reach >= near:
             extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
             widest = max(extents)
             axis = extents.index(widest)
             rest, count, stride = reach - widest, shape[axis], strides[axis]
-            if 1 < count <= MAX_RANGES and stride - rest >= NEAR_BYTES:
+            if 1 < count <= MAX_RANGES and stride - rest >= near:
                 starts = range(first, first + count * stride, stride)
                 ranges = [ByteRange(start, start + rest) for start in starts]
                 return Extent(ranges, (*shape[:axis], 1, *shape[axis + 1 :]), strides, axis)

@@ -35,10 +35,12 @@ from zarrlite.pipeline.decoding import Budget, Limit, decode_array, decode_bytes
 from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.pipeline.reading import FailedPart, Framed, Part, Reading, Request, read_part_from_memory, unframed
 from zarrlite.selections.selection import Selection, everything
+from zarrlite.stores.base import IN_MEMORY, Limits
 from zarrlite.tuning import (
     BATCH_BYTES,
     DECODE_TOGETHER_BYTES,
     MAX_SCRATCH_BYTES,
+    NEAR_BYTES,
     PREFIX_BYTES,
     SCRATCH_BYTES,
     SMALL_CHUNK_BYTES,
@@ -127,26 +129,26 @@ class Pipeline:
     # Reading
 
     def read(
-        self, handles: Sequence[Any], parts: Sequence[Part], gap: int, budget: Budget | None = None
+        self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits, budget: Budget | None = None
     ) -> Reading[list[int]]:
         """Read parts of several chunks into their targets. Returns the numbers of the missing chunks.
 
-        A handle identifies the value of a chunk. Ranges of a value that are at most `gap` bytes apart are read as one.
+        A handle identifies the value of a chunk. The limits tell which ranges of a value are read as one.
         Raises FailedPart if a chunk is damaged.
         """
         if self.layout is not None:
-            return self._read_elements(self.layout, handles, parts)
+            return self._read_elements(self.layout, handles, parts, max(NEAR_BYTES, limits.gap))
         if not self.reads_parts:
             return self._read_whole(handles, parts, budget)
         if self.filters or self.head or self.tail:
-            return self._read_serialized(handles, parts, gap)
-        return self.serializer.read(handles, parts, gap)
+            return self._read_serialized(handles, parts, limits)
+        return self.serializer.read(handles, parts, limits)
 
     def _read_elements(
-        self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part]
+        self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part], near: int
     ) -> Reading[list[int]]:
         """Read uncompressed elements by their ranges."""
-        extents = layout.extents([selection for selection, _ in parts])
+        extents = layout.extents([selection for selection, _ in parts], near)
         size = layout.size
         requests: list[Request] = [
             (handle, byte_range, size)
@@ -210,7 +212,7 @@ class Pipeline:
             data = decode_bytes(value, self._steps)
             if budget is not None:
                 budget.spend(len(data))
-            read_part_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], 0))
+            read_part_from_memory(self._read_filtered([InMemory(data)], [(selection, target)], IN_MEMORY))
         elif self.reads_parts or layout.size <= SMALL_CHUNK_BYTES:
             target[...] = selection.take(layout.array(decode_bytes(value, self._steps)))
         elif memory := memory_of(selection, target, layout):
@@ -235,29 +237,31 @@ class Pipeline:
         if self.max_size is not None and len(value) > self.max_size:
             raise TruncatedError(f"has more than {self.max_size} bytes, the limit for this chunk")
 
-    def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+    def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
         """Read the ranges that the array -> bytes codec needs of chunks that are stored with frames only."""
         if not self.head and not self.tail:
-            return self._read_filtered(handles, parts, gap)
+            return self._read_filtered(handles, parts, limits)
         name = next(codec.name for codec, _ in self.compressors)
         framed = [Framed(handle, i, self.head, self.tail, name) for i, handle in enumerate(handles)]
-        return unframed(self._read_filtered(framed, parts, gap))
+        return unframed(self._read_filtered(framed, parts, limits))
 
-    def _read_filtered(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+    def _read_filtered(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
         """Read parts of serialized chunks through the array -> array codecs."""
         if not self.filters:
-            return self.serializer.read(handles, parts, gap)
+            return self.serializer.read(handles, parts, limits)
         encoded = [self._encode_selection(selection) for selection, _ in parts]
         if None not in encoded:
             pairs: Any = zip(encoded, parts, strict=True)
-            return self.serializer.read(handles, [(selection, target) for selection, (_, target) in pairs], gap)
-        return self._read_through_filters(handles, parts, gap)
+            return self.serializer.read(handles, [(selection, target) for selection, (_, target) in pairs], limits)
+        return self._read_through_filters(handles, parts, limits)
 
-    def _read_through_filters(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+    def _read_through_filters(
+        self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits
+    ) -> Reading[list[int]]:
         """Read whole chunks through array -> array codecs that cannot translate selections."""
         spec = self.serializer.spec
         arrays = [np.empty(spec.shape, spec.dtype) for _ in parts]
-        missing = yield from self.serializer.read(handles, [(everything(spec.shape), a) for a in arrays], gap)
+        missing = yield from self.serializer.read(handles, [(everything(spec.shape), a) for a in arrays], limits)
         for i, (array, (selection, target)) in enumerate(zip(arrays, parts, strict=True)):
             if i not in missing:
                 try:
@@ -286,7 +290,7 @@ class Pipeline:
 
     def _read_any_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         target = np.empty((1,) * len(coords), self.spec.dtype)
-        missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], 0)
+        missing = yield from self.read([handle], [(Selection.box(coords, target.shape), target)], IN_MEMORY)
         return None if missing else target.reshape(())[()]
 
     def element(self, value: Buffer, coords: tuple[int, ...]) -> Any:

@@ -26,6 +26,7 @@ from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.selection import Shape
+from zarrlite.stores.base import Limits
 
 ABSENT: Final = 2**64 - 1
 Entry = tuple[int, int]  # offset, length
@@ -176,12 +177,18 @@ class ShardFormat:
         return [None if entry is None else view[entry[0] : entry[0] + entry[1]] for entry in entries]
 
 
-def coalesce(wanted: Sequence[Entry], gap: int) -> tuple[list[ByteRange], list[tuple[int, int]]]:
-    """Return ranges that contain these entries, and the place of each entry. Entries within `gap` bytes share a range.
+def _are_close(last: ByteRange, start: int, stop: int, limits: Limits) -> bool:
+    """Whether a range is read together with the one before it. Overlapping ranges always are."""
+    end = last.stop or 0
+    return start < end or (start <= end + limits.gap and stop - last.start <= limits.longest)
+
+
+def coalesce(wanted: Sequence[Entry], limits: Limits) -> tuple[list[ByteRange], list[tuple[int, int]]]:
+    """Return ranges that contain these entries, and the place of each entry. Entries that are close share a range.
 
     A place is the number of a range and an offset within that range.
 
-    >>> coalesce([(100, 10), (0, 50), (90_000, 1)], 100)
+    >>> coalesce([(100, 10), (0, 50), (90_000, 1)], Limits(gap=100))
     ([ByteRange(start=0, stop=110), ByteRange(start=90000, stop=90001)], [(0, 100), (0, 0), (1, 0)])
     """
     ranges: list[ByteRange] = []
@@ -189,7 +196,7 @@ def coalesce(wanted: Sequence[Entry], gap: int) -> tuple[list[ByteRange], list[t
     for i in sorted(range(len(wanted)), key=wanted.__getitem__):
         offset, length = wanted[i]
         last = ranges[-1] if ranges else None
-        if last is not None and last.stop is not None and offset <= last.stop + gap:
+        if last is not None and last.stop is not None and _are_close(last, offset, offset + length, limits):
             ranges[-1] = ByteRange(last.start, max(last.stop, offset + length))
         else:
             ranges.append(ByteRange(offset, offset + length))

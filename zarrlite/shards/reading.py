@@ -27,6 +27,7 @@ from zarrlite.pipeline.pipeline import Pipeline, is_in, memory_of
 from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
+from zarrlite.stores.base import IN_MEMORY, Limits
 from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES, MAX_SCRATCH_BYTES, SMALL_CHUNK_BYTES
 
 T = TypeVar("T")
@@ -95,6 +96,7 @@ class ShardReader:
         self.limit = limit  # limit of a decoded shard
         self.absent_is_missing = absent_is_missing  # whether an absent inner chunk is an error
         self.chunk_shape = inner.spec.shape
+        self._nbytes = spec.size * spec.dtype.itemsize  # size of a decoded shard
         # for each dimension of the grid: the distance between neighbours in the index
         self._steps = [math.prod(form.grid[i + 1 :]) for i in range(len(form.grid))]
 
@@ -102,19 +104,19 @@ class ShardReader:
         """Return the position of an inner chunk in the index."""
         return sum(map(mul, coords, self._steps))
 
-    def read(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
+    def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
         """Read parts of shards into their targets. Returns the numbers of the missing shards."""
         if len(parts) == 1:
             only = parts[0][0].only_chunk(self.chunk_shape)
             if only is not None and not (parts[0][0].covers(self.spec.shape) and getattr(handles[0], "by_key", False)):
-                return self._read_one(handles[0], *only, parts[0][1], gap)
-        return self._read_several(handles, parts, gap)
+                return self._read_one(handles[0], *only, parts[0][1], limits)
+        return self._read_several(handles, parts, limits)
 
-    def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], gap: int) -> Reading[list[int]]:
-        """Read parts of several inner chunks. A whole shard that is read by key takes one request instead of two."""
-        whole = [
-            i for i, (s, _) in enumerate(parts) if s.covers(self.spec.shape) and getattr(handles[i], "by_key", False)
-        ]
+    def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
+        """Read parts of several inner chunks. A whole shard read by key takes one request, unless it is long."""
+        by_key = [getattr(handle, "by_key", False) for handle in handles]
+        is_short = self._nbytes <= limits.longest
+        whole = [i for i, (s, _) in enumerate(parts) if by_key[i] and is_short and s.covers(self.spec.shape)]
         index_range = self.form.index_range
         requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
         answers = yield requests, None
@@ -127,25 +129,27 @@ class ShardReader:
             if index is None:
                 continue
             try:
-                if self._reads_all(selection):
+                if self._reads_all(selection) and not by_key[i]:
                     yield from self._read_all(handle, index, target)
                 else:
                     self._locate(i, handle, index, selection, target, jobs)
             except DataError as error:
                 raise FailedPart(i, error) from error.__cause__
         if jobs.handles:
-            yield from self._read_inner(jobs, gap)
+            yield from self._read_inner(jobs, limits)
         return missing
 
     def _decode_whole(self, i: int, data: Buffer | None, part: Part) -> None:
         """Decode a shard that has been read completely."""
         if data is not None:
             try:
-                read_from_memory(self.read([InMemory(data)], [part], 0))
+                read_from_memory(self.read([InMemory(data)], [part], IN_MEMORY))
             except FailedPart as failed:
                 raise FailedPart(i, failed.error) from failed.error.__cause__
 
-    def _read_one(self, handle: Any, coords: Shape, inside: Selection, target: NDArray, gap: int) -> Reading[list[int]]:
+    def _read_one(
+        self, handle: Any, coords: Shape, inside: Selection, target: NDArray, limits: Limits
+    ) -> Reading[list[int]]:
         """Read part of one inner chunk of one shard."""
         (answer,) = yield [(handle, self.form.index_range, None)], None
         if answer is None:
@@ -166,8 +170,8 @@ class ShardReader:
                 (value,) = yield [(handle, ByteRange(entry[0], sum(entry)), None)], None
                 self.inner.place(complete(value, *entry), inside, target, self._budget(entry[1]))
             else:
-                reading = self.inner.read([InnerChunk(handle, *entry)], [(inside, target)], gap)
-                if (yield from within_shards(reading, gap)):
+                reading = self.inner.read([InnerChunk(handle, *entry)], [(inside, target)], limits)
+                if (yield from within_shards(reading, limits)):
                     raise vanished()
             if getattr(handle, "by_key", False):
                 self._check_end(handle, *entry)
@@ -237,12 +241,12 @@ class ShardReader:
                     layout.check_size(entry[1])
             jobs.add(i, coords, InnerChunk(handle, *entry), inside, place, target)
 
-    def _read_inner(self, jobs: _Jobs, gap: int) -> Reading[None]:
+    def _read_inner(self, jobs: _Jobs, limits: Limits) -> Reading[None]:
         """Read parts of inner chunks."""
         # with elements of variable length, many entries that point at the same bytes could be a decompression bomb
         budget = self._budget(sum(length for _, length in jobs.entries))
         try:
-            missing = yield from within_shards(self.inner.read(jobs.handles, jobs.parts, gap, budget), gap)
+            missing = yield from within_shards(self.inner.read(jobs.handles, jobs.parts, limits, budget), limits)
             if missing:
                 raise FailedPart(missing[0], vanished())
             for i, chunk in enumerate(jobs.handles if jobs.handles[0].by_key else ()):
@@ -400,7 +404,7 @@ class ShardReader:
         return True
 
 
-def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
+def within_shards(reading: Reading[T], limits: Limits) -> Reading[T]:
     """Run a reading of inner chunks on the shards that contain them."""
     answers: Sequence[Buffer | None] | None = None
     while True:
@@ -416,10 +420,10 @@ def within_shards(reading: Reading[T], gap: int) -> Reading[T]:
             if answers[0] is not None:
                 complete(answers[0], chunk.offset + low, high - low)
         else:
-            answers = yield from _read_ranges(requests, gap)
+            answers = yield from _read_ranges(requests, limits)
 
 
-def _read_ranges(requests: list[Request], gap: int) -> Reading[Sequence[Buffer | None]]:
+def _read_ranges(requests: list[Request], limits: Limits) -> Reading[Sequence[Buffer | None]]:
     """Read ranges of several inner chunks. Ranges of one shard that are close together are read as one."""
     by_shard: dict[int, list[int]] = {}
     entries: list[Entry] = []
@@ -427,7 +431,7 @@ def _read_ranges(requests: list[Request], gap: int) -> Reading[Sequence[Buffer |
         low, high = byte_range.resolve(chunk.length)
         entries.append((chunk.offset + low, high - low))
         by_shard.setdefault(id(chunk.shard), []).append(i)
-    plans = [(numbers, *coalesce([entries[i] for i in numbers], gap)) for numbers in by_shard.values()]
+    plans = [(numbers, *coalesce([entries[i] for i in numbers], limits)) for numbers in by_shard.values()]
     found = yield [(requests[numbers[0]][0].shard, r, None) for numbers, ranges, _ in plans for r in ranges], None
     buffers = iter(found)
     answers: list[Buffer | None] = [None] * len(requests)

@@ -45,7 +45,6 @@ from zarrlite.stores.base import (
     overwrite,
     set_under_lock,
 )
-from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 INDEX_CODECS = ({"name": "bytes", "configuration": {"endian": "little"}},)
 Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
@@ -119,7 +118,7 @@ class ShardsStore(Store):
                     raise WrongSizeError(entry[1], size[0])
                 chunks[i] = (InnerChunk(shards[place[0]], *entry), byte_range, None)
         found: Buffers = [None] * len(requests)
-        values = yield from _read_with(others.values(), within_shards(_one_round([*chunks.values()]), self.limits.gap))
+        values = yield from _read_with(others.values(), within_shards(_one_round([*chunks.values()]), self.limits))
         for i, value in zip((*others, *chunks), values, strict=True):
             found[i] = value  # None if the shard was erased meanwhile, and all its chunks with it
         return found
@@ -194,7 +193,7 @@ class ShardsStore(Store):
         for n, change in changes.items():
             if callable(change) and (entry := index.entry(n)) is not None:
                 entries[n] = entry
-        ranges, places = coalesce([*entries.values()], NEAR_CHUNK_BYTES)
+        ranges, places = coalesce([*entries.values()], self.limits)
         old = (
             dict(zip(entries, cut([*entries.values()], places, source.read(ranges) or []), strict=True))
             if entries

@@ -18,19 +18,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import FunctionType
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
+from zarrlite import threads
 from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
 from zarrlite.stores.locks import Lock, LockContext, new_table
-from zarrlite.tuning import NEAR_CHUNK_BYTES
+from zarrlite.tuning import MAX_REQUEST_BYTES, NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _MAX_BYTES = 2**40  # bytes; a value built in memory must be smaller
@@ -58,8 +60,13 @@ Change = Value | Update | None  # a new value, a function of the old one, or Non
 class Limits(NamedTuple):
     """How many requests a store handles well at once, and when one large request is cheaper than two."""
 
-    concurrency: int | None = None  # concurrent requests; None: one per core
+    # requests under way at once; 1: they do not wait, as in memory or on a local disk; None: one for each core
+    concurrency: int | None = None
     gap: int = NEAR_CHUNK_BYTES  # bytes; two ranges of a value with a smaller gap are cheaper as one request
+    longest: int = MAX_REQUEST_BYTES  # bytes; ranges are not joined to a longer request
+
+
+IN_MEMORY: Final = Limits(concurrency=1, gap=0)
 
 
 class WrongSizeError(TruncatedError):
@@ -129,7 +136,7 @@ class Store(ABC):
         `memory` has room, the parts may be in it, consecutively. Raises WrongSizeError if the store notices that a
         value does not have the size specified in its request.
         """
-        return [self._get_part(*request) for request in requests]
+        return threads.gather(lambda request: self._get_part(*request), requests, place_of(self))
 
     def _get_part(self, key: str, byte_range: ByteRange, size: int | None = None) -> Buffer | None:
         """Return part of a value. Raises WrongSizeError if the whole value is requested and has another size."""
@@ -190,19 +197,27 @@ class Store(ABC):
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change several values, in order. If a store can, it checks that all new values fit before storing any.
 
-        A function receives the old value as a source, under the lock of the key, and returns the new value, `InPlace`,
-        or None to erase the key.
+        Consecutive keys that are only erased may be erased at once. A function receives the old value as a source,
+        under the lock of the key, and returns the new value, `InPlace`, or None to erase the key.
         """
-        for key, change in changes:
-            with self.lock(key):
-                if not callable(change):
-                    self._store(key, change)
-                    continue
-                source = self.source(key)
-                if isinstance(source, StoredValue):
-                    source = ValueReadOnce(source)
-                with contextlib.closing(source):
-                    self._store(key, change(source), source)
+        for is_erasure, group in itertools.groupby(changes, key=lambda item: item[1] is None):
+            if is_erasure:
+                threads.run(self._change_one, group, 0, place_of(self))
+            else:
+                for item in group:
+                    self._change_one(item)
+
+    def _change_one(self, item: tuple[str, Change]) -> None:
+        key, change = item
+        with self.lock(key):
+            if not callable(change):
+                self._store(key, change)
+                return
+            source = self.source(key)
+            if isinstance(source, StoredValue):
+                source = ValueReadOnce(source)
+            with contextlib.closing(source):
+                self._store(key, change(source), source)
 
     def _store(self, key: str, new: Value | InPlace | None, old: Source | None = None) -> None:
         if new is None:
@@ -241,6 +256,14 @@ class Store(ABC):
         return (
             contextlib.nullcontext() if self.read_only else LockContext(Lock(_locks, (*self.location(), key)), key=key)
         )
+
+
+def place_of(store: Store) -> threads.Place | None:
+    """Return the place that requests to a store wait for. Returns None if they do not wait."""
+    requests = store.limits.concurrency
+    if requests is None:
+        requests = threads.workers()
+    return threads.place(store.location()[0], requests) if requests > 1 else None
 
 
 # Operations whose defaults are restored when a class overrides one of the four. `size` is not among them: reading whole

@@ -39,7 +39,7 @@ from zarrlite.pipeline.decoding import Limit, decode_bytes
 from zarrlite.pipeline.elements import ElementLayout, NDArray, row_major_strides
 from zarrlite.pipeline.reading import FailedPart, read_from_sources
 from zarrlite.selections.selection import Points, Selection, Shape, Span, everything
-from zarrlite.stores.base import StoredValue, overwrite
+from zarrlite.stores.base import IN_MEMORY, Limits, StoredValue, overwrite
 from zarrlite.stores.memory import MemoryStore
 
 VALUES = (b"x", b"0123456789", bytes(1000), bytes(range(256)) * 3)
@@ -361,8 +361,8 @@ class ArrayBytesLaws(CodecLaws):
             for selection in selections(array.shape):
                 expected = selection.take(decoded)
                 for source in _sources(encoded):
-                    for gap in (0, 2**20):
-                        assert same_elements(_read(serializer, source, selection, gap), expected), selection
+                    for limits in (IN_MEMORY, Limits(gap=2**20), Limits(gap=2**20, longest=1)):
+                        assert same_elements(_read(serializer, source, selection, limits), expected), selection
                 assert same_elements(serializer.take(encoded, selection), expected), selection
 
     def test_parts_of_several_chunks_equal_the_parts_of_each(self) -> None:
@@ -374,7 +374,7 @@ class ArrayBytesLaws(CodecLaws):
             in_memory = [InMemory(chunk) for chunk in chunks]
             for sources in (in_memory, [StoredValue(store, str(i)) for i in range(len(chunks))]):
                 parts = [(selection, np.empty(selection.shape, serializer.spec.dtype)) for selection in several]
-                missing = read_from_sources(serializer.read(sources, parts, 0))
+                missing = read_from_sources(serializer.read(sources, parts, IN_MEMORY))
                 assert sorted(missing) == [i for i, chunk in enumerate(chunks) if chunk is None]
                 for chunk, (selection, target) in zip(chunks, parts, strict=True):
                     if chunk is not None:
@@ -452,11 +452,11 @@ def _sources(data: bytes) -> Iterator[Source]:
     yield StoredValue(MemoryStore({"key": data}), "key")
 
 
-def _read(serializer: Serializer, source: Source, selection: Selection, gap: int = 0) -> NDArray | None:
+def _read(serializer: Serializer, source: Source, selection: Selection, limits: Limits = IN_MEMORY) -> NDArray | None:
     """Read a part of a chunk. Returns None if the chunk is missing."""
     target = np.empty(selection.shape, serializer.spec.dtype)
     try:
-        missing = read_from_sources(serializer.read([source], [(selection, target)], gap))
+        missing = read_from_sources(serializer.read([source], [(selection, target)], limits))
     except FailedPart as failed:
         raise failed.error from failed.error.__cause__
     return None if missing else target

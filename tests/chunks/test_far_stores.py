@@ -1,0 +1,242 @@
+"""Stores that are far away: as many requests under way as the store takes, however small the work, within bounds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite import Array, ByteRange, MemoryStore, Store, StoreError, threads
+from zarrlite.buffers.ranges import ALL
+from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
+from zarrlite.storage_transformers import ConcatParts, Part, Sharding
+from zarrlite.stores.base import Limits
+
+DATA = np.arange(1, 4097, dtype="u2").reshape(64, 64)
+INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
+COMPRESSED = [Bytes(), Zstd(), Crc32c()]
+
+
+class FarStore(Store):
+    """A store with nothing but the four operations, each of which takes a while.
+
+    A request ends as soon as `expected` of them are under way, so that a test sees how many there are at once.
+    """
+
+    limits = Limits(concurrency=16)
+
+    def __init__(self) -> None:
+        self.values = MemoryStore()
+        self.expected, self.alone = 1, 0
+        self.under_way = self.most = self.count = 0
+        self.gathered = threading.Condition()
+
+    def _request(self) -> None:
+        with self.gathered:
+            self.count += 1
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            self.gathered.notify_all()
+            if self.count > self.alone:
+                self.gathered.wait_for(lambda: self.most >= self.expected, timeout=30)
+        time.sleep(0.002)  # so that no request ends before the others of its round have begun
+        with self.gathered:
+            self.under_way -= 1
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
+        self._request()
+        return self.values.get(key, byte_range)
+
+    def set(self, key: str, value: Any) -> None:
+        self._request()
+        self.values.set(key, value)
+
+    def erase(self, key: str) -> None:
+        self._request()
+        self.values.erase(key)
+
+    def list(self) -> Iterator[str]:
+        return self.values.list()
+
+    def requests_of(self, operation: Callable[[], Any], at_once: int, first_round: int = 0) -> int:
+        """Run an operation that must have this many requests under way at once; returns how many it makes.
+
+        `first_round` is how many requests are made before the others are known.
+        """
+        self.count = self.most = 0
+        self.expected, self.alone = at_once, first_round
+        try:
+            operation()
+        finally:
+            self.expected, self.alone = 1, 0
+        assert self.most == at_once, f"{self.most} requests at once, not {at_once}"
+        return self.count
+
+
+def create(codecs: Any, shape: int = 8, **keywords: Any) -> tuple[FarStore, Array]:
+    store = FarStore()
+    return store, zarrlite.create_array(store, data=DATA, chunks=(shape, shape), codecs=codecs, **keywords)
+
+
+@pytest.mark.parametrize("codecs", [[Bytes()], COMPRESSED], ids=["raw", "zstd"])
+def test_small_chunks_are_read_with_as_many_requests_as_the_store_takes(codecs: Any) -> None:
+    store, array = create(codecs)
+    reads: list[tuple[Any, int, int]] = [
+        (lambda: array[...], 64, 16),
+        (lambda: array[:8], 8, 8),
+        (lambda: array[:, 5], 8, 8),
+        (lambda: array[::9, ::9], 64, 16),
+        (lambda: array.oindex[[1, 20, 50], [2, 30]], 6, 6),
+        (lambda: array.vindex[[1, 20, 50], [2, 30, 60]], 3, 3),
+        (lambda: array[3, 4], 1, 1),
+    ]
+    for read, count, at_once in reads:
+        assert store.requests_of(read, at_once) == count
+    assert np.array_equal(array[...], DATA)
+    assert np.array_equal(array.oindex[[1, 20, 50], [2, 30]], DATA[np.ix_([1, 20, 50], [2, 30])])
+
+
+def test_large_chunks_are_read_like_small_ones() -> None:
+    store = FarStore()
+    data = np.arange(12 * 2**16, dtype="u4")
+    array = zarrlite.create_array(store, data=data, chunks=(2**16,))
+    assert store.requests_of(lambda: np.testing.assert_array_equal(array[...], data), 12) == 12
+
+
+def test_all_shards_of_a_selection_are_read_in_two_rounds() -> None:
+    store, array = create([ShardingIndexed((8, 8), COMPRESSED)], 16)
+    # every second inner chunk of 16 shards: all indices at once, then all chunks; those of a shard are one range
+    assert store.requests_of(lambda: array[:8, ::16], 4) == 8
+    assert store.requests_of(lambda: array[::16, ::16], 16) == 32
+    assert np.array_equal(array[::16, ::16], DATA[::16, ::16])
+
+
+def test_a_whole_shard_takes_one_request_unless_it_is_long() -> None:
+    store, array = create([ShardingIndexed((8, 8), [Bytes()])], 32)
+    assert store.requests_of(lambda: array[...], 4) == 4
+    store.limits = Limits(concurrency=16, gap=0, longest=8 * 8 * 2)
+    array = zarrlite.open_array(store, mode="r")
+    assert store.requests_of(lambda: np.testing.assert_array_equal(array[...], DATA), 16, first_round=4) == 4 + 4 * 16
+
+
+def test_ranges_of_a_shard_that_are_apart_are_requested_at_once() -> None:
+    store, array = create([ShardingIndexed((8, 8), [Bytes()])], 64)
+    store.limits = Limits(concurrency=16, gap=0)
+    array = zarrlite.open_array(store, mode="r")
+    assert store.requests_of(lambda: array[::16, ::16], 16, first_round=1) == 1 + 16
+    assert np.array_equal(array[::16, ::16], DATA[::16, ::16])
+
+
+@pytest.mark.parametrize(
+    ("transformer", "codecs", "at_once"),
+    [
+        (ConcatParts([Part(""), Part(".index", INDEX)]), [ShardingIndexed((8, 8), [Bytes()])], 4),
+        (Sharding((2, 2)), [Bytes()], 2),
+    ],
+    ids=["parts", "draft shards"],
+)
+def test_chunks_below_a_storage_transformer_are_requested_at_once(transformer: Any, codecs: Any, at_once: int) -> None:
+    store, array = create(codecs, 16, storage_transformers=[transformer])
+    store.requests_of(lambda: np.testing.assert_array_equal(array[:16, ::16], DATA[:16, ::16]), at_once)
+
+
+def test_chunks_are_written_and_erased_with_as_many_requests_as_the_store_takes() -> None:
+    store, array = create([Bytes()])
+    assert store.requests_of(lambda: array.__setitem__(..., DATA + 1), 16) == 64
+    assert np.array_equal(array[...], DATA + 1)
+    assert store.requests_of(lambda: array.__setitem__(..., 0), 16) == 64
+    assert list(store.list()) == ["zarr.json"]
+    array[...] = DATA
+    assert store.requests_of(lambda: store.erase_prefix("c/"), 16) == 64
+
+
+def test_parts_of_chunks_are_changed_at_once() -> None:
+    store, array = create(COMPRESSED)
+    assert store.requests_of(lambda: array.__setitem__((slice(1, 63), 3), 9), 8) == 16
+    expected = DATA.copy()
+    expected[1:63, 3] = 9
+    assert np.array_equal(array[...], expected)
+
+
+def test_a_store_that_says_nothing_is_asked_by_as_many_threads_as_there_are_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "workers", lambda: 3)
+    store, array = create([Bytes()])
+    store.limits = Limits()
+    assert store.requests_of(lambda: array[...], 3) == 64
+
+
+def test_many_callers_share_the_threads_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "MAX_REQUESTS", 10)
+    monkeypatch.setattr(threads, "_waiting_pool", None)
+    store, array = create([Bytes()])
+    with ThreadPoolExecutor(6) as callers:
+        store.most = 0
+        found = list(callers.map(lambda _: array[...], range(12)))
+    assert all(np.array_equal(each, DATA) for each in found)
+    assert store.most <= 10 + 6
+
+
+def test_bytes_under_way_are_bounded_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, array = create([Bytes()])
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 2 * 128)  # a chunk of 128 bytes holds as much again
+    assert store.requests_of(lambda: np.testing.assert_array_equal(array[...], DATA), 4) == 64
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 1)  # a single chunk is larger, and alone
+    assert store.requests_of(lambda: array[...], 1) == 64
+    assert threads._in_flight == {}
+
+
+def test_the_first_error_is_raised_and_nothing_is_under_way_then() -> None:
+    store, array = create([Bytes()])
+
+    class FailingStore(FarStore):
+        def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
+            if key == "c/3/3":
+                raise OSError("the line is cut")
+            return super().get(key, byte_range)
+
+    failing = FailingStore()
+    failing.values = store.values
+    with pytest.raises(StoreError, match=r"c/3/3.*the line is cut"):
+        zarrlite.open_array(failing, mode="r")[...]
+    assert failing.under_way == 0
+    assert threads._in_flight == {}
+    assert np.array_equal(array[...], DATA)  # the pool still works
+
+
+def test_nested_requests_end_although_all_threads_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(threads, "_waiting_pool", None)
+    store, array = create([ShardingIndexed((8, 8), [Bytes()])], 32)
+    store.limits = Limits(concurrency=16, gap=0)
+    array = zarrlite.open_array(store, mode="r")
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.append(array[::16, ::16]), daemon=True)
+    reader.start()
+    reader.join(60)
+    assert np.array_equal(found, [DATA[::16, ::16]])
+
+
+def test_results_come_in_order_and_abandoned_jobs_are_not_started() -> None:
+    started: list[int] = []
+    place = threads.place("test", 8)
+
+    def job(n: int) -> int:
+        started.append(n)
+        time.sleep(0.002 * (n % 3))
+        return n
+
+    assert list(threads.ahead(job, range(50), place)) == list(range(50))
+    started.clear()
+    results = threads.ahead(job, range(1000), place)
+    assert next(results) == 0
+    results.close()  # type: ignore[attr-defined]
+    assert len(started) <= 9
+    assert list(threads.ahead(job, [], place)) == []
