@@ -10,11 +10,12 @@ Rules
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 import numpy.typing as npt
 
+from zarrlite import threads
 from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import (
     ArgumentError,
@@ -45,6 +46,7 @@ from zarrlite.nodes.array import Array
 from zarrlite.nodes.consolidated_view import Consolidated
 from zarrlite.nodes.node import Node, load, not_found, remove, write_new
 from zarrlite.stores import Store
+from zarrlite.stores.base import place_of
 
 if TYPE_CHECKING:
     from zarrlite.nodes.info import Info, Tree
@@ -180,13 +182,15 @@ class Group(Node):
         if self._is_consolidated:
             yield from self._copies().names()
             return
-        for name in self._prefixes():
-            try:
-                is_node = self._base.size(f"{name}/{DOCUMENT}") is not None
-            except KeyRefusedError:
-                is_node = True  # opening it raises the reason
+        for name, is_node in threads.ahead(self._is_node, self._prefixes(), place_of(self.store)):
             if is_node:
                 yield name
+
+    def _is_node(self, name: str) -> tuple[str, bool]:
+        try:
+            return name, self._base.size(f"{name}/{DOCUMENT}") is not None
+        except KeyRefusedError:
+            return name, True  # opening it raises the reason
 
     def _prefixes(self) -> Iterator[str]:
         """Yield the prefixes directly below that can be names of nodes, whether or not there is a node."""
@@ -272,13 +276,21 @@ class Group(Node):
 
     def _open_members(self) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
         """Yield the names and the members; a refused member is replaced by its error."""
-        for name in self._copies().names() if self._is_consolidated else self._prefixes():
-            try:
-                yield name, self[name]
-            except NodeNotFoundError:
-                continue  # a prefix without a node
-            except (MetadataError, KeyRefusedError) as error:
-                yield name, error
+        names: Iterable[str] = self._prefixes()
+        place = place_of(self.store)
+        if self._is_consolidated:
+            names, place = self._copies().names(), None  # there is nothing to wait for
+        for name, node in threads.ahead(self._open_member, names, place):
+            if node is not None:
+                yield name, node
+
+    def _open_member(self, name: str) -> tuple[str, Array | Group | ZarrliteError | None]:
+        try:
+            return name, self[name]
+        except NodeNotFoundError:
+            return name, None  # a prefix without a node
+        except (MetadataError, KeyRefusedError) as error:
+            return name, error
 
     @overload
     def get(self, path: str) -> Array | Group | None: ...

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
+from zarrlite import threads
 from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.extensions.config import Json
@@ -38,6 +39,7 @@ from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group, create_group_at
 from zarrlite.nodes.node import clear, find_draft, is_version_2, load, not_found, write_copies
 from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
+from zarrlite.stores.base import place_of, slowest_place
 from zarrlite.stores.open import check_directory
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
@@ -826,13 +828,15 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
             Array(target, prefix + below if below else where, node.metadata)._chunks.erase_leftovers()
     keys = list(source.store.list_prefix(origin))
     documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
-    for key in keys:
-        if key not in documents and (value := source.store.get(key)) is not None:
+
+    def copy_value(key: str) -> None:
+        if (value := source.store.get(key)) is not None:
             target.set(prefix + key[len(origin) :], value)
-    copied = [
-        (key[len(origin) :], value)
-        for key in sorted(documents, key=lambda key: -key.count("/"))
-        if (value := source.store.get(key)) is not None
-    ]
-    write_copies(target, where, copied)
+
+    place = slowest_place(source.store, target)
+    threads.run(copy_value, [key for key in keys if key not in documents], 0, place)
+    ordered = sorted(documents, key=lambda key: -key.count("/"))
+    values = threads.gather(source.store.get, ordered, place_of(source.store))
+    pairs = zip(ordered, values, strict=True)
+    write_copies(target, where, [(key[len(origin) :], value) for key, value in pairs if value is not None])
     return _node(target, where, source.metadata, source.options, strict=True, use_consolidated=None)

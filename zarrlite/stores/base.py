@@ -266,6 +266,11 @@ def place_of(store: Store) -> threads.Place | None:
     return threads.place(store.location()[0], requests) if requests > 1 else None
 
 
+def slowest_place(*stores: Store) -> threads.Place | None:
+    """Return the place of these stores that takes the most requests at once. Returns None if none makes them wait."""
+    return max(filter(None, map(place_of, stores)), key=lambda place: place.requests, default=None)
+
+
 # Operations whose defaults are restored when a class overrides one of the four. `size` is not among them: reading whole
 # values for it would be slow, and a class whose values differ in size from those of its base overrides it.
 _BUILT_ON = {

@@ -7,6 +7,7 @@ import itertools
 
 from zarrlite import threads
 from zarrlite.names import DOCUMENT, key_prefix
+from zarrlite.stores.base import slowest_place
 from zarrlite.tools.cli.console import Console
 from zarrlite.tools.cli.locate import JOURNAL, open_node, split
 from zarrlite.tools.cli.transfer import Transfer
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         progress.advance(done)
         remaining = iter(data[done:])
         while batch := list(itertools.islice(remaining, _BATCH)):
-            threads.run(copy_object, batch, sum(size for _, size in batch))
+            threads.run(copy_object, batch, sum(size for _, size in batch), slowest_place(source.store, target))
             transfer.advance(len(batch))
             progress.advance(len(batch))
         transfer.check_source()
