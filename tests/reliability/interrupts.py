@@ -74,6 +74,8 @@ class Tracer:
                 if self._raise_at is None:
                     self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))
                 elif not self._raise_at:
+                    # the frame would live on: gc does not see the references of generators' frames to their tracer
+                    self._frame = None
                     sys.settrace(None)
                     raise KeyboardInterrupt
                 else:
