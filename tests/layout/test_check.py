@@ -303,8 +303,18 @@ def test_a_path_that_cannot_be_a_node_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing_chunks", ["fill", "error"])
-def test_a_smaller_array_with_empty_chunks_has_no_chunks_outside_of_its_grid(missing_chunks: Any) -> None:
-    data = np.arange(64, dtype="u1").reshape(8, 8)
+@pytest.mark.parametrize(
+    ("shape", "new"),
+    [
+        pytest.param((8, 8), (5, 7), id="both dimensions"),
+        pytest.param((8, 2), (5, 2), id="the other one ends within a shard"),
+        pytest.param((7, 8), (9, 3), id="the other one grows"),
+    ],
+)
+def test_a_smaller_array_with_empty_chunks_has_no_chunks_outside_of_its_grid(
+    shape: tuple[int, int], new: tuple[int, int], missing_chunks: Any
+) -> None:
+    data = np.arange(np.prod(shape), dtype="u1").reshape(shape)
     array = zarrlite.create_array(
         {},
         data=data,
@@ -314,6 +324,7 @@ def test_a_smaller_array_with_empty_chunks_has_no_chunks_outside_of_its_grid(mis
         missing_chunks=missing_chunks,
     )
     array[4, :] = data[4, :] = 0
-    array.resize((5, 7))
+    array.resize(new)
     assert list(check(array.store)) == []
-    assert np.array_equal(array[...], data[:5, :7])
+    kept = np.minimum(shape, new)
+    assert np.array_equal(array[: kept[0], : kept[1]], data[: kept[0], : kept[1]])

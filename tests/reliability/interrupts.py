@@ -8,6 +8,7 @@ Rules
 - Afterwards, while the interrupted process lives: no lock is held (checked by another process), no additional
   descriptor is open, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation works
   again, on another thread of that process, and leads to the new state.
+- An operation that ends before the interrupt, or without reporting it, has led to the new state.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Tracer:
                 if self._raise_at is None:
                     self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))
                 elif not self._raise_at:
+                    # the frame would live on: gc does not see the references of generators' frames to their tracer
+                    self._frame = None
                     sys.settrace(None)
                     raise KeyboardInterrupt
                 else:
@@ -159,16 +162,17 @@ def _trace(scene: Scene, path: str, tracer: Tracer) -> None:
 
 def _try(stage: Stage, way: str, when: str, figures: Figures) -> None:
     with stage.copy() as path:
-        verdict = _interrupt(stage, path, way, when)
+        verdict, is_late = _interrupt(stage, path, way, when)
     if verdict.good:
-        figures.passed(stage.scene.name, verdict.outcome)
+        manner = "too late" if is_late else verdict.outcome
+        figures.passed(stage.scene.name, f"signal {manner}" if way == "signal" else manner)
     else:
         spec = f"{stage.scene.name}:{way}:{when}"
         figures.failed(stage.scene.name, verdict.outcome, spec, verdict.description)
 
 
-def _interrupt(stage: Stage, path: str, way: str, when: str) -> Verdict:
-    """Interrupt a child, and examine what it left while it is still running."""
+def _interrupt(stage: Stage, path: str, way: str, when: str) -> tuple[Verdict, bool]:
+    """Interrupt a child, and examine what it left while it is still running. Also returns whether it had ended."""
     child = _Child(stage.scene, path, way, when)
     try:
         if way == "signal":
@@ -178,21 +182,28 @@ def _interrupt(stage: Stage, path: str, way: str, when: str) -> Verdict:
                 pass
             os.kill(child.pid, signal.SIGINT)
         left = child.read()
-        left["locked"] = _locked(path)
-        for outcome in ("foreign", "locked", "temporaries", "descriptors"):
-            if left[outcome]:
-                return Verdict(outcome, f"after the interrupt: {outcome}: {left[outcome]}")
-        verdict = judge(stage.scene, stage.old, stage.new, stage.look(path))
-        if not verdict.good or not stage.scene.repeatable:
-            return verdict
-        again = child.read(b"again")["again"]
-        if again:
-            return Verdict("blocked" if "blocked" in again else "stuck", again)
-        if not equal(stage.look(path), stage.new):
-            return Verdict("stuck", "the operation, repeated, does not lead to the new state")
-        return verdict
+        return _examine(stage, path, child, left), left["late"]
     finally:
         child.end()
+
+
+def _examine(stage: Stage, path: str, child: _Child, left: dict[str, Any]) -> Verdict:
+    """Judge what a child left, and let it repeat the operation."""
+    left["locked"] = _locked(path)
+    for outcome in ("foreign", "locked", "temporaries", "descriptors"):
+        if left[outcome]:
+            return Verdict(outcome, f"after the interrupt: {outcome}: {left[outcome]}")
+    verdict = judge(stage.scene, stage.old, stage.new, stage.look(path))
+    if left["late"] and verdict.good and verdict.outcome != "new":
+        return Verdict("not done", f"the operation reports success, and the state is {verdict.outcome}")
+    if not verdict.good or not stage.scene.repeatable:
+        return verdict
+    again = child.read(b"again")["again"]
+    if again:
+        return Verdict("blocked" if "blocked" in again else "stuck", again)
+    if not equal(stage.look(path), stage.new):
+        return Verdict("stuck", "the operation, repeated, does not lead to the new state")
+    return verdict
 
 
 def _locked(path: str) -> list[str]:
@@ -252,12 +263,13 @@ def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int)
     gc.collect()
     gc.freeze()  # the next collection considers only objects of this process
     before = _descriptors()
-    error = ""
+    error, is_late = "", False
     try:
         if way == "signal":
             _await_signal(scene, path, lambda: tell("ready"))
         else:
             _trace(scene, path, Tracer(int(when)))
+        is_late = True
     except KeyboardInterrupt:
         pass
     except BaseException as other:
@@ -265,7 +277,7 @@ def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int)
     gc.collect()
     descriptors = [name for number, name in _descriptors().items() if number not in before]
     temporaries = [name for _, _, names in os.walk(path) for name in names if TEMPORARY in name]
-    tell({"foreign": error, "descriptors": descriptors, "temporaries": temporaries})
+    tell({"late": is_late, "foreign": error, "descriptors": descriptors, "temporaries": temporaries})
     os.read(receive, 100)
     outcome = ["it is blocked"]
     thread = threading.Thread(target=_repeat, args=(scene, path, outcome), daemon=True)

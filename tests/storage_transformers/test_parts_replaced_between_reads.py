@@ -14,6 +14,7 @@ import zarrlite
 from tests.storage_transformers.test_parts_journal import NEW, OLD, STACKS, create, options_of
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
+from zarrlite.storage_transformers.parts_journal import Journal, key_of
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store
 from zarrlite.stores.base import Request
 
@@ -116,3 +117,40 @@ def test_a_chunk_that_is_replaced_between_two_steps_of_a_reader_is_read_in_one_s
             assert any(np.array_equal(found, state[selection]) for state in states), (selection, number, found)
             if store.left > 0:  # the read has fewer steps
                 break
+
+
+class StoredAndErased(PrefixStore):
+    """A store in which the first look for a journal is between the end of a first write and the start of an erasure."""
+
+    def __init__(self, store: Store, value: Buffer, journal: Buffer) -> None:
+        super().__init__(store, "")
+        self.value, self.journal = value, journal
+        self.looks = 0
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        if key != key_of("c/0/0", 0):
+            return self.store.get(key, byte_range)
+        self.looks += 1
+        if self.looks > 1:
+            return self.store.get(key, byte_range)
+        self.store.set("c/0/0.c", self.value)
+        self.store.erase(key)
+        found = self.store.get(key, byte_range)
+        self.store.set(key, self.journal)
+        self.store.erase("c/0/0.c")
+        return found
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_a_chunk_that_is_stored_and_erased_around_a_look_for_its_journal_is_missing(tmp_path: Path, kind: str) -> None:
+    below = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    create(below, "checksum apart")
+    sizes = [below.size("c/0/0"), below.size("c/0/0.c")]
+    value = below.get("c/0/0.c")
+    assert value is not None
+    writing, erasing = (Journal(before, after, ()) for before, after in [([None] * 2, sizes), (sizes, [None] * 2)])
+    below.set(key_of("c/0/0", 0), b"".join(writing.encode()))
+    below.erase("c/0/0.c")
+    store = StoredAndErased(below, value, b"".join(erasing.encode()))
+    assert not zarrlite.open_array(store, mode="r")[...].any()
+    assert store.looks > 1

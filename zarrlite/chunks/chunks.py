@@ -480,17 +480,16 @@ class Chunks:
         pipeline = self.pipeline(coords)
         if pipeline.write_unit > self._limit:
             self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
-        erasing = self.metadata.pipeline(
-            lengths
-        )  # for the chunks of a shard that are outside the array; these are never stored
+        # for the chunks of a shard that are outside the array; these are never stored
+        erasing = self.metadata.pipeline(lengths)
         chunk_shape = self.unfolded.chunk_grid.chunk_shape(coords)
-        parts: list[tuple[int, int, int, Pipeline]] = []  # dimension, start, end, pipeline; erasing ones last
-        for dim, (n, length) in enumerate(zip(inside, lengths, strict=True)):
-            if n < length and self.metadata.shape[dim] < old[dim]:
-                edge = min(length, -(-n // chunk_shape[dim]) * chunk_shape[dim])
-                parts = [(dim, n, edge, pipeline), *parts, (dim, edge, length, erasing)]
-        for dim, start, stop, filling in parts:
-            spans = [Span(start, stop - start) if d == dim else Span(0, m) for d, m in enumerate(lengths)]
+        # where the chunks that are inside the array end
+        edges = tuple(min(m, -(-n // c) * c) for n, c, m in zip(inside, chunk_shape, lengths, strict=True))
+        cut = [d for d, n in enumerate(inside) if n < lengths[d] and self.metadata.shape[d] < old[d]]
+        parts = [(d, inside[d], edges[d], edges, pipeline) for d in cut]
+        parts += [(d, edges[d], lengths[d], lengths, erasing) for d in cut]
+        for dim, start, stop, ends, filling in parts:
+            spans = [Span(start, stop - start) if d == dim else Span(0, end) for d, end in enumerate(ends)]
             try:
                 if start < stop:
                     self.store.update(key, _filling(filling, Selection(spans)))

@@ -305,6 +305,11 @@ class ChunkInParts(Source):
         if not self.is_current():
             raise ReplacedError("was replaced while it was read; read it again")
         if journal is None:
+            # A missing part may have been stored, with its journal removed, and erased again. Then another part that
+            # is still there proves that the journal of the erasure is there, too.
+            if self._store.get(key) != stored or not self.is_current():
+                self._was_replaced = True
+                raise ReplacedError("was replaced while it was read; read it again")
             raise fault
         for part in self._opened.values():
             part.close()
