@@ -5,12 +5,14 @@ from __future__ import annotations
 import collections
 import pickle
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from zarrlite.buffers.ranges import ByteRange
 from zarrlite.errors import KeyRefusedError
-from zarrlite.stores import MappingStore, MemoryStore, Store
+from zarrlite.stores import MappingStore, MemoryStore, Store, locks
 from zarrlite.testing import StoreLaws, in_threads
 
 
@@ -71,6 +73,39 @@ def test_a_pickle_is_a_copy() -> None:
         copy = pickle.loads(pickle.dumps(store))
     copy.update("a/b", lambda old: b"2")
     assert (store.get("a/b"), copy.get("a/b")) == (b"1", b"2")
+
+
+CHANGES: dict[str, Callable[[Store], object]] = {
+    "set": lambda store: store.set("k", b"2"),
+    "set new": lambda store: store.set("k", b"2", new=True),
+    "erase": lambda store: store.erase("k"),
+    "set_many": lambda store: store.set_many([("k", b"2")]),
+    "update": lambda store: store.update("k", lambda old: b"2"),
+}
+
+
+@pytest.mark.parametrize("mapping", [dict, collections.UserDict])
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_waits_for_the_thread_that_holds_the_key(mapping: Callable[[], Any], change: str) -> None:
+    store = MappingStore(mapping())
+    store.set("k", b"1")
+    done = threading.Event()
+    other = threading.Thread(target=lambda: (CHANGES[change](store), done.set()))
+    with store.lock("k"):
+        other.start()
+        assert not done.wait(0.05)
+        assert store.get("k") == b"1"
+        store.set("k", b"3")  # the holder itself does not wait
+    other.join(60)
+    assert done.is_set()
+
+
+@pytest.mark.parametrize("change", ["set", "set new", "erase", "set_many"])
+def test_a_value_in_a_dict_is_changed_without_taking_a_lock(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    monkeypatch.delattr(locks.Lock, "acquire")
+    CHANGES[change](store)
+    assert store.get("k") in (None, b"2")
 
 
 @pytest.mark.parametrize("mapping", [{}, collections.UserDict()])

@@ -29,12 +29,12 @@ from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
-from zarrlite.stores.locks import Lock, LockContext, new_table
+from zarrlite.stores.locks import Lock, LockContext, Table
 from zarrlite.tuning import NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _MAX_BYTES = 2**40  # bytes; a value built in memory must be smaller
-_locks = new_table()
+_locks = Table()
 # keys and prefixes; an alias, because inside the class `list` is a method
 Listing = tuple[list[str], list[str]]
 Buffers = list[Buffer | None]
@@ -195,14 +195,20 @@ class Store(ABC):
         """
         for key, change in changes:
             with self.lock(key):
-                if not callable(change):
+                if callable(change):
+                    self._apply(key, change)
+                else:
                     self._store(key, change)
-                    continue
-                source = self.source(key)
-                if isinstance(source, StoredValue):
-                    source = ValueReadOnce(source)
-                with contextlib.closing(source):
-                    self._store(key, change(source), source)
+
+    def _apply(self, key: str, change: Update) -> None:
+        """Change a value by a function of it, under the lock of the key."""
+        source = self.source(key)
+        if isinstance(source, StoredValue):
+            source = ValueReadOnce(source)
+        try:
+            self._store(key, change(source), source)
+        finally:
+            source.close()
 
     def _store(self, key: str, new: Value | InPlace | None, old: Source | None = None) -> None:
         if new is None:

@@ -7,18 +7,19 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from _thread import get_ident
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
-from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
-from zarrlite.stores.locks import Lock, LockContext, new_table
+from zarrlite.stores.base import Buffers, Change, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
+from zarrlite.stores.locks import Lock, LockContext, Table
 
 _NO_GUARD = nullcontext()
 _WHOLE = ""  # the lock name of the whole mapping; it is not a key
-_locks = new_table()  # shared by all mappings: two stores over the same mapping exclude each other
+_locks = Table()  # shared by all mappings: two stores over the same mapping exclude each other
 
 
 class MappingStore(Store):
@@ -64,15 +65,38 @@ class MappingStore(Store):
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         frozen = value if type(value) is bytes else bytes(flat(value))
+        with _locks.guard:
+            if self._is_free(key):
+                return self._put(key, frozen, new)
         with self.lock(key), self._guard():
-            if new and key in self._mapping:
-                return False
-            self._mapping[key] = frozen
+            return self._put(key, frozen, new)
+
+    def _put(self, key: str, value: bytes, new: bool) -> bool:
+        if new and key in self._mapping:
+            return False
+        self._mapping[key] = value
         return True
 
+    def _is_free(self, key: str) -> bool:
+        """Whether the guard of the locks suffices to change a value: a dict runs no code of others meanwhile."""
+        holder = _locks.get((id(self._mapping), check_key(key)))
+        return type(self._mapping) is dict and (holder is None or holder.thread == get_ident())
+
     def erase(self, key: str) -> None:
+        with _locks.guard:
+            if self._is_free(key):
+                self._mapping.pop(key, None)
+                return
         with self.lock(key), self._guard():
             self._mapping.pop(key, None)
+
+    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
+        for key, change in changes:
+            if callable(change):
+                with self.lock(key):
+                    self._apply(key, change)
+            else:  # `set` and `erase` wait for other writers
+                self._store(key, change)
 
     def list(self) -> Iterator[str]:
         return iter(sorted(self._snapshot()))
