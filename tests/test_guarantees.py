@@ -110,11 +110,12 @@ class OwnStore(Store):
 READS = 200
 CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]  # kinds that one `get` reads
 SHARDS = ["shards rewritten", "shards in place", "shards appended", "shards, index first"]
+PARTS = ["parts", "parts, all sized", "parts, last empty", "parts, index apart", "parts, index apart, appended"]
 
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [*((MemoryStore, kind) for kind in CHUNKS + SHARDS), *((OwnStore, kind) for kind in CHUNKS)],
+    [*((MemoryStore, kind) for kind in CHUNKS + SHARDS + PARTS), *((OwnStore, kind) for kind in CHUNKS)],
 )
 def test_threads_read_the_chunks_of_one_write_while_another_thread_writes(make: Callable[[], Store], kind: str) -> None:
     store: Any = make()

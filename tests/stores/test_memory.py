@@ -60,6 +60,18 @@ def test_an_int_is_not_a_value() -> None:
         MemoryStore().set("a", 5)  # type: ignore[arg-type]
 
 
+def test_a_source_remembers_that_its_key_was_missing() -> None:
+    store = MemoryStore()
+    source = store.source("a")
+    assert source.size() is None
+    assert source.is_current()
+    store.set("a", b"1")
+    assert source.size() is None
+    assert not source.is_current()
+    source.close()
+    assert source.size() == 1
+
+
 @pytest.mark.parametrize(("count", "text"), [(0, "0 keys"), (1, "1 key"), (3, "3 keys")])
 def test_the_repr_counts_the_keys(count: int, text: str) -> None:
     values = {str(n): b"" for n in range(count)}

@@ -127,17 +127,20 @@ def _part(value: Any, byte_range: ByteRange) -> Buffer | None:
     return bytes(byte_range.of(flat(value)))  # a copy: the owner of the buffer may change it
 
 
-class _MappedValue(Source):
-    """A value as it was when first read, if it is immutable."""
+_NOT_READ = object()
 
-    _value: Any = None
+
+class _MappedValue(Source):
+    """A value as it was when first read, if it is immutable or missing."""
+
+    _value: Any = _NOT_READ
 
     def __init__(self, mapping: MutableMapping[str, Any], key: str) -> None:
         self._mapping = mapping
         self._key = key
 
     def _get(self) -> Any:
-        if type(self._value) is not bytes:
+        if self._value is not None and type(self._value) is not bytes:
             self._value = self._mapping.get(self._key)
         return self._value
 
@@ -156,10 +159,10 @@ class _MappedValue(Source):
     known_size = size
 
     def is_current(self) -> bool:
-        return self._value is None or self._mapping.get(self._key) is self._value
+        return self._value is _NOT_READ or self._mapping.get(self._key) is self._value
 
     def close(self) -> None:
-        self._value = None
+        self._value = _NOT_READ
 
 
 class MemoryStore(MappingStore):
