@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from zarrlite.buffers.ranges import ByteRange
-from zarrlite.errors import KeyRefusedError
+from zarrlite.errors import KeyRefusedError, StoreError
 from zarrlite.stores import MappingStore, MemoryStore, Store, locks
 from zarrlite.testing import StoreLaws, in_threads
 
@@ -140,3 +140,58 @@ def test_a_listing_is_a_snapshot_while_other_threads_write(mapping: dict[str, by
 
     in_threads(write, read, read)
     assert len(list(store.list())) == 10
+
+
+class Failing(collections.UserDict[str, Any]):
+    """A mapping that raises an exception in each of its operations."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def fail(self, *args: Any) -> Any:
+        raise self.error
+
+    get = __getitem__ = __setitem__ = __delitem__ = __contains__ = __iter__ = __len__ = pop = fail  # type: ignore[assignment]
+
+
+OPERATIONS: dict[str, tuple[Callable[[Store], object], str]] = {
+    "get": (lambda store: store.get("k"), "'k' cannot be read"),
+    "get_partial_values": (lambda store: store.get_partial_values([("k", ByteRange())]), "'k' cannot be read"),
+    "size": (lambda store: store.size("k"), "'k' cannot be read"),
+    "source": (lambda store: store.source("k").read_one(), "'k' cannot be read"),
+    "set": (lambda store: store.set("k", b""), "'k' cannot be written"),
+    "set new": (lambda store: store.set("k", b"", new=True), "'k' cannot be read"),
+    "erase": (lambda store: store.erase("k"), "'k' cannot be erased"),
+    "update": (lambda store: store.update("k", lambda old: b""), "'k' cannot be read"),
+    "list": (lambda store: list(store.list()), "'' cannot be listed"),
+    "list_dir": (lambda store: store.list_dir("a/"), "'' cannot be listed"),
+    "repr": (repr, "'' cannot be counted"),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_exception_of_a_mapping_is_a_store_error_with_the_key(operation: str) -> None:
+    function, message = OPERATIONS[operation]
+    error = ValueError("broken")
+    with pytest.raises(StoreError) as caught:
+        function(MappingStore(Failing(error)))
+    assert str(caught.value) == f"{message}: ValueError: broken"
+    assert caught.value.__cause__ is error
+    assert caught.value.key == ("k" if "'k'" in message else "")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(), KeyRefusedError("no")])
+def test_interrupts_and_errors_of_the_library_pass_through_a_mapping(error: BaseException) -> None:
+    for function, _ in OPERATIONS.values():
+        with pytest.raises(type(error)) as caught:
+            function(MappingStore(Failing(error)))
+        assert caught.value is error
+
+
+def test_a_value_of_a_mapping_that_is_not_a_buffer_is_a_store_error() -> None:
+    store = MappingStore(collections.UserDict({"k": "text"}))
+    with pytest.raises(
+        StoreError, match=r"^'k' cannot be read: TypeError: memoryview: a bytes-like object is required"
+    ):
+        store.get("k")

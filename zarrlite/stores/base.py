@@ -284,7 +284,7 @@ def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]
         except ZarrliteError:
             raise
         except Exception as error:
-            raise _foreign(error, named, action) from error
+            raise foreign_error(error, named, action) from error
         return _listed(found, named, action) if isinstance(found, Iterator) else found
 
     return reporting
@@ -296,10 +296,10 @@ def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
     except ZarrliteError:
         raise
     except Exception as error:
-        raise _foreign(error, named, action) from error
+        raise foreign_error(error, named, action) from error
 
 
-def _foreign(error: Exception, named: str | Sequence[Request], action: str) -> StoreError:
+def foreign_error(error: Exception, named: str | Sequence[Request], action: str) -> StoreError:
     """Return the StoreError for an exception of a store; `named` is a key, a prefix or a batch of requests."""
     keys = [named] if isinstance(named, str) else [*dict.fromkeys(request[0] for request in named)]
     others = f" or one of {len(keys) - 1} others" if len(keys) > 1 else ""
