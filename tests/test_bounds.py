@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import ArgumentError, DataError
+from zarrlite import ArgumentError, DataError, tiff
 from zarrlite.codecs import Bytes, Gzip, ShardingIndexed, Zstd
 from zarrlite.extensions.config import Config, Context
 from zarrlite.layout import check, explain
@@ -176,6 +176,21 @@ def set_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]
 
     yield set_limit
     default_limit.cache_clear()
+
+
+def test_the_limit_is_an_option_of_every_way_to_tiff_files() -> None:
+    keywords: dict[str, Any] = {"chunks": (10, 20), "compression": "zstd"}
+    images: dict[str, bytes] = {}
+    tiff.create_array(images, data=np.ones((10, 20), "float32"), **keywords)
+    opened = tiff.open_array(images, max_chunk_bytes=799)
+    with pytest.raises(DataError, match="must have at most 799 bytes once decoded, not 800"):
+        opened[...]
+    for array in (opened, tiff.create_array({}, shape=(10, 20), dtype="f4", max_chunk_bytes=799, **keywords)):
+        with pytest.raises(ArgumentError, match="must have at most 799 bytes once decoded, not 800"):
+            array[...] = 2
+    assert tiff.open_array(images, max_chunk_bytes=800)[9, 19] == 1
+    folder = {"0.0.tif": tiff.header((10, 20), "f4")(bytes(800)) + bytes(800)}
+    assert tiff.open_folder(folder, max_chunk_bytes=799).options.max_chunk_bytes == 799
 
 
 def test_the_limit_is_an_option_of_every_way_to_an_array(set_limit: Callable[[str], None]) -> None:

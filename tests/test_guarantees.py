@@ -110,11 +110,12 @@ class OwnStore(Store):
 READS = 200
 CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]  # kinds that one `get` reads
 SHARDS = ["shards rewritten", "shards in place", "shards appended", "shards, index first"]
+PARTS = ["parts", "parts, all sized", "parts, last empty", "parts, index apart", "parts, index apart, appended"]
 
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [*((MemoryStore, kind) for kind in CHUNKS + SHARDS), *((OwnStore, kind) for kind in CHUNKS)],
+    [*((MemoryStore, kind) for kind in CHUNKS + SHARDS + PARTS), *((OwnStore, kind) for kind in CHUNKS)],
 )
 def test_threads_read_the_chunks_of_one_write_while_another_thread_writes(make: Callable[[], Store], kind: str) -> None:
     store: Any = make()
@@ -183,12 +184,9 @@ def test_processes_that_change_parts_of_one_chunk_lose_nothing(kind: str, tmp_pa
     ],
 )
 def test_a_killed_writer_with_lock_files_leaves_an_acceptable_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # between the creation of a lock file and the end of its only write, the file does not name its holder
-    store = partial(LocalStore, lock_method="file", lock_timeout=1)
-    monkeypatch.setattr(crash, "LocalStore", store)
+    monkeypatch.setattr(crash, "LocalStore", partial(LocalStore, lock_method="file", lock_timeout=1))
     figures = crash.run_scene(SCENES[name], 6, seed=0)
-    unnamed = [failure for failure in figures.failures if "has not released its lock in time" in failure.description]
     # a lock file of a process that has ended stays until the same key is locked again
     stale = [failure for failure in figures.failures if failure.outcome == "left" and "lock." in failure.description]
-    assert [failure for failure in figures.failures if failure not in (*unnamed, *stale)] == []
-    assert figures.trials > len(unnamed)
+    assert [failure for failure in figures.failures if failure not in stale] == []
+    assert figures.trials

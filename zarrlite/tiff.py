@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zarrlite.chunk_key_encodings import SuffixKeys
+from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.codecs import Bytes, Offset, Pad, Zstd
 from zarrlite.errors import ArgumentError, NodeExistsError
 from zarrlite.extensions.config import Json
@@ -50,6 +51,7 @@ def create_array(
     write_data: bool = True,
     write_empty_chunks: bool | None = None,
     missing_chunks: Literal["fill", "error"] | None = None,
+    max_chunk_bytes: int | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> Array:
     """Create an array whose chunks are TIFF files.
@@ -99,6 +101,9 @@ def create_array(
         Whether to store chunks that contain only the fill value; they have no file by default.
     missing_chunks
         "fill" reads a missing chunk as the fill value (default), "error" raises an error.
+    max_chunk_bytes
+        The largest decoded size of a chunk; larger ones are refused. None means the environment variable
+        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
     config
         Further runtime options in the form of zarr-python: `{"write_empty_chunks": True}`.
 
@@ -144,6 +149,7 @@ def create_array(
         write_data=write_data,
         write_empty_chunks=write_empty_chunks,
         missing_chunks=missing_chunks,
+        max_chunk_bytes=max_chunk_bytes,
         config=config,
     )
 
@@ -164,6 +170,7 @@ def open_array(
     options: Options | None = None,
     missing_chunks: Literal["fill", "error"] = "fill",
     write_empty_chunks: bool = False,
+    max_chunk_bytes: int | None = None,
 ) -> Array:
     """Open an array whose chunks are TIFF files, so that new chunks get a TIFF header.
 
@@ -187,6 +194,9 @@ def open_array(
         "fill" reads a missing chunk as the fill value, "error" raises an error.
     write_empty_chunks
         Whether to store chunks that contain only the fill value.
+    max_chunk_bytes
+        The largest decoded size of a chunk; larger ones are refused. None means the environment variable
+        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
 
     Returns
     -------
@@ -224,6 +234,7 @@ def open_array(
         options=all_options,
         missing_chunks=missing_chunks,
         write_empty_chunks=write_empty_chunks,
+        max_chunk_bytes=max_chunk_bytes,
     )
 
 
@@ -272,7 +283,12 @@ def _image_chain(metadata: ArrayMetadata) -> _ImageChain:
 
 
 def open_folder(
-    store: Any, *, shape: int | Sequence[int] | None = None, fill_value: Any = None, save: bool = False
+    store: Any,
+    *,
+    shape: int | Sequence[int] | None = None,
+    fill_value: Any = None,
+    save: bool = False,
+    max_chunk_bytes: int | None = None,
 ) -> Array:
     """Open a folder of TIFF files as a read-only array.
 
@@ -289,6 +305,9 @@ def open_folder(
         The value of elements whose file is missing; zero by default.
     save
         Whether to write `zarr.json` into the folder, so that any Zarr library with `suffix` and `pad` can open it.
+    max_chunk_bytes
+        The largest decoded size of a chunk; larger ones are refused. None means the environment variable
+        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
 
     Returns
     -------
@@ -327,4 +346,4 @@ def open_folder(
         if folder.size(DOCUMENT) is not None:
             raise NodeExistsError(f"there is a {DOCUMENT} in {folder!r} already", path="")
         folder.set(DOCUMENT, serialize(metadata))
-    return Array(TiffFolder(folder, metadata), "", metadata)
+    return Array(TiffFolder(folder, metadata), "", metadata, ArrayOptions(max_chunk_bytes=max_chunk_bytes))

@@ -114,6 +114,29 @@ def test_consolidated_metadata_is_compared_with_the_documents(hierarchy, run):
     }
 
 
+@pytest.mark.parametrize(
+    ("member", "pointer", "message"),
+    [
+        (None, "", "must be an object, not null"),
+        ({"kind": "inline", "metadata": {}}, "/must_understand", "is required and missing"),
+    ],
+)
+def test_old_forms_of_consolidated_metadata_are_reported_and_can_be_opened(member, pointer, message, hierarchy, run):
+    old = {"zarr_format": 3, "node_type": "group", "consolidated_metadata": member}
+    documents = {"g": old, "g/h": {"zarr_format": 3, "node_type": "group"}}
+    new = {**old, "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": documents}}
+    pointers = ["", "/metadata/g"]
+    for content, prefix in ((old, pointers[0]), (new, pointers[1])):
+        path = f"x/{len(prefix)}/zarr.json"
+        Path(path).parent.mkdir(parents=True)
+        write(path, content)
+        consolidated = f"{prefix and '/consolidated_metadata'}{prefix}/consolidated_metadata"
+        (fault,) = run("validate", path, "--json").json["faults"]
+        assert (fault["pointer"], fault["problem"]) == (consolidated + pointer, message)
+        assert run("validate", path, "--lenient").code == 0
+        assert zarrlite.open(Path(path).parent, mode="r").metadata.node_type == "group"
+
+
 def test_published_schemas_are_applied_to_every_extension(hierarchy, run):
     codecs = ["bytes", {"name": "pad", "configuration": {"location": "middle", "nbytes": 4}}]
     ran = run("validate", write("x.json", {**ARRAY, "codecs": codecs}), "--schemas", SCHEMAS, "--json")

@@ -18,6 +18,7 @@ import zarrlite
 from zarrlite import (
     LocalStore,
     MemoryStore,
+    StoreError,
 )
 from zarrlite.codecs import Bytes, Crc32c, Zstd
 from zarrlite.layout import check, repair
@@ -169,3 +170,78 @@ def test_damaged_data_is_never_touched() -> None:
         problems = [problem for problem in check(array.store) if problem.kind != "outside"]
         assert repair(array.store, problems) == []
         assert {key: bytes(array.store.get(key) or b"") for key in array.store.list()} == before
+
+
+# Interrupted operations on nodes
+
+
+class Cut(MemoryStore):
+    """A store that fails after a number of erased keys."""
+
+    left: int | None = None  # None: it never fails
+
+    def erase(self, key: str) -> None:
+        if self.left == 0:
+            raise StoreError("cut")
+        if self.left is not None:
+            self.left -= 1
+        super().erase(key)
+
+
+@pytest.mark.parametrize("encoding", ["default", "v2"])
+def test_an_interrupted_resize_is_reported_and_completed(encoding: str) -> None:
+    store = Cut()
+    array = zarrlite.create_array(
+        store, name="a", data=np.arange(8), chunks=2, compressors=None, chunk_key_encoding=encoding
+    )
+    store.left = 1
+    with pytest.raises(StoreError, match="cut"):
+        array.resize(3)
+    store.left = None
+    (problem,) = check(store)
+    assert problem.to_json() == {
+        "key": "a/__zarrlite.resize",
+        "kind": "resize",
+        "message": "the array was made smaller, and some chunks outside of its shape may not be removed yet",
+        "remedy": "--repair removes the chunks that are outside now, and so does the next change of the shape",
+    }
+    assert repair(store, [problem]) == [problem]
+    assert [*check(store)] == []
+    assert len([*store.list()]) == 4  # two documents and two chunks
+    array = zarrlite.open_array(store, path="a", mode="r+")
+    array.resize(8)
+    assert array[...].tolist() == [0, 1, 2, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("path", ["", "g"])
+@pytest.mark.parametrize("erased", range(4))
+def test_an_interrupted_removal_is_reported_and_completed(path: str, erased: int) -> None:
+    store = Cut()
+    zarrlite.create_array(store, name="g/a", data=[1, 2])
+    zarrlite.create_array(store, name="g/h/b", data=[3])
+    store.left = erased
+    with pytest.raises(StoreError, match="cut"):
+        zarrlite.open(store, path=path).delete()
+    store.left = None
+    (problem,) = check(store, "" if erased else path)
+    message = "the removal of this node was interrupted"
+    assert (problem.key, problem.kind) == (f"{path}/__zarrlite.removal".lstrip("/"), "removal")
+    assert problem.message == message + (" before it began" if not erased else "")
+    assert repair(store, [problem]) == [problem]
+    if path or not erased:
+        assert [*check(store)] == []
+    nodes = [key for key in store.list() if key.endswith("zarr.json")]
+    assert nodes == (["zarr.json"] if path and erased else [] if erased else sorted(nodes))
+    assert ("g/h/b/zarr.json" in nodes) == (not erased)
+
+
+def test_a_damaged_mark_remains_a_problem() -> None:
+    store = MemoryStore()
+    zarrlite.create_array(store, name="g/a", data=[1, 2])
+    store.set("g/a/__zarrlite.resize", b"?")
+    store.erase("g/zarr.json")
+    assert [problem.kind for problem in check(store)] == ["document", "resize"]
+    store.set("g/__zarrlite.removal", b"?")
+    (problem,) = check(store)
+    assert repair(store, [problem]) == []
+    assert repair(store, [*check(store, "g/a")]) == []

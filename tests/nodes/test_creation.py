@@ -746,3 +746,21 @@ def test_nodes_of_version_2_are_replaced_only_on_request() -> None:
         zarrlite.create_array(store, name="a", shape=1, dtype="u1")
     zarrlite.create_array(store, name="a", shape=1, dtype="u1", overwrite=True)
     assert sorted(store.list()) == ["a/zarr.json", "zarr.json"]
+
+
+class Broken(MemoryStore):
+    """A store that takes documents but no chunks, and from which documents cannot be erased."""
+
+    def set(self, key: str, value: Any) -> None:
+        if not key.endswith("zarr.json"):
+            raise StoreError("the disk is full")
+        super().set(key, value)
+
+    def erase(self, key: str) -> None:
+        raise StoreError("the disk is gone")
+
+
+def test_the_error_of_a_write_has_a_note_if_the_incomplete_array_cannot_be_removed() -> None:
+    with pytest.raises(StoreError, match=r"^the disk is full") as caught:
+        zarrlite.create_array(Broken(), name="a", data=[1, 2])
+    assert caught.value.__notes__ == ["the incomplete array /a could not be removed: the disk is gone"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nodes.cuts import State, look, run_in_memory, run_on_disk
+from nodes.cuts import Cut, SortedStore, State, look, run_in_memory, run_on_disk
 
 import zarrlite
-from zarrlite import NodeNotFoundError
+from zarrlite import NodeExistsError, NodeNotFoundError
 from zarrlite.storage_transformers import ConcatParts, Part
 from zarrlite.stores import Store
 
@@ -150,6 +150,109 @@ def test_nodes_on_a_disk_are_old_or_new_or_absent_after_every_kill(name: str, tm
     prepare, operate = CHANGES[name]
     old, new = reference(prepare, operate)
     assert run_on_disk(prepare, operate, partial(judge, old, new, operate), tmp_path)
+
+
+# Groups that are created where the removal of a group was interrupted: they have no members of that group.
+REMOVALS: dict[str, Operation] = {
+    "delete": partial(delete, path="g"),
+    "overwrite": lambda store: zarrlite.create_group(store, path="g", overwrite=True),
+    "copy over": partial(copy, source="a", target="g"),
+}
+CREATIONS: dict[str, Callable[[Store], object]] = {
+    "a group": lambda store: zarrlite.create_group(store, path="g"),
+    "a group, with overwrite": lambda store: zarrlite.create_group(store, path="g", overwrite=True),
+    "a group, mode a": lambda store: zarrlite.open_group(store, path="g", mode="a"),
+    "a group below": lambda store: zarrlite.create_group(store, path="g/h/new"),
+    "an array below": partial(create, path="g/h/new"),
+    "a copy": lambda store: zarrlite.copy(zarrlite.open(store, path="a", mode="r"), store, "g/h/new"),
+    "an array": partial(create, path="g"),
+}
+
+
+def judge_created(creation: Operation, store: Store) -> None:
+    """Create a node where a group was removed, and look for nodes of that group."""
+    if store.size("g/zarr.json") is not None:
+        return
+    before = look(store)
+    creation(store)
+    found = look(store)
+    assert {path for path in before if not path.startswith("g/")} <= found.keys()
+    revived = [path for path in found if path.startswith("g/") and path not in ("g/h", "g/h/new")]
+    assert not revived
+    assert "__zarrlite.removal" not in " ".join(store.list())
+    zarrlite.open_group(store, mode="r+").create_group("other")  # changes above work as before
+
+
+@pytest.mark.parametrize("prepare", [tree, consolidated])
+@pytest.mark.parametrize("removal", REMOVALS)
+@pytest.mark.parametrize("creation", CREATIONS)
+def test_members_of_a_killed_removal_never_reappear(prepare: Operation, removal: str, creation: str) -> None:
+    assert run_in_memory(prepare, REMOVALS[removal], partial(judge_created, CREATIONS[creation]))
+
+
+@pytest.mark.parametrize("creation", CREATIONS)
+def test_members_of_a_killed_removal_on_a_disk_never_reappear(creation: str, tmp_path: Path) -> None:
+    assert run_on_disk(tree, REMOVALS["delete"], partial(judge_created, CREATIONS[creation]), tmp_path)
+
+
+def interrupted(store: Store) -> None:
+    """Leave a removal of the group `g` after its own document and that of `g/dots`."""
+    tree(store)
+    removing = SortedStore(store.values, 3)  # type: ignore[attr-defined]
+    with contextlib.suppress(Cut):
+        delete(removing, "g")
+    assert "g/dots/zarr.json" not in [*store.list()]
+    assert "g/h/deep/zarr.json" in [*store.list()]
+
+
+@pytest.mark.parametrize("finish", [partial(delete, path="g"), CREATIONS["a group"]])
+def test_a_removal_is_completed_under_a_consolidated_group(finish: Operation) -> None:
+    whole = SortedStore({})
+    consolidated(whole)
+    store = SortedStore({})
+    interrupted(store)
+    store.set("zarr.json", whole.values["zarr.json"])  # by another program
+    finish(store)
+    assert [path for path in look(store) if path.startswith("g/")] == []
+
+
+def test_completing_a_removal_keeps_nodes_that_another_program_created_since() -> None:
+    store = SortedStore({})
+    interrupted(store)
+    other = SortedStore({})
+    create(other)
+    for key in ("zarr.json", "c/0", "c/1", "c/2"):  # without documents of the groups above
+        store.set(f"g/h/x/{key}", other.values[f"a/{key}"])
+    assert list(zarrlite.create_group(store, path="g")) == []
+    assert [path for path in look(store) if path.startswith("g/")] == ["g/h/x"]
+    assert look(store)["g/h/x"].values == OLD
+    zarrlite.create_group(store, path="g/h")
+    assert sorted(zarrlite.open_group(store, path="g/h")) == ["x"]
+
+
+def test_a_list_of_removed_nodes_beside_a_document_means_nothing() -> None:
+    store = SortedStore({})
+    tree(store)
+    with contextlib.suppress(Cut):
+        delete(SortedStore(store.values, 1), "g")
+    assert "g/__zarrlite.removal" in [*store.list()]
+    before = look(store)
+    create(store, "g/new")
+    assert look(store).keys() - before.keys() == {"g/new"}
+    delete(store, "g")
+    assert not [key for key in store.list() if key.startswith("g/")]
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b'{"documents": ["c/0"]}', b'{"documents": [1]}'])
+def test_a_damaged_list_of_removed_nodes_is_an_error_that_names_it(text: bytes) -> None:
+    store = SortedStore({})
+    interrupted(store)
+    store.set("g/__zarrlite.removal", text)
+    with pytest.raises(NodeExistsError) as caught:
+        zarrlite.create_group(store, path="g")
+    assert str(caught.value) == (
+        f"the removal of 'g' was interrupted, and 'g/__zarrlite.removal' in {store!r} is damaged; erase that key"
+    )
 
 
 # Changes of the shape: the array remains, with all values that are inside both shapes.

@@ -27,7 +27,7 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 600  # trials
-MARK = re.compile(r"__zarrlite\.(resize|lock)")  # names of what another writer would wait for, or act on
+MARK = re.compile(r"__zarrlite\.(resize|removal|lock)")  # names of what another writer would wait for, or act on
 
 
 class Point(NamedTuple):

@@ -435,14 +435,11 @@ def _delete(store: Store, path: str) -> None:
         del zarrlite.open_group(store, mode="r+")[path]
 
 
-def _look_and_create(store: Store, path: str) -> State:
-    """Examine a hierarchy and, if a group was deleted, create another in its place: it must have no members.
-
-    Without `overwrite` it has the members that an interrupted removal left, as documented.
-    """
+def _look_and_create(store: Store, path: str, overwrite: bool = False) -> State:
+    """Examine a hierarchy and, if a group was deleted, create another in its place: it must have no members."""
     state = look(store)
     if path not in state:
-        names = sorted(zarrlite.create_group(store, path=path, overwrite=True).keys())
+        names = sorted(zarrlite.create_group(store, path=path, overwrite=overwrite).keys())
         state[f"{path}, created again"] = Seen(f"members {names}")
     return state
 
@@ -491,16 +488,17 @@ def _nodes() -> Iterator[Scene]:
     yield Scene("node: delete an array", tree, partial(_delete, path="a"), completes)
     yield Scene("node: delete an array, keys with dots", tree, partial(_delete, path="g/dots"), completes)
     yield Scene("node: delete an array in parts", tree, partial(_delete, path="g/parts"), completes)
-    created_again = partial(_look_and_create, path="g")
-    yield Scene("node: delete a group", tree, partial(_delete, path="g"), completes, created_again)
-    yield Scene(
-        "node: delete the root",
-        tree,
-        lambda store: zarrlite.open_group(store, mode="r+").delete(),
-        completes,
-        partial(_look_and_create, path=""),
-        repeatable=False,
-    )
+    for overwrite, suffix in ((False, ""), (True, ", then overwrite")):
+        created_again = partial(_look_and_create, path="g", overwrite=overwrite)
+        yield Scene(f"node: delete a group{suffix}", tree, partial(_delete, path="g"), completes, created_again)
+        yield Scene(
+            f"node: delete the root{suffix}",
+            tree,
+            lambda store: zarrlite.open_group(store, mode="r+").delete(),
+            completes,
+            partial(_look_and_create, path="", overwrite=overwrite),
+            repeatable=False,
+        )
     yield Scene("node: attributes of an array", tree, partial(_set_attributes, path="a"))
     yield Scene("node: attributes of a group", tree, partial(_set_attributes, path="g"))
     yield Scene("node: copy an array", tree, partial(_copy, source="g/parts", target="b"), completes)

@@ -15,7 +15,7 @@ from tests.storage_transformers.test_parts_journal import NEW, OLD, STACKS, crea
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.storage_transformers.parts_journal import Journal, key_of
-from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store
+from zarrlite.stores import LocalStore, MappingStore, MemoryStore, PrefixStore, Store
 from zarrlite.stores.base import Request
 
 
@@ -154,3 +154,50 @@ def test_a_chunk_that_is_stored_and_erased_around_a_look_for_its_journal_is_miss
     store = StoredAndErased(below, value, b"".join(erasing.encode()))
     assert not zarrlite.open_array(store, mode="r")[...].any()
     assert store.looks > 1
+
+
+class Recorded(dict[str, bytes]):
+    """A mapping that remembers its content before each change."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        super().__init__(values)
+        self.states: list[dict[str, bytes]] = []
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.states.append({**self})
+        super().__setitem__(key, value)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        self.states.append({**self})
+        return super().pop(key, *default)
+
+
+@pytest.mark.parametrize("changes", ["all", "erased and written", "some, then all"])
+@pytest.mark.parametrize("stack", ["compressed", "all sized", "shard, rewrite", "shard with a header, in-place"])
+def test_a_reader_that_starts_within_a_write_in_memory_sees_one_state(changes: str, stack: str) -> None:
+    values: dict[str, bytes] = {}
+    create(MappingStore(values), stack)
+    recorded = Recorded(values)
+    writer = zarrlite.open_array(MappingStore(recorded), mode="r+", options=options_of(stack))
+    expected = [OLD]
+    for place, new in CHANGES[changes]:
+        writer[place] = new
+        expected.append(expected[-1].copy())
+        expected[-1][place] = new
+    contents = [*recorded.states, {**recorded}]
+    for (i, before), selection in itertools.product(enumerate(contents), SELECTIONS):
+        for after in contents[i + 1 :]:
+            for number in itertools.count(1):
+                shown = dict(before)
+
+                def go_on(shown: dict[str, bytes] = shown, after: dict[str, bytes] = after) -> None:
+                    shown.clear()
+                    shown.update(after)
+
+                store = Stepwise(MappingStore(shown), go_on)
+                reader = zarrlite.open_array(store, mode="r")
+                store.left = number
+                found = reader[selection]
+                assert any(np.array_equal(found, state[selection]) for state in expected), (i, selection, number, found)
+                if store.left > 0:  # the read has fewer steps
+                    break

@@ -233,6 +233,18 @@ def test_consecutive_ranges_of_one_key_open_it_once(store: LocalStore, monkeypat
     assert opened == ["a", "b", "a"]
 
 
+def test_an_update_opens_the_value_twice_and_the_new_file_once(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.set("a/b", b"1")
+    opened = []
+    real_open = os.open
+    monkeypatch.setattr(os, "open", lambda path, *rest: opened.append(os.path.basename(path)) or real_open(path, *rest))
+    store.update("a/b", lambda old: b"2")
+    assert [name if name == "b" else "new" for name in opened] == ["b", "b", "new"]  # to lock it, and to read it
+    assert store.get("a/b") == b"2"
+
+
 def test_short_reads_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set("a", b"0123456789")
     pread, preadv = files.pread, os.preadv

@@ -15,7 +15,7 @@ from zarrlite import threads
 from zarrlite.errors import StoreError
 from zarrlite.stores import LocalStore, MemoryStore, Store, filelock, inode_locks
 from zarrlite.stores.inode_locks import InodeLock
-from zarrlite.stores.locks import Lock, LockContext, Table, _empty_tables, new_table
+from zarrlite.stores.locks import Lock, LockContext, Table, _empty_tables
 from zarrlite.testing import in_threads
 from zarrlite.tuning import DEFERRED_SIZE
 
@@ -45,7 +45,7 @@ def hold(table: Table, key: str, seconds: float | None = None) -> LockContext:
 
 
 def test_a_lock_excludes_other_threads() -> None:
-    locks, holders = new_table(), []
+    locks, holders = Table(), []
 
     def work() -> None:
         for _ in range(200):
@@ -59,7 +59,7 @@ def test_a_lock_excludes_other_threads() -> None:
 
 
 def test_locks_of_different_keys_do_not_exclude_each_other() -> None:
-    locks = new_table()
+    locks = Table()
     both = threading.Barrier(2, timeout=60)
 
     def work(key: str) -> None:
@@ -70,7 +70,7 @@ def test_locks_of_different_keys_do_not_exclude_each_other() -> None:
 
 
 def test_a_thread_may_acquire_a_lock_again_and_release_it_in_any_order() -> None:
-    locks = new_table()
+    locks = Table()
     first, second = hold(locks, "a"), hold(locks, "a")
     first.__enter__()
     second.__enter__()
@@ -82,7 +82,7 @@ def test_a_thread_may_acquire_a_lock_again_and_release_it_in_any_order() -> None
 
 
 def test_a_lock_is_released_after_an_error() -> None:
-    locks = new_table()
+    locks = Table()
     with pytest.raises(ZeroDivisionError), hold(locks, "a"):
         raise ZeroDivisionError
     assert locks == {}
@@ -111,9 +111,11 @@ def test_holding_a_lock_for_too_long_is_an_error_for_other_threads(tmp_path: Pat
 
 def test_a_forked_child_starts_without_locks_and_without_their_descriptors(store: LocalStore) -> None:
     before = os.listdir("/proc/self/fd")
-    locks = new_table()
+    locks = Table()
+    guard = locks.guard
     with hold(locks, "a"), store.lock("b/k"), store.lock("b/k2"):
         _empty_tables()  # as in a forked child
+        assert locks.guard is not guard  # a thread of the parent may hold that one
         assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
         assert os.listdir("/proc/self/fd") == before
         with hold(locks, "a"), store.lock("b/k"):

@@ -7,6 +7,7 @@ import fcntl
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,63 @@ def test_the_lock_file_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     assert list(store.list()) == []
     store.set("k", b"1")
     assert os.listdir(tmp_path) == ["k"]
+
+
+@pytest.mark.parametrize("call", ["open", "write", "close", "link", "unlink"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_killed_while_it_creates_a_lock_file_locks_no_others_out(
+    tmp_path: Path, call: str, when: str
+) -> None:
+    store = LocalStore(tmp_path, lock_method="file", lock_timeout=2)
+
+    def die() -> None:
+        real = getattr(os, call)
+
+        def killed(*args: Any, **keywords: Any) -> None:
+            if when == "after":
+                real(*args, **keywords)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(os, call, killed)
+        store.lock("k").__enter__()
+
+    assert exit_status(fork(die)) == -signal.SIGKILL
+    store.set("k", b"1")
+    assert [name for name in os.listdir(tmp_path) if not name.startswith("__zarrlite.tmp.")] == ["k"]
+
+
+def test_a_process_killed_while_it_removes_a_stale_lock_file_locks_no_others_out(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, lock_method="file", lock_timeout=2)
+
+    def die() -> None:
+        with store.lock("k"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def die_with_the_lock_of_the_lock_file() -> None:
+        os.unlink = lambda path: os.kill(os.getpid(), signal.SIGKILL) if path == lock_file else unlink(path)
+        store.set("k", b"")
+
+    unlink, lock_file = os.unlink, str(tmp_path / LOCK_FILE)
+    for work in (die, die_with_the_lock_of_the_lock_file, die_with_the_lock_of_the_lock_file):
+        assert exit_status(fork(work)) == -signal.SIGKILL
+    assert f"__zarrlite.lock.{LOCK_FILE}" in os.listdir(tmp_path)
+    store.set("k", b"1")
+    assert [name for name in os.listdir(tmp_path) if "lock" in name] == []
+    assert store.get("k") == b"1"
+
+
+def test_lock_files_exclude_processes_where_files_cannot_be_linked(tmp_path: Path) -> None:
+    work = """
+import errno, os
+def refuse(*args, **keywords):
+    raise OSError(errno.EPERM, "Operation not permitted")
+os.link = refuse
+store = LocalStore(store.root, lock_method="file")
+for _ in range(30): store.update("a/k", add_one)
+"""
+    in_processes(tmp_path, *[work] * 3)
+    assert LocalStore(tmp_path).get("a/k") == b"90"
+    assert list(tmp_path.rglob("__zarrlite*")) == []
 
 
 @pytest.mark.parametrize(

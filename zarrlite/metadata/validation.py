@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from zarrlite.errors import MetadataError
-from zarrlite.extensions.config import Json, escape
+from zarrlite.extensions.config import Json, escape, load_json
 from zarrlite.metadata.documents import GroupMetadata, parse_node
 
 
@@ -36,7 +36,21 @@ def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, stric
         return list(error.problems)
     problems: list[MetadataError] = []
     if isinstance(metadata, GroupMetadata):
+        if strict:
+            problems.extend(_old_forms(data))
         for path, content in (metadata.consolidated or {}).items():
             prefix = f"/consolidated_metadata/metadata/{escape(path)}"
             problems.extend(fault.under(prefix) for fault in validate(content, strict=strict))
     return problems
+
+
+def _old_forms(data: bytes | bytearray | memoryview | Mapping[str, Json]) -> Iterator[MetadataError]:
+    """Yield the faults of consolidated metadata that `open` accepts, since zarr-python has written it that way."""
+    # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
+    content = data if isinstance(data, Mapping) else load_json(data)
+    pointer = "/consolidated_metadata"
+    member = content.get("consolidated_metadata", {})
+    if member is None:
+        yield MetadataError("must be an object, not null", pointer=pointer, kind="type")
+    elif member and "must_understand" not in member:
+        yield MetadataError("is required and missing", pointer=f"{pointer}/must_understand", kind="missing")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.info import Info
 
 NDArray = np.ndarray[Any, Any]
-_RESIZING = "__zarrlite.resize"  # key below the array; if it exists, chunks outside the shape may still be stored
+RESIZING = "__zarrlite.resize"  # key below the array; if it exists, chunks outside the shape may still be stored
 
 
 class Array(Node):
@@ -459,10 +459,14 @@ class Array(Node):
             raise ArgumentError(f"the array has {self.ndim} dimensions; {len(new)} lengths were given")
         old = self._reshape(lambda stored: new)
         if _is_smaller(new, old):
-            with self._base.lock(DOCUMENT):
-                stored = self._base.get(DOCUMENT)
-                if stored is not None:  # another writer may have deleted the array
-                    self._trim(parse_node(stored, strict=False))
+            self._complete_resize()
+
+    def _complete_resize(self) -> None:
+        """Remove chunks outside the stored shape, if a resize has not removed them yet."""
+        with self._base.lock(DOCUMENT):
+            stored = self._base.get(DOCUMENT)
+            if stored is not None:  # another writer may have deleted the array
+                self._trim(parse_node(stored, strict=False))
 
     def _reshape(self, change: Callable[[Shape], Shape]) -> Shape:
         """Change the stored shape, which another object may have changed meanwhile. Returns the old shape."""
@@ -474,7 +478,7 @@ class Array(Node):
             new = stored.with_shape(change(old))
             self._trim(stored)
             if _is_smaller(new.shape, old):
-                self._base.set(_RESIZING, dump_json({"shape": old}))
+                self._base.set(RESIZING, dump_json({"shape": old}))
             return new
 
         self.metadata = self.metadata.with_shape(self._change_metadata(reshaped).shape)
@@ -484,19 +488,19 @@ class Array(Node):
     def _trim(self, stored: Any) -> None:
         """Remove chunks outside the stored shape that an unfinished resize left. The caller holds the document's lock.
 
-        The value at `_RESIZING` is the shape before that resize: only dimensions that became shorter leave chunks.
+        The value at `RESIZING` is the shape before that resize: only dimensions that became shorter leave chunks.
         """
-        mark = self._base.get(_RESIZING)
+        mark = self._base.get(RESIZING)
         if mark is None:
             return
-        old = Config(load_json(mark, _RESIZING), "", Context(document=_RESIZING)).integers("shape")
+        old = Config(load_json(mark, RESIZING), "", Context(document=RESIZING)).integers("shape")
         if len(old) != len(stored.shape):  # left by another array at this path
             old = (MAX_LENGTH,) * len(stored.shape)
         metadata = self.metadata.with_shape(stored.shape)
         chunks = Chunks(self._base, key_prefix(self.path), metadata, self.options, fold=True)
         for coords, key in list(chunks.stored()):
             chunks.trim(coords, key, old)
-        self._base.erase(_RESIZING)
+        self._base.erase(RESIZING)
 
     def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
         """Append data along one dimension.

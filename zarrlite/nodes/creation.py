@@ -263,9 +263,11 @@ def create_array_at(
     if data is not None and write_data:
         try:
             array[...] = data
-        except BaseException:
-            with contextlib.suppress(Exception):  # the error to report is the one that interrupted the write
+        except BaseException as error:
+            try:
                 array.delete()  # an incomplete array must not be opened
+            except Exception as reason:  # the error to report is the one that interrupted the write
+                error.add_note(f"the incomplete array {array.name} could not be removed: {reason}")
             raise
     return array
 

@@ -6,6 +6,9 @@ Rules
   node are erased before that, under the lock of the document.
 - To remove a node, its document is erased first, then the documents below it, then everything else: a node that can be
   opened has all of its values, and a group all of its members.
+- Before several documents are erased, the key `__zarrlite.removal` lists them. A node is created only after a removal
+  that was interrupted there or above is complete, so that members of a removed group do not come back. A list beside
+  the document of the node means nothing, and nodes that other programs have created since are kept.
 - Consolidated metadata above is removed before a change and restored after it (consolidated.py).
 - Nothing is stored that zarrlite could not open again: limits are checked first.
 """
@@ -13,7 +16,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Self
 
 from zarrlite.buffers.ranges import Buffer
@@ -36,6 +39,7 @@ from zarrlite.stores import PrefixStore, Store
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
 _MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is cleared at this size
 _VERSION_2 = (".zarray", ".zgroup")  # the documents of Zarr version 2
+REMOVAL = "__zarrlite.removal"  # key below a node; lists the documents of a removal that is not complete
 _ATTEMPTS = 10  # attempts to overwrite a node that other writers create at the same time
 _known_documents: dict[str, Metadata] = {}  # valid parsed documents, by their text without attributes
 
@@ -198,13 +202,19 @@ def make_room(store: Store, path: str, *, overwrite: bool) -> None:
 
 
 def clear(store: Store, path: str, *, overwrite: bool) -> None:
-    """Remove the node at a path, or raise an error. Nothing is changed if no node could be created there."""
+    """Remove the node at a path, or raise an error. Nothing is changed if no node could be created there.
+
+    Removals that were interrupted at the path, or at a missing group above it, are completed.
+    """
     prefix = key_prefix(path)
     if not overwrite and (store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)):
         raise _exists(store, path)
-    missing_ancestors(store, path)
+    for group in missing_ancestors(store, path):
+        complete_removal(store, group)
     if overwrite:
         remove(store, path)
+    else:
+        complete_removal(store, path)
 
 
 def _exists(store: Store, path: str) -> NodeExistsError:
@@ -218,19 +228,78 @@ def remove(store: Store, path: str) -> bool:
     If an interrupted removal left only nodes below, these are removed and nothing else.
     """
     prefix = key_prefix(path)
-    documents = [key for key in store.list_prefix(prefix) if key.rpartition("/")[2] in (DOCUMENT, *_VERSION_2)]
+    completed = complete_removal(store, path)
+    documents = _documents(store, prefix)
     if not documents:
-        return False
-    documents.sort(key=lambda key: key.count("/"))
+        return completed
     with CopiesAbove(store, path, ancestors(path)) as copies:
         copies.take_out()
+        if len(documents) > 1:
+            below = [key[len(prefix) :] for key in documents]
+            store.set(prefix + REMOVAL, dump_json({"documents": below}, indent=None))
         for key in documents:
             store.erase(key)
         copies.put_back((), replaced=True)
-    prefixes = dict.fromkeys(key[: key.rfind("/") + 1] for key in documents)
-    for below in [prefix] if prefix in prefixes else prefixes:
-        store.erase_prefix(below)
+    _erase_below(store, prefix, documents)
     return True
+
+
+def complete_removal(store: Store, path: str) -> bool:
+    """Complete an interrupted removal of the node at a path. Returns False if no removal was interrupted.
+
+    Only nodes that were to be removed are: other programs may have created some since.
+    """
+    prefix = key_prefix(path)
+    if store.size(prefix + REMOVAL) is None:
+        return False
+    with CopiesAbove(store, path, ancestors(path)) as copies, store.lock(prefix + DOCUMENT):
+        data = store.get(prefix + REMOVAL)
+        if data is None or store.size(prefix + DOCUMENT) is not None:
+            return False
+        listed = {prefix + key for key in _parse_removal(data, store, path)}
+        found = _documents(store, prefix)
+        copies.take_out()
+        kept = [key for key in found if key not in listed]
+        for key in found:
+            if key in listed:
+                store.erase(key)
+        copies.put_back([key.rpartition("/")[0] for key in kept], replaced=True)
+        _erase_below(store, prefix, listed, kept)
+    return True
+
+
+def _parse_removal(data: Buffer, store: Store, path: str) -> list[str]:
+    """Return the documents of a removal, by keys relative to the path."""
+    key = key_prefix(path) + REMOVAL
+    try:
+        documents: Any = load_json(data, key).get("documents")
+    except MetadataError:
+        documents = None
+    if not isinstance(documents, list) or not all(isinstance(name, str) and _is_document(name) for name in documents):
+        message = f"the removal of {path!r} was interrupted, and {key!r} in {store!r} is damaged; erase that key"
+        raise NodeExistsError(message, path=path)
+    return documents
+
+
+def _is_document(key: str) -> bool:
+    return key.rpartition("/")[2] in (DOCUMENT, *_VERSION_2)
+
+
+def _documents(store: Store, prefix: str) -> list[str]:
+    """Return the keys of all documents under a prefix, that of a group before those of its members."""
+    return sorted(filter(_is_document, store.list_prefix(prefix)), key=lambda key: key.count("/"))
+
+
+def _erase_below(store: Store, prefix: str, documents: Iterable[str], kept: Collection[str] = ()) -> None:
+    """Erase everything that belonged to nodes whose documents are erased, except under prefixes of kept documents."""
+    prefixes = dict.fromkeys(key[: key.rfind("/") + 1] for key in documents)
+    if prefix in prefixes and not kept:
+        store.erase_prefix(prefix)
+        return
+    for below in prefixes:
+        if not any(key.startswith(below) for key in kept):
+            store.erase_prefix(below)
+    store.erase(prefix + REMOVAL)
 
 
 def missing_ancestors(store: Store, path: str) -> list[str]:
@@ -391,7 +460,7 @@ class Node:
 
         The metadata document is erased first, then those of the nodes below, then everything else. If the removal is
         interrupted, the node no longer exists, and each node below is gone or complete; `del` on the group above, or
-        creating a node with `overwrite=True`, removes the rest.
+        creating a node there or below, removes the rest.
 
         Raises
         ------

@@ -212,8 +212,13 @@ class ChunkInParts(Source):
         *before, last = self._opened.values()
         for part in before:
             if not part.is_current() and not (self._belong_together and _has_only_grown(last)):
-                raise ReplacedError("was replaced while it was read; read it again")
+                raise self._replaced("was replaced while it was read; read it again")
         self._belong_together = True
+
+    def _replaced(self, message: str) -> ReplacedError:
+        """Return the error for a chunk that has changed, even if all parts look as before when it is caught."""
+        self._was_replaced = True
+        return ReplacedError(message)
 
     def plan(self, byte_range: ByteRange) -> list[Piece]:
         """Return the pieces of a range, or those that are most likely it if the sizes take requests."""
@@ -288,8 +293,8 @@ class ChunkInParts(Source):
         Raises the fault of the parts if there is no such journal.
         """
         if self._has_answered:
-            self._is_changing = self._was_replaced = True
-            raise ReplacedError("is being replaced while it is read; read it again")
+            self._is_changing = True
+            raise self._replaced("is being replaced while it is read; read it again")
         key = parts_journal.key_of(self._key, self._parts.level)
         stored = self._store.get(key)
         journal = None if stored is None else Journal.parse(bytes(stored))
@@ -299,11 +304,9 @@ class ChunkInParts(Source):
         else:
             journal = None
         # as long as the parts are what they were, the journal belongs to them
-        if self.by_key:
-            now = [self._store.size(self._key_of(number)) for number in range(len(sizes))]
-            self._was_replaced = now != sizes or (journal is not None and self._store.get(key) != stored)
-        if not self.is_current():
-            raise ReplacedError("was replaced while it was read; read it again")
+        now = [self._store.size(self._key_of(number)) for number in range(len(sizes))] if self.by_key else sizes
+        if now != sizes or not self.is_current() or self._store.get(key) != stored:
+            raise self._replaced("was replaced while it was read; read it again")
         if journal is None:
             # A missing part may have been stored, with its journal removed, and erased again. Then another part that
             # is still there proves that the journal of the erasure is there, too.

@@ -40,8 +40,12 @@ class _Temporary(NamedTuple):
     temporary: str
 
 
-def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool) -> None:
-    """Store values under their keys, in order."""
+def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: PathLock | None = None) -> None:
+    """Store values under their keys, in order.
+
+    If the caller holds the lock of the only key and changes nothing after this, it passes `lock`: the lock need not be
+    transferred to the new file then.
+    """
     with _Temporaries(root, fsync) as temporaries:
         for key, value in values:
             temporaries.add(key, value)
@@ -50,7 +54,7 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool) -> None
         while done < len(items):
             temporaries.key = items[done].key
             try:
-                done += _rename_together(items, done, root, fsync) or _rename(items[done], root, fsync)
+                done += _rename_together(items, done, root, fsync) or _rename(items[done], root, fsync, lock)
             except FileNotFoundError:  # another writer has removed the directory, or the temporary file
                 attempts -= 1
                 if len(items) > 1 or not attempts:
@@ -170,12 +174,15 @@ def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: boo
     return done - first
 
 
-def _rename(item: _Temporary, root: Root, fsync: bool) -> int:
+def _rename(item: _Temporary, root: Root, fsync: bool, lock: PathLock | None) -> int:
     """Rename one item. Returns 1."""
     if os.path.islink(item.path):
         root.link_has_target(item.path, item.key)  # raises if the target is outside the root
-    with lock_path(item.path, root, fsync=fsync) as lock:
+    if lock is not None:
         lock.replace(item.temporary)
+    else:
+        with lock_path(item.path, root, fsync=fsync) as lock:
+            lock.replace(item.temporary)
     if fsync:
         files.sync_directory(item.directory)
     return 1

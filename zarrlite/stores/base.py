@@ -31,12 +31,12 @@ from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
-from zarrlite.stores.locks import Lock, LockContext, new_table
+from zarrlite.stores.locks import Lock, LockContext, Table
 from zarrlite.tuning import MAX_REQUEST_BYTES, NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _MAX_BYTES = 2**40  # bytes; a value built in memory must be smaller
-_locks = new_table()
+_locks = Table()
 # keys and prefixes; an alias, because inside the class `list` is a method
 Listing = tuple[list[str], list[str]]
 Buffers = list[Buffer | None]
@@ -210,14 +210,20 @@ class Store(ABC):
     def _change_one(self, item: tuple[str, Change]) -> None:
         key, change = item
         with self.lock(key):
-            if not callable(change):
+            if callable(change):
+                self._apply(key, change)
+            else:
                 self._store(key, change)
-                return
-            source = self.source(key)
-            if isinstance(source, StoredValue):
-                source = ValueReadOnce(source)
-            with contextlib.closing(source):
-                self._store(key, change(source), source)
+
+    def _apply(self, key: str, change: Update) -> None:
+        """Change a value by a function of it, under the lock of the key."""
+        source = self.source(key)
+        if isinstance(source, StoredValue):
+            source = ValueReadOnce(source)
+        try:
+            self._store(key, change(source), source)
+        finally:
+            source.close()
 
     def _store(self, key: str, new: Value | InPlace | None, old: Source | None = None) -> None:
         if new is None:
@@ -306,7 +312,7 @@ def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]
         except ZarrliteError:
             raise
         except Exception as error:
-            raise _foreign(error, named, action) from error
+            raise foreign_error(error, named, action) from error
         return _listed(found, named, action) if isinstance(found, Iterator) else found
 
     return reporting
@@ -318,10 +324,10 @@ def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
     except ZarrliteError:
         raise
     except Exception as error:
-        raise _foreign(error, named, action) from error
+        raise foreign_error(error, named, action) from error
 
 
-def _foreign(error: Exception, named: str | Sequence[Request], action: str) -> StoreError:
+def foreign_error(error: Exception, named: str | Sequence[Request], action: str) -> StoreError:
     """Return the StoreError for an exception of a store; `named` is a key, a prefix or a batch of requests."""
     keys = [named] if isinstance(named, str) else [*dict.fromkeys(request[0] for request in named)]
     others = f" or one of {len(keys) - 1} others" if len(keys) > 1 else ""

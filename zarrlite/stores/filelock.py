@@ -37,11 +37,11 @@ from zarrlite.stores.files import (
 )
 from zarrlite.stores.inode_locks import InodeLock
 from zarrlite.stores.lock_file import LockFile
-from zarrlite.stores.locks import Lock, LockContext, new_table
+from zarrlite.stores.locks import Lock, LockContext, Table
 from zarrlite.stores.paths import Root
 
 _ATTEMPTS = 1000  # attempts to lock a path whose file keeps changing, or to create a directory that keeps disappearing
-_table = new_table()
+_table = Table()
 
 
 class PathLock(Lock):

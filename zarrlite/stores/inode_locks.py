@@ -24,7 +24,7 @@ from time import monotonic, sleep
 
 from zarrlite import threads
 from zarrlite.stores.files import MISSING
-from zarrlite.stores.locks import Lock, new_table, timeout
+from zarrlite.stores.locks import Lock, Table, timeout
 from zarrlite.tuning import DEFERRED_SIZE, MAX_LOCK_PAUSE, MIN_LOCK_PAUSE
 
 try:
@@ -37,7 +37,7 @@ UNSUPPORTED = frozenset(
     {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EBADF, errno.EINVAL, errno.EPERM, errno.EACCES, errno.ENOTTY}
 )
 Identity = tuple[int, int]
-_table = new_table()
+_table = Table()
 
 
 class InodeLock(Lock):

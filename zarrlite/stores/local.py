@@ -257,7 +257,7 @@ class LocalStore(Store):
                     self._update(key, change)  # type: ignore[arg-type]
 
     def _update(self, key: str, change: Update) -> None:
-        with self.lock(self._named(key)):
+        with self.lock(self._named(key)) as lock:
             source = self.source(key)
             try:
                 new = change(source)
@@ -268,7 +268,7 @@ class LocalStore(Store):
             elif isinstance(new, InPlace):
                 self._overwrite(key, new)
             else:
-                atomic.put(((key, new),), self._root, fsync=self.fsync)
+                atomic.put(((key, new),), self._root, fsync=self.fsync, lock=lock)
 
     def _overwrite(self, key: str, new: InPlace) -> None:
         """Overwrite parts of a file in place, in order. A failure is rolled back; a crash is not."""

@@ -3,8 +3,11 @@
 Rules
 - The lock of a path is a file next to it, named `__zarrlite.lock.` and the name of the path. Creating it acquires the
   lock, on any file system and across machines. The threads of a process are excluded by other means (filelock.py).
-- The file names its holder: process, start time of the process, machine. A lock is stale if its process ran on this
-  machine and has ended. Only then may another process remove it; a second lock file admits one at a time.
+- The file names its holder: process, start time of the process, machine. It is written under a temporary name and then
+  linked, so that it names its holder from the first moment. Where links are not supported, it is created and then
+  written: a process that is killed in between leaves a file without a name.
+- A lock is stale if its process ran on this machine and has ended. Only then may another process remove it; the lock of
+  the lock file admits one at a time.
 - Any other lock is waited for. The error names the holder, and the file to remove if the holder has ended.
 """
 
@@ -17,7 +20,7 @@ import hashlib
 import os
 import warnings
 
-from zarrlite.stores.files import CREATE, LOCK, READ, make_directories
+from zarrlite.stores.files import CREATE, LOCK, READ, discard, make_directories, temporary_name, write
 from zarrlite.stores.inode_locks import pauses
 
 _MAX_READ = 4096  # bytes; every file that is read here is shorter
@@ -32,7 +35,9 @@ class LockFile:
         if len(os.fsencode(name)) > _MAX_NAME:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)
-        self._fds: list[int] = []  # at most one: the lock file that was created
+        self._temporary = ""  # the file that will be linked; empty if it is not written yet
+        self._links: list[None] = []  # not empty once that file was linked to the path
+        self._fds: list[int] = []  # at most one: the lock file, if it was created without a link
         self._closing = map(os.close, self._fds)
         self._removing = map(os.unlink, (self.path,))  # runs exactly once: the next file at the path is not this lock
 
@@ -44,24 +49,53 @@ class LockFile:
         existing = os.path.dirname(self.path)
         for _ in pauses(deadline):
             try:
-                self._fds.extend(map(os.open, (self.path,), (CREATE,), (0o666,)))
-            except FileExistsError:
-                self._remove_stale()
+                if self._try_acquire():
+                    return existing
             except FileNotFoundError:
                 with contextlib.suppress(FileNotFoundError):  # other writers may remove the directory meanwhile
                     created = make_directories(os.path.dirname(self.path), fsync=fsync)
                     existing = min(existing, created, key=len)
-            else:
-                os.write(self._fds[0], _identity(os.getpid()).encode())
-                any(self._closing)
-                return existing
         holder = _describe(_read(self.path))
         remedy = f"remove {self.path!r} if it has ended"
         raise TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; {remedy}")
 
+    def _try_acquire(self) -> bool:
+        """Create the file. Returns False if it exists; if it is stale, it is removed, and the next attempt may succeed.
+
+        Raises FileNotFoundError if there is no such directory.
+        """
+        identity = _identity(os.getpid()).encode()
+        try:
+            if not self._temporary:
+                self._temporary = temporary_name(os.path.dirname(self.path))
+                write(self._temporary, identity, fsync=False)
+            self._links.extend(map(os.link, (self._temporary,), (self.path,)))
+        except FileExistsError:
+            self._remove_stale()
+            return False
+        except FileNotFoundError:
+            self._discard_temporary()
+            raise
+        except OSError:  # links are not supported, or nothing can be written: then this fails, too
+            try:
+                self._fds.extend(map(os.open, (self.path,), (CREATE,), (0o666,)))
+            except FileExistsError:
+                self._remove_stale()
+                return False
+            os.write(self._fds[0], identity)
+            any(self._closing)
+        self._discard_temporary()
+        return True
+
+    def _discard_temporary(self) -> None:
+        if self._temporary:
+            discard(self._temporary)
+            self._temporary = ""
+
     def release(self) -> None:
         """Remove the file, if it was created. May be called repeatedly."""
-        if not self._fds:
+        self._discard_temporary()
+        if not self._links and not self._fds:
             return
         try:
             any(self._closing)
@@ -79,11 +113,11 @@ class LockFile:
             return
         guard = LockFile(self.path)
         try:
-            guard._fds.extend(map(os.open, (guard.path,), (CREATE,), (0o666,)))
-            if _has_ended(_read(self.path)):  # read again: no other process has removed it since the guard was created
+            # read again: no other process has removed it since the guard was created
+            if guard._try_acquire() and _has_ended(_read(self.path)):
                 os.unlink(self.path)
-        except (FileExistsError, FileNotFoundError):
-            return  # another process is removing it or has removed it
+        except FileNotFoundError:
+            return  # another process has removed it
         finally:
             guard.release()
 

@@ -7,6 +7,8 @@ Rules
   who holds a key, and a single call to C changes it: `(result,) = map(function, (argument,))` stores a result without
   checking for signals after the call. `release` may be repeated, and completes a `release` that was interrupted.
 - No wait exceeds its deadline. The TimeoutError names the holder.
+- A lock is added to a table under the guard of the table: a thread that has the guard and finds no lock of a key there
+  may change its value without a lock, in the meantime. It must not wait for anything else.
 - A forked child starts with empty tables: the threads that could release the locks do not exist there.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
-from _thread import allocate_lock, get_ident
+from _thread import RLock, allocate_lock, get_ident
 from collections.abc import Hashable
 from io import IOBase
 from time import monotonic
@@ -25,15 +27,17 @@ from zarrlite.stores.store_errors import store_error
 
 LOCK_TIMEOUT = 300.0  # seconds; a longer wait for a lock is an error
 
-Table = dict[Hashable, "Lock"]
 _tables: list[Table] = []
 
 
-def new_table() -> Table:
-    """Return a new table, which is emptied in a forked child."""
-    table: Table = {}
-    _tables.append(table)
-    return table
+class Table(dict[Hashable, "Lock"]):
+    """The locks that are held, by key. It is emptied in a forked child."""
+
+    __slots__ = ("guard",)
+
+    def __init__(self) -> None:
+        self.guard = RLock()  # re-entrant: a signal handler may run while it is held
+        _tables.append(self)
 
 
 class Lock:
@@ -56,7 +60,8 @@ class Lock:
         """Wait until no other thread holds the key. Returns the holder: this lock or an earlier one of this thread."""
         self.thread = get_ident()
         while True:
-            (holder,) = map(self.table.setdefault, (self.key,), (self,))
+            with self.table.guard:
+                (holder,) = map(self.table.setdefault, (self.key,), (self,))
             if holder.thread == self.thread:
                 holder.users.append(self)
                 return holder
@@ -127,6 +132,7 @@ def _empty_tables() -> None:
         for holder in table.values():
             holder.forget()
         table.clear()
+        table.guard = RLock()
 
 
 if hasattr(os, "register_at_fork"):  # Windows does not fork

@@ -3,22 +3,36 @@
 Rules
 - Values are immutable bytes, so that no caller shares a buffer with the store.
 - One lock guards writing and listing the mapping, so a listing is a snapshot even while other threads write.
+- An exception of a user's mapping reaches the caller as a StoreError with the key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from _thread import get_ident
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
-from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
-from zarrlite.stores.locks import Lock, LockContext, new_table
+from zarrlite.errors import ZarrliteError
+from zarrlite.stores.base import (
+    Buffers,
+    Change,
+    Limits,
+    Request,
+    Store,
+    WrongSizeError,
+    check_key,
+    check_prefix,
+    flat,
+    foreign_error,
+)
+from zarrlite.stores.locks import Lock, LockContext, Table
 
 _NO_GUARD = nullcontext()
 _WHOLE = ""  # the lock name of the whole mapping; it is not a key
-_locks = new_table()  # shared by all mappings: two stores over the same mapping exclude each other
+_locks = Table()  # shared by all mappings: two stores over the same mapping exclude each other
 
 
 class MappingStore(Store):
@@ -35,18 +49,19 @@ class MappingStore(Store):
 
     def __init__(self, mapping: MutableMapping[str, Any]) -> None:
         self._mapping = mapping
+        self._values: Any = mapping if type(mapping) is dict else _Reported(mapping)
 
     def __repr__(self) -> str:
-        count = len(self._mapping)
+        count = len(self._values)
         return f"{type(self).__name__}({count} {'key' if count == 1 else 'keys'})"
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        return _part(self._mapping.get(check_key(key)), byte_range)
+        return _part(self._values.get(check_key(key)), byte_range)
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         found: Buffers = []
         for request in requests:
-            value = self._mapping.get(check_key(request[0]))
+            value = self._values.get(check_key(request[0]))
             if len(request) > 2 and value is not None and request[2] not in (None, memoryview(value).nbytes):
                 raise WrongSizeError(memoryview(value).nbytes, request[2])
             found.append(_part(value, request[1]))
@@ -56,30 +71,53 @@ class MappingStore(Store):
         return id(self._mapping), prefix
 
     def size(self, key: str) -> int | None:
-        value = self._mapping.get(check_key(key))
+        value = self._values.get(check_key(key))
         return None if value is None else memoryview(value).nbytes
 
     def source(self, key: str) -> Source:
-        return _MappedValue(self._mapping, check_key(key))
+        return _MappedValue(self._values, check_key(key))
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         frozen = value if type(value) is bytes else bytes(flat(value))
+        with _locks.guard:
+            if self._is_free(key):
+                return self._put(key, frozen, new)
         with self.lock(key), self._guard():
-            if new and key in self._mapping:
-                return False
-            self._mapping[key] = frozen
+            return self._put(key, frozen, new)
+
+    def _put(self, key: str, value: bytes, new: bool) -> bool:
+        if new and key in self._values:
+            return False
+        self._values[key] = value
         return True
 
+    def _is_free(self, key: str) -> bool:
+        """Whether the guard of the locks suffices to change a value: a dict runs no code of others meanwhile."""
+        holder = _locks.get((id(self._mapping), check_key(key)))
+        return type(self._mapping) is dict and (holder is None or holder.thread == get_ident())
+
     def erase(self, key: str) -> None:
+        with _locks.guard:
+            if self._is_free(key):
+                self._values.pop(key, None)
+                return
         with self.lock(key), self._guard():
-            self._mapping.pop(key, None)
+            self._values.pop(key, None)
+
+    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
+        for key, change in changes:
+            if callable(change):
+                with self.lock(key):
+                    self._apply(key, change)
+            else:  # `set` and `erase` wait for other writers
+                self._store(key, change)
 
     def list(self) -> Iterator[str]:
-        return iter(sorted(self._snapshot()))
+        return iter(self._keys())
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
-        return iter(sorted(key for key in self._snapshot() if key.startswith(prefix)))
+        return iter([key for key in self._keys() if key.startswith(prefix)])
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Exclude other threads. Other processes do not share the mapping."""
@@ -90,9 +128,53 @@ class MappingStore(Store):
             return _NO_GUARD
         return LockContext(Lock(_locks, (id(self._mapping), _WHOLE)), key=_WHOLE)
 
-    def _snapshot(self) -> dict[str, Any]:
+    def _keys(self) -> Sequence[str]:
         with self._guard():
-            return dict(self._mapping)
+            return sorted(dict(self._mapping) if type(self._mapping) is dict else self._values)
+
+
+class _Reported:
+    """A mapping of a user, all exceptions of which are errors of the library."""
+
+    def __init__(self, mapping: MutableMapping[str, Any]) -> None:
+        self._mapping = mapping
+
+    def __len__(self) -> int:
+        with _reporting("counted"):
+            return len(self._mapping)
+
+    def __iter__(self) -> Iterator[str]:
+        with _reporting("listed"):
+            return iter(sorted(self._mapping))
+
+    def __contains__(self, key: str) -> bool:
+        with _reporting("read", key):
+            return key in self._mapping
+
+    def get(self, key: str) -> Any:
+        with _reporting("read", key):
+            value = self._mapping.get(key)
+            if value is not None:
+                memoryview(value)  # raises TypeError if it is not a buffer
+            return value
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        with _reporting("written", key):
+            self._mapping[key] = value
+
+    def pop(self, key: str, default: None) -> None:
+        with _reporting("erased", key):
+            self._mapping.pop(key, default)
+
+
+@contextmanager
+def _reporting(action: str, key: str = "") -> Iterator[None]:
+    try:
+        yield
+    except ZarrliteError:
+        raise
+    except Exception as error:
+        raise foreign_error(error, key, action) from error
 
 
 def _part(value: Any, byte_range: ByteRange) -> Buffer | None:
@@ -103,18 +185,21 @@ def _part(value: Any, byte_range: ByteRange) -> Buffer | None:
     return bytes(byte_range.of(flat(value)))  # a copy: the owner of the buffer may change it
 
 
+_NOT_READ = object()
+
+
 class _MappedValue(Source):
-    """A value as it was when first read, if it is immutable."""
+    """A value as it was when first read, if it is immutable or missing."""
 
-    _value: Any = None
+    _value: Any = _NOT_READ
 
-    def __init__(self, mapping: MutableMapping[str, Any], key: str) -> None:
-        self._mapping = mapping
+    def __init__(self, values: Any, key: str) -> None:
+        self._values = values
         self._key = key
 
     def _get(self) -> Any:
-        if type(self._value) is not bytes:
-            self._value = self._mapping.get(self._key)
+        if self._value is not None and type(self._value) is not bytes:
+            self._value = self._values.get(self._key)
         return self._value
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -132,10 +217,10 @@ class _MappedValue(Source):
     known_size = size
 
     def is_current(self) -> bool:
-        return self._value is None or self._mapping.get(self._key) is self._value
+        return self._value is _NOT_READ or self._values.get(self._key) is self._value
 
     def close(self) -> None:
-        self._value = None
+        self._value = _NOT_READ
 
 
 class MemoryStore(MappingStore):
@@ -159,4 +244,4 @@ class MemoryStore(MappingStore):
             self.set(key, value)
 
     def __reduce__(self) -> tuple[type[MemoryStore], tuple[dict[str, Any]]]:
-        return type(self), (self._snapshot(),)
+        return type(self), (dict(self._mapping),)

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--repair",
         action="store_true",
         help="remove temporary files of writers that no longer run (those of other machines if they are an hour old), "
-        "and complete changes of chunks in parts that were interrupted",
+        "and complete changes of chunks in parts, resizes and removals that were interrupted",
     )
     parser.add_argument("--repair-outside", action="store_true", help="remove chunks outside of the chunk grid")
     parser.add_argument("--repair-consolidated", action="store_true", help="update stale consolidated metadata")
@@ -36,6 +36,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     requested = {
         "leftovers": args.repair,
         "journals": args.repair,
+        "resizes": args.repair,
+        "removals": args.repair,
         "outside": args.repair_outside,
         "consolidated": args.repair_consolidated,
     }

@@ -28,7 +28,8 @@ from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, 
 from zarrlite.metadata.validation import validate
 from zarrlite.names import DOCUMENT, key_prefix, name_fault
 from zarrlite.nodes import opening
-from zarrlite.nodes.array import Array
+from zarrlite.nodes.array import RESIZING, Array
+from zarrlite.nodes.node import REMOVAL
 from zarrlite.stores import Store
 from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.objects import Stack
@@ -49,6 +50,8 @@ REMEDIES: Final = {
     "unreadable": "check the permissions and the disk",
     "limit": "set ZARRLITE_MAX_CHUNK_BYTES to check it, if there is enough memory",
     "journal": "reading takes it into account; --repair completes the change, and so does the next write of the chunk",
+    "resize": "--repair removes the chunks that are outside now, and so does the next change of the shape",
+    "removal": "--repair completes it, and so does creating a node there or below; a node that is complete is kept",
     "leftover": "--repair removes it if its writer is gone; once it is an hour old if that ran on another machine",
     "consolidated": "--repair-consolidated copies the documents again",
     "document": "create the missing group: zarrlite.create_group(store, path=...)",
@@ -58,7 +61,11 @@ _OTHERS: Final = {  # files of other libraries, by the end of their names
     ".partial": "the temporary file of a writer of zarr-python",
     ".__lock": "the lock file of a writer of tensorstore",
 }
-
+_NOT_BEGUN: Final = "the removal of this node was interrupted before it began"
+_MARKS: Final = {  # keys in an array, by which interrupted operations are recognized; kind of problem, message
+    RESIZING: ("resize", "the array was made smaller, and some chunks outside of its shape may not be removed yet"),
+    REMOVAL: ("removal", _NOT_BEGUN),
+}
 
 Copies = list[tuple[str, set[str]]]  # paths of groups with consolidated metadata, and the paths of their copies
 
@@ -96,8 +103,11 @@ def check(
             node = opening.open(store, mode="r", path=path, strict=False)
         if isinstance(node.store, ForeignStore):
             checked, prefix = node.store, ""  # its files have other names
-    except (NodeNotFoundError, ArgumentError):
+    except ArgumentError:
         raise
+    except NodeNotFoundError:
+        if store.size(prefix + REMOVAL) is None:
+            raise
     except ZarrliteError:
         pass  # reported by the check of its document
     yield from _Check(checked, strict, done).nodes(path)
@@ -158,6 +168,11 @@ class _Check:
     def _without_document(self, path: str, copies: Copies) -> Iterator[Problem]:
         """Check a directory in a group that is not a node, and the nodes below it."""
         prefix = key_prefix(path)
+        if self.store.size(prefix + REMOVAL) is not None:
+            for key in self.store.list_prefix(prefix):
+                self.done(key)
+            yield Problem(prefix + REMOVAL, "removal", "the removal of this node was interrupted", node=path)
+            return
         keys = self.store.list_prefix(prefix)
         below = next((key for key in keys if key.endswith(f"/{DOCUMENT}")), None)
         if below is not None:
@@ -183,7 +198,10 @@ class _Check:
             return
         for key in keys:
             name = key[len(prefix) :]
-            if name != DOCUMENT and name not in _FOREIGN:
+            if name == REMOVAL:
+                self.done(key)
+                yield Problem(key, "removal", _NOT_BEGUN, node=path)
+            elif name != DOCUMENT and name not in _FOREIGN:
                 self.done(key)
                 yield Problem(key, "unknown", _guess(key, "does not belong to the group"), node=path)
         members = []
@@ -214,10 +232,15 @@ class _Check:
         prefix = key_prefix(path)
         try:
             stack = Stack(Array(self.store, path, metadata))
+            is_resized = stack.base.size(RESIZING) is not None  # that is the fault of chunks outside then
             for key in stack.base.list_prefix(""):
                 if key == DOCUMENT or key in _FOREIGN:
                     continue
                 self.done(prefix + key)
+                if key in _MARKS:
+                    kind, message = _MARKS[key]
+                    yield Problem(prefix + key, kind, message, node=path)
+                    continue
                 journal = stack.journal(key)
                 if journal is not None:
                     message = f"chunk {journal[1]} is being changed, or that was interrupted"
@@ -225,7 +248,9 @@ class _Check:
                     continue
                 layout = stack.layout(key)
                 if layout is not None:
-                    yield from self._object(prefix + key, layout, path, stack)
+                    for problem in self._object(prefix + key, layout, path, stack):
+                        if problem.kind != "outside" or not is_resized:
+                            yield problem
         except (ZarrliteError, OSError) as error:
             yield self._problem(prefix, Fault.of(error), path)
 

@@ -2,8 +2,8 @@
 
 Rules
 - Damaged data is never touched. Every object is examined again just before it is removed.
-- "leftovers" is safe: temporary files of writers that have ended. So is "journals": interrupted changes of chunks in
-  parts are completed.
+- "leftovers" is safe: temporary files of writers that have ended. So are "journals", "resizes" and "removals":
+  interrupted changes of chunks in parts, of shapes and of nodes are completed.
 - "outside" and "consolidated" must be requested. A user who resizes the array may still want a chunk outside of its
   grid. Consolidated metadata may be the only copy of documents that were lost.
 """
@@ -15,10 +15,11 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from zarrlite.errors import DataError, StoreError
+from zarrlite.errors import ZarrliteError
 from zarrlite.names import key_prefix
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import Array
+from zarrlite.nodes.node import complete_removal
 from zarrlite.stores import Store
 from zarrlite.stores.filelock import prune
 from zarrlite.stores.files import discard
@@ -29,6 +30,8 @@ from zarrlite.tools.layout.objects import Stack
 REPAIRS: Final = {  # the name of each repair, and the kind of problem that it removes
     "leftovers": "leftover",
     "journals": "journal",
+    "resizes": "resize",
+    "removals": "removal",
     "outside": "outside",
     "consolidated": "consolidated",
 }
@@ -39,13 +42,15 @@ def repair(store: Store, problems: Iterable[Problem]) -> list[Problem]:
     repairs = {
         "leftover": _remove_leftover,
         "journal": _complete_change,
+        "resize": _complete_resize,
+        "removal": _complete_removal,
         "outside": _remove_outside,
         "consolidated": _consolidate,
     }
     solved: list[Problem] = []
     consolidated: set[str] = set()  # paths of groups; consolidating one solves all problems of its copies
     for problem in problems:
-        with contextlib.suppress(DataError, StoreError):  # damaged or read-only: it remains a problem
+        with contextlib.suppress(ZarrliteError):  # damaged or read-only: it remains a problem
             if problem.kind in repairs and (problem.node in consolidated or repairs[problem.kind](store, problem)):
                 solved.append(problem)
                 if problem.kind == "consolidated":
@@ -72,6 +77,19 @@ def _complete_change(store: Store, problem: Problem) -> bool:
     array = opening.open(store, mode="r+", path=problem.node, strict=False)
     journal = Stack(array).journal(problem.key[len(key_prefix(problem.node)) :]) if isinstance(array, Array) else None
     return journal is not None and journal[0].complete(journal[1])
+
+
+def _complete_resize(store: Store, problem: Problem) -> bool:
+    array = opening.open(store, mode="r+", path=problem.node, strict=False)
+    if isinstance(array, Array):
+        array._complete_resize()
+    return store.size(problem.key) is None
+
+
+def _complete_removal(store: Store, problem: Problem) -> bool:
+    if not complete_removal(store, problem.node):
+        store.erase(problem.key)  # the node is there, so nothing was removed
+    return True
 
 
 def _remove_outside(store: Store, problem: Problem) -> bool:
