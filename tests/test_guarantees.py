@@ -18,7 +18,8 @@ import pytest
 import zarrlite
 from tests.reliability import crash, races
 from tests.reliability.scenes import KINDS, SCENES
-from zarrlite import ByteRange, LocalStore, MemoryStore, Store
+from tests.user_store import UserStore
+from zarrlite import LocalStore, MemoryStore, Store
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
@@ -87,26 +88,6 @@ def test_every_named_scene_exists(row: Row) -> None:
 # Guarantees that have no test elsewhere
 
 
-class OwnStore(Store):
-    """A store of a user, with the four operations that must be written."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, bytes] = {}
-
-    def get(self, key: str, byte_range: ByteRange = ByteRange()) -> bytes | None:
-        value = self.values.get(key)
-        return None if value is None else byte_range.of(value)
-
-    def set(self, key: str, value: Any) -> None:
-        self.values[key] = bytes(value)
-
-    def erase(self, key: str) -> None:
-        self.values.pop(key, None)
-
-    def list(self) -> Iterator[str]:
-        return iter(sorted(self.values))
-
-
 READS = 200
 CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]  # kinds that one `get` reads
 SHARDS = ["shards rewritten", "shards in place", "shards appended", "shards, index first"]
@@ -115,7 +96,7 @@ PARTS = ["parts", "parts, all sized", "parts, last empty", "parts, index apart",
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [*((MemoryStore, kind) for kind in CHUNKS + SHARDS + PARTS), *((OwnStore, kind) for kind in CHUNKS)],
+    [*((MemoryStore, kind) for kind in CHUNKS + SHARDS + PARTS), *((UserStore, kind) for kind in CHUNKS)],
 )
 def test_threads_read_the_chunks_of_one_write_while_another_thread_writes(make: Callable[[], Store], kind: str) -> None:
     store: Any = make()
@@ -147,7 +128,7 @@ def change_one_element(store: Any, kind: str, worker: int) -> None:
 
 
 @pytest.mark.parametrize("kind", CHANGED)
-@pytest.mark.parametrize("make", [LocalStore, MemoryStore, OwnStore])
+@pytest.mark.parametrize("make", [LocalStore, MemoryStore, UserStore])
 def test_threads_that_change_parts_of_one_chunk_lose_nothing(make: Any, kind: str, tmp_path: Path) -> None:
     store = make(tmp_path) if make is LocalStore else make()
     array = races.create(kind, store)

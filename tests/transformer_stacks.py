@@ -20,11 +20,12 @@ ENCODINGS = [
         "suffix": ".y/z", "base_encoding": "v2"}}}},
 ]  # fmt: skip
 STRATEGIES = ["rewrite", "in-place", "append"]
+ORDERS = ["row-major", "column-major", "morton"]
 shardings = st.builds(
     Sharding,
     st.tuples(st.integers(1, 3), st.integers(1, 3)),
     strategy=st.sampled_from(STRATEGIES),
-    order=st.sampled_from(["row-major", "column-major", "morton"]),
+    order=st.sampled_from(ORDERS),
     header=st.sampled_from([0, 5]),
 )
 PARTS = [

@@ -29,8 +29,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 import zarrlite
 from tests.reliability.children import run_child
 from tests.reliability.report import Figures
-from zarrlite import Array, ByteRange, LocalStore, MemoryStore, Store
-from zarrlite.buffers.ranges import ALL
+from tests.transformer_stacks import ENCODINGS, ORDERS, PARTS, STRATEGIES, StoreReadByKey
+from zarrlite import Array, LocalStore, MemoryStore, Store
 from zarrlite.codecs import (
     Bytes,
     Crc32c,
@@ -78,34 +78,10 @@ SERIALIZERS: dict[Any, list[Any]] = {
     "string": [VlenUtf8()],
     "bytes": [VlenBytes()],
 }
-ENCODINGS = [
-    "default",
-    {"name": "default", "configuration": {"separator": "."}},
-    "v2",
-    {"name": "v2", "configuration": {"separator": "/"}},
-    {"name": "suffix", "configuration": {"suffix": ".tiff"}},
-    {"name": "suffix", "configuration": {"suffix": "_x", "base_encoding": {"name": "suffix", "configuration": {
-        "suffix": ".y/z", "base_encoding": "v2"}}}},
-]  # fmt: skip
 FRAMING = [Pad("start", 3, b"abc"), Pad("end", 5), Offset(2), Pad("start", 0), Crc32c()]
 COMPRESSORS = [Zstd(), Zstd(1, checksum=True), Gzip()]
-STRATEGIES = ["rewrite", "in-place", "append"]
-ORDERS = ["row-major", "column-major", "morton"]
-PARTS = [
-    ConcatParts([Part(".head", 1), Part(""), Part(".tail", 2)]),
-    ConcatParts([Part(""), Part("-a/b", 1)]),
-    ConcatParts([Part(".only")]),
-    ConcatParts([Part(".x", 2), Part(".y"), Part(".z", 0)]),
-]
 ROOM = Pad("end", 12)  # every part with a size needs its bytes
 INDEX_ENTRY = 16  # bytes
-
-
-class StoreReadByKey(MemoryStore):
-    """A store whose values can only be read by key, like those of users."""
-
-    def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
-        return super().get(key, byte_range)
 
 
 class Layout(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import ByteRange
-from zarrlite.buffers.ranges import ALL
+from tests.user_store import UserStore
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
 from zarrlite.errors import DataError
 from zarrlite.layout import check, repair
@@ -133,28 +132,8 @@ class Interrupted(PrefixStore):
             self._step(self.store.change, [change])
 
 
-class OwnStore(Store):
-    """The smallest store that can be written: get, set, erase and list."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, bytes] = {}
-
-    def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
-        value = self.values.get(key)
-        return None if value is None else byte_range.of(value)
-
-    def set(self, key: str, value: Any) -> None:
-        self.values[key] = bytes(value)
-
-    def erase(self, key: str) -> None:
-        self.values.pop(key, None)
-
-    def list(self) -> Iterator[str]:
-        return iter(sorted(self.values))
-
-
 def stores(tmp_path: Path, count: Any) -> dict[str, Store]:
-    return {"memory": MemoryStore(), "own": OwnStore(), "local": LocalStore(tmp_path / str(next(count)))}
+    return {"memory": MemoryStore(), "own": UserStore(), "local": LocalStore(tmp_path / str(next(count)))}
 
 
 def create(store: Store, stack: str, data: Any = OLD) -> zarrlite.Array:

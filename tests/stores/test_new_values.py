@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,30 +12,10 @@ from typing import Any
 import pytest
 
 import zarrlite
-from zarrlite import ByteRange, LocalStore, MemoryStore, ReadOnlyError
-from zarrlite.buffers.ranges import ALL
+from tests.user_store import UserStore
+from zarrlite import LocalStore, MemoryStore, ReadOnlyError
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores import MappingStore, PrefixStore, ReadOnlyStore, Store
-
-
-class UserStore(Store):
-    """A store whose `set` does not take `new`."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, bytes] = {}
-
-    def get(self, key: str, byte_range: ByteRange = ALL) -> bytes | None:
-        value = self.values.get(key)
-        return None if value is None else byte_range.of(value)
-
-    def set(self, key: str, value: Any) -> None:
-        self.values[key] = bytes(value)
-
-    def erase(self, key: str) -> None:
-        self.values.pop(key, None)
-
-    def list(self) -> Iterator[str]:
-        return iter(sorted(self.values))
 
 
 class Recording(LocalStore):

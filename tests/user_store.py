@@ -1,0 +1,28 @@
+"""A store as a user writes it, with nothing but the four operations that a writable store must have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from zarrlite import ByteRange, Store
+
+
+class UserStore(Store):
+    """A store over a dict, with `get`, `set`, `erase` and `list`. Its `set` does not take `new`."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+
+    def get(self, key: str, byte_range: ByteRange = ByteRange()) -> bytes | None:
+        value = self.values.get(key)
+        return None if value is None else byte_range.of(value)
+
+    def set(self, key: str, value: Any) -> None:
+        self.values[key] = bytes(value)
+
+    def erase(self, key: str) -> None:
+        self.values.pop(key, None)
+
+    def list(self) -> Iterator[str]:
+        return iter(sorted(self.values))
