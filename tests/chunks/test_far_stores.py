@@ -64,10 +64,10 @@ class FarStore(Store):
     def list(self) -> Iterator[str]:
         return self.values.list()
 
-    def requests_of(self, operation: Callable[[], Any], at_once: int, first_round: int = 0) -> int:
+    def requests_of(self, operation: Callable[[], Any], at_once: int, first_round: int = 0, more: int = 0) -> int:
         """Run an operation that must have this many requests under way at once; returns how many it makes.
 
-        `first_round` is how many requests are made before the others are known.
+        `first_round` is how many requests are made before the others are known. It may have `more` requests under way.
         """
         self.count = self.most = 0
         self.expected, self.alone = at_once, first_round
@@ -75,8 +75,7 @@ class FarStore(Store):
             operation()
         finally:
             self.expected, self.alone = 1, 0
-        most = self.limits.concurrency or at_once
-        assert at_once <= self.most <= most, f"{self.most} requests at once, not {at_once}"
+        assert at_once <= self.most <= at_once + more, f"{self.most} requests at once, not {at_once}"
         return self.count
 
 
@@ -248,8 +247,9 @@ def test_members_of_a_group_are_opened_and_copied_at_once() -> None:
     group = zarrlite.create_group(store)
     for i in range(20):
         group.create_array(f"a{i:02}", data=DATA[i], chunks=(64,))
-    assert store.requests_of(lambda: dict(group.members()), 15) == 20
-    assert store.requests_of(lambda: list(group), 15) == 20
+    # The calling thread yields members, and asks only while it has to wait for the next one.
+    assert store.requests_of(lambda: dict(group.members()), 15, more=1) == 20
+    assert store.requests_of(lambda: set(group), 15, more=1) == 20
     target = MemoryStore()
-    assert store.requests_of(lambda: zarrlite.copy(group, target), 16) >= 60
+    assert store.requests_of(lambda: zarrlite.copy(group, target), 16) == 61
     assert zarrlite.open_array(target, mode="r", path="a07")[...].tolist() == DATA[7].tolist()
