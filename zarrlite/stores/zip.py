@@ -109,7 +109,8 @@ class ZipStore(Store):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._writer is not None:
-            raise StoreError(f"{self!r} must be closed before it is pickled: it has changes that are not in the file")
+            raise StoreError(f"{self!r} must not be pickled while it is written; close it, and pickle a reader")
+        self._current()
         return _reopen, (type(self), self._given, self._mode)
 
     # Opening and closing
@@ -143,10 +144,10 @@ class ZipStore(Store):
 
     def _begin(self) -> _Writer:
         """Return the writer; the first call locks the file, and reads it again if it has changed."""
+        file = self._current().file
         if self._writer is None:
             writer = _Writer(self._path)
             try:
-                file = self._current().file
                 is_absent = file is None and not os.path.lexists(self._path)
                 is_current = file is not None and file.source.is_current()
                 if self._mode == "a" and not (is_absent or is_current):
@@ -201,7 +202,7 @@ class ZipStore(Store):
         )
         if self._is_ozx:
             # RFC-9, OME-Zarr zip files: zarr.json files first, "in breadth-first order"
-            members.sort(key=lambda member: _document_depth(member.entry.key))
+            members.sort(key=lambda member: _document_order(member.entry.key))
         return members
 
     def _comment(self, state: _State) -> bytes:
@@ -292,6 +293,7 @@ class ZipStore(Store):
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
+        self._current()  # before any lock, which a thread of the parent process may hold for ever
 
 
 class _Member(NamedTuple):
@@ -603,14 +605,14 @@ def _check_pair(source: tuple[Store, str], mode: str) -> tuple[Store, str]:
 
 
 def _check_path(path: str) -> str:
-    if not path or "\0" in path:
-        raise ArgumentError(f"{path!r} is not the path of a file")
+    if not path or "\0" in path or os.path.isdir(path):
+        raise ArgumentError(f"source must be the path of a file, not {path!r}")
     return path
 
 
-def _document_depth(key: str) -> float:
-    """Return the depth of the node of a document, infinite for other keys."""
-    return key.count("/") if f"/{key}".endswith(f"/{DOCUMENT}") else math.inf
+def _document_order(key: str) -> tuple[float, str]:
+    """Return the rank of a key: documents first, by depth."""
+    return (key.count("/"), key) if f"/{key}".endswith(f"/{DOCUMENT}") else (math.inf, "")
 
 
 def _open(path: str) -> int | None:

@@ -176,7 +176,7 @@ def _parse_record(records: bytes, position: int) -> tuple[Entry, int]:
     if end + lengths[2] > len(records):
         raise TruncatedError(f"entry {name!r} must end within the directory")
     extra_fields = _parse_extra(extra, name)
-    key = _decode_name(name, flags, extra_fields)
+    key = _decode_name(name, flags, made_by >> 8, extra_fields)
     if _IN_ZIP64 in (stored, size, offset) or disk == _MAX_FIELD:
         size, stored, offset, disk = _parse_zip64(extra_fields, key, size, stored, offset, disk)
     if disk != 0:
@@ -227,13 +227,17 @@ def _parse_zip64(
     return size, stored, offset, disk
 
 
-def _decode_name(name: bytes, flags: int, extra: dict[int, bytes]) -> str:
-    """Return a name as text. Info-ZIP has names in UTF-8 in an extra field, with a checksum of the other one."""
+def _decode_name(name: bytes, flags: int, system: int, extra: dict[int, bytes]) -> str:
+    """Return a name as text.
+
+    Some programs have the name in UTF-8 in an extra field, with a checksum of the other one. On Unix, Info-ZIP stores
+    the bytes of a file name, which are UTF-8, without the flag for it.
+    """
     unicode_name = extra.get(_UNICODE_NAME_FIELD, b"")
     try:
         if unicode_name[:1] == b"\1" and unicode_name[1:5] == zlib.crc32(name).to_bytes(4, "little"):
             return unicode_name[5:].decode()
-        return name.decode("utf-8" if flags & _UTF8 else "cp437")
+        return name.decode("utf-8" if flags & _UTF8 or system == _UNIX else "cp437")
     except UnicodeDecodeError:
         raise DataError(f"entry {name!r} must have a name in UTF-8") from None
 
