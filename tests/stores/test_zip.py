@@ -307,7 +307,15 @@ PLAIN = zipped({"aa": b"0123", "bb": b"4567"})
 DEFLATED = zipped({"aa": b"0123" * 100}, zipfile.ZIP_DEFLATED)
 TWO_ENDS = zipped({"a": b"1"}, comment=zipped({}))
 
+ZIP64 = zip_format.directory([], 0, b"", zip64=True)
+END64, LOCATOR = b"PK\6\6", b"PK\6\7"  # marks of the zip64 end record and of its locator
+
 HOSTILE: dict[str, tuple[bytes, str]] = {
+    "no zip64 end record": (ZIP64.replace(END64, b"PK\6\5"), "must have a zip64 end record of 56 bytes"),
+    "a zip64 part": (patched(ZIP64, END64, 16, "L", 1), "must not be a part of a zip file in several parts"),
+    "several zip64 parts": (patched(ZIP64, LOCATOR, 16, "L", 2), "must not be a part of a zip file in several parts"),
+    "two numbers of entries": (patched(ZIP64, END, 10, "H", 1), "must have the same end records"),
+    "two positions": (patched(ZIP64, LOCATOR, 8, "Q", 7), "must have its zip64 end record directly after"),
     "empty": (b"", "must be a zip file, but has no end record"),
     "another format": (b"\x89PNG" * 100, "must be a zip file, but has no end record"),
     "truncated": (PLAIN[:-1], "must be a zip file, but has no end record"),
