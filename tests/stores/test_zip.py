@@ -7,6 +7,7 @@ import pickle
 import shutil
 import struct
 import subprocess
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -426,9 +427,36 @@ def test_every_truncated_file_is_refused() -> None:
             in_memory(data[:size])
 
 
-def test_a_deflated_value_takes_memory_in_proportion_to_its_size() -> None:
-    value = bytes(2**24)
-    assert in_memory(zipped({"a": value}, zipfile.ZIP_DEFLATED)).get("a", ByteRange(-3)) == b"\0\0\0"
+def peak_bytes(work: Callable[[], object]) -> int:
+    """Return the most memory that Python objects take while a function runs."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_bomb_is_refused_without_decompressing_it() -> None:
+    store = MemoryStore({"a.zip": bomb(2**27)})
+
+    def work() -> None:
+        with pytest.raises(DataError, match="must not grow"):
+            ZipStore((store, "a.zip"))
+
+    assert peak_bytes(work) < 2**22
+
+
+def test_a_value_that_is_larger_than_declared_is_decompressed_no_further() -> None:
+    data = bomb(2**24)
+    data = patched(patched(data, RECORD, 24, "L", 1000), LOCAL, 22, "L", 1000)
+    store = in_memory(data)
+
+    def work() -> None:
+        with pytest.raises(TruncatedError, match="must be decompressed to 1000 bytes"):
+            store.get("a")
+
+    assert peak_bytes(work) < 2**20
 
 
 # Readers
