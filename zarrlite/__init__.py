@@ -39,6 +39,7 @@ _MODULES = {
     "TruncatedError": "errors",
     "UnknownExtensionError": "errors",
     "ZarrliteError": "errors",
+    "ZipStore": "stores.zip",
     "consolidate_metadata": "nodes.opening",
     "copy": "nodes.opening",
     "create_array": "nodes.opening",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from zarrlite.stores.base import Store as Store
     from zarrlite.stores.local import LocalStore as LocalStore
     from zarrlite.stores.memory import MemoryStore as MemoryStore
+    from zarrlite.stores.zip import ZipStore as ZipStore
 else:  # a type checker that sees `__getattr__` would accept every attribute
 
     def __getattr__(name):

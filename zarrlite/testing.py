@@ -12,7 +12,7 @@ from zarrlite.tools.testing.codecs import (
 )
 from zarrlite.tools.testing.key_encodings import KeyEncodingLaws, coordinates, mutations
 from zarrlite.tools.testing.storage_transformers import StorageTransformerLaws
-from zarrlite.tools.testing.stores import StoreLaws, in_threads
+from zarrlite.tools.testing.stores import ReadingLaws, StoreLaws, in_threads
 
 __all__ = [
     "ArrayArrayLaws",
@@ -20,6 +20,7 @@ __all__ = [
     "BytesBytesLaws",
     "CodecLaws",
     "KeyEncodingLaws",
+    "ReadingLaws",
     "StorageTransformerLaws",
     "StoreLaws",
     "check_json",

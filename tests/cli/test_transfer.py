@@ -285,3 +285,51 @@ def test_a_target_that_cannot_be_written_is_reported_in_one_line(hierarchy, run)
     Path("file").write_text("")
     ran = run("copy", "a.zarr", "file/b.zarr")
     assert ran == (1, "", f"zarrlite copy: {hierarchy}/file/b.zarr/ cannot be written: Not a directory\n")
+
+
+# Zip files
+
+
+@pytest.mark.parametrize("name", ["b.zip", "b.ozx"])
+def test_a_hierarchy_is_copied_to_a_zip_file_and_back(hierarchy, run, name):
+    ran = run("copy", "a.zarr", name)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"copied 12 objects, {sum(map(len, files('a.zarr').values()))} bytes\n"
+    assert sorted(os.listdir()) == ["a.zarr", name]
+    assert run("copy", name, "c.zarr").code == 0
+    assert files("c.zarr") == files("a.zarr")
+    assert run("diff", name, "a.zarr").code == 0
+    assert run("fsck", name).out == "no problems in 12 objects\n"
+    assert run("validate", name).out == "3 documents, 0 faults\n"
+    assert run("tree", name).out == run("tree", "a.zarr").out
+    assert run("copy", "a.zarr", name).err.startswith("zarrlite copy: the target already exists")
+    assert run("copy", "a.zarr", name, "--overwrite").code == 0
+
+
+def test_a_path_into_a_zip_file_is_that_of_a_node(hierarchy, run):
+    run("copy", "a.zarr", "b.zip")
+    assert "Name            : /raw/image\n" in run("info", "b.zip/raw/image").out
+    assert run("copy", "a.zarr/raw", "b.zip/second").code == 0
+    assert run("reencode", "b.zip/raw/image", "c.zip/x", "--chunks", "5,5").code == 0
+    assert run("dump", "c.zip/x").out == run("dump", "a.zarr/raw/image").out
+    assert run("explain", "b.zip/second/image", "c/0/0").code == 0
+    assert run("info", "b.zip/none").err == "zarrlite info: b.zip/none does not exist\n"
+    assert run("info", "none.zip").err == "zarrlite info: none.zip does not exist\n"
+    assert sorted(os.listdir()) == ["a.zarr", "b.zip", "c.zip"]
+
+
+def test_an_interrupted_copy_leaves_the_old_zip_file(hierarchy, run, monkeypatch):
+    run("copy", "a.zarr", "b.zip")
+    before = Path("b.zip").read_bytes()
+
+    def interrupted(self, key, value, new=False):
+        if key.endswith("c/1/1"):
+            raise KeyboardInterrupt
+        return original(self, key, value, new)
+
+    original = zarrlite.ZipStore.set
+    monkeypatch.setattr(zarrlite.ZipStore, "set", interrupted)
+    ran = run("copy", "a.zarr", "b.zip", "--overwrite")
+    assert (ran.code, ran.err) == (130, "zarrlite copy: interrupted; the zip file was not changed\n")
+    assert Path("b.zip").read_bytes() == before
+    assert sorted(os.listdir()) == ["a.zarr", "b.zip"]

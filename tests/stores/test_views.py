@@ -64,6 +64,8 @@ def test_erasing_all_under_a_prefix_leaves_the_rest() -> None:
         ("erase_prefix", ("k/",), ("p/k/",)),
         ("size", ("k",), ("p/k",)),
         ("lock", ("k",), ("p/k",)),
+        ("close", (), ()),
+        ("__exit__", (ValueError, None, None), (ValueError, None, None)),
     ],
 )
 def test_operations_are_passed_on_as_one_call(operation: str, args: tuple, forwarded: tuple) -> None:

@@ -777,7 +777,7 @@ def get_sorted(self: Store, requests: Any, memory: Any = None) -> list[Any]:
 
 BROKEN_STORES: list[tuple[Any, ...]] = [
     (broken_store(get=lambda self, key, r=ALL: FourOperations.get(self, key, r) or b""), "test_a_missing_key_is_none"),
-    (broken_store(list=lambda self: iter(["ghost"])), "test_a_new_store_is_empty"),
+    (broken_store(list=lambda self: iter(["ghost"])), "test_a_store_without_values_is_empty"),
     (broken_store(get=get_absolute), "test_ranges_are_slices"),
     (broken_store(size=lambda self, key: (Store.size(self, key) or 0) + 1), "test_ranges_are_slices"),
     (
@@ -839,9 +839,12 @@ BROKEN_STORES: list[tuple[Any, ...]] = [
     (broken_store(get=slow_get, lock=lambda self, key: contextlib.nullcontext()), "test_threads_lose_no_updates"),
     (broken_store(limits=Limits(concurrency=0)), "test_limits_and_locations_are_usable"),
     (broken_store(location=lambda self, prefix="": (1, "")), "test_limits_and_locations_are_usable"),
-    (broken_store(erase=lambda self, key: self.values.pop(key, None)), "test_hostile_keys_are_refused"),
-    (broken_store(lock=lambda self, key: contextlib.nullcontext()), "test_hostile_keys_are_refused"),
-    (broken_store(list_prefix=lambda self, prefix: iter([])), "test_hostile_keys_are_refused"),
+    (broken_store(erase=lambda self, key: self.values.pop(key, None)), "test_hostile_keys_are_refused_by_writing"),
+    (broken_store(lock=lambda self, key: contextlib.nullcontext()), "test_hostile_keys_are_refused_by_writing"),
+    (broken_store(size=lambda self, key: None), "test_hostile_keys_are_refused_by_reading"),
+    (broken_store(list_prefix=lambda self, prefix: iter([])), "test_hostile_keys_are_refused_by_reading"),
+    (broken_store(read_only=True), "test_a_read_only_store_refuses_changes"),
+    (broken_store(read_only=True), "test_a_store_that_can_be_written_is_not_read_only"),
 ]
 
 

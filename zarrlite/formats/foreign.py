@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
+from types import TracebackType
 from typing import Any, ClassVar
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
@@ -110,6 +111,14 @@ class ForeignStore(Store):
             else:
                 keys, prefixes = self.list_dir(entry)
                 pending += sorted([*keys, *prefixes], reverse=True)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.store.__exit__(kind, error, traceback)
 
 
 def _is_document(key: str) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from types import TracebackType
 from typing import Any, Self
 
 from zarrlite.buffers.ranges import Buffer
@@ -477,6 +478,15 @@ class Node:
         """
         self._check_writable()
         remove(self.store, self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the store, which completes a zip file. After an exception, a zip file stays as it was."""
+        self.store.__exit__(kind, error, traceback)
 
     def _check_writable(self) -> None:
         if self.read_only:

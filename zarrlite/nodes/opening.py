@@ -86,8 +86,9 @@ def open(  # noqa: A001
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory; `memory://` or None for a
-        new store in memory, `memory://name` for one shared by the whole process; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file
+        named `.zip` or `.ozx`; `memory://` or None for a new store in memory, `memory://name` for one shared by the
+        whole process; or a mapping from keys to bytes.
     mode : {"a", "r", "r+", "w", "w-"}, optional
         "r" reads an existing node; "r+" reads and writes it; "a" also creates the node if it does not exist; "w"
         replaces or creates a node; "w-" creates a node but never replaces one.
@@ -566,8 +567,9 @@ def create_array(
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory; `memory://` or None for a
-        new store in memory, `memory://name` for one shared by the whole process; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file
+        named `.zip` or `.ozx`; `memory://` or None for a new store in memory, `memory://name` for one shared by the
+        whole process; or a mapping from keys to bytes.
     name : str or None, optional
         Path of the new array in the store; the root if omitted.
     shape : int or sequence of int, optional

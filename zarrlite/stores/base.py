@@ -23,8 +23,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from types import FunctionType
-from typing import Any, Final, NamedTuple, final
+from types import FunctionType, TracebackType
+from typing import Any, Final, NamedTuple, Self, final
 
 from zarrlite import threads
 from zarrlite.buffers.pieces import Patch, Value, join
@@ -262,6 +262,19 @@ class Store(ABC):
         return (
             contextlib.nullcontext() if self.read_only else LockContext(Lock(_locks, (*self.location(), key)), key=key)
         )
+
+    # Closing
+
+    def close(self) -> None:  # noqa: B027 - most stores hold nothing open
+        """Complete all changes, and close everything that is open. A `with` statement does this at its end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def place_of(store: Store) -> threads.Place | None:

@@ -3,6 +3,7 @@
 Rules
 - `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
 - `memory://name` is the same store throughout the process; `memory://` is a new store each time.
+- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from zarrlite.stores.views import ReadOnlyStore
 
 StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
 
+ZIP_SUFFIXES = (".zip", ".ozx")  # ends of the names of zip files, in lower case
 _URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # schemes have at least two letters: c:// is a drive
 _FILE_URI_REST = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
 _named_stores: dict[str, MemoryStore] = {}
@@ -36,12 +38,21 @@ def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True)
     if isinstance(store, str):
         store = _resolve(store)
     if isinstance(store, str | os.PathLike):
+        if is_zip_path(path := os.fsdecode(store)):
+            from zarrlite.stores.zip import ZipStore  # late: keeps the import light
+
+            return ZipStore(path, mode="r" if read_only else "a")
         local = LocalStore(store, read_only=read_only)
         if check:
             check_directory(local)
         return local
     opened = _wrap(store)
     return ReadOnlyStore(opened) if read_only and not opened.read_only else opened
+
+
+def is_zip_path(path: str) -> bool:
+    """Whether a path is that of a zip file, which need not exist."""
+    return path.lower().endswith(ZIP_SUFFIXES) and not os.path.isdir(path)
 
 
 def check_directory(store: Store) -> None:

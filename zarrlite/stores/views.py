@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, NoReturn
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
@@ -89,6 +90,14 @@ class PrefixStore(Store):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         return self.store.lock(self._below(key))
 
+    def close(self) -> None:
+        self.store.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.store.__exit__(kind, error, traceback)
+
 
 class ReadOnlyStore(Store):
     """A read-only view of a store that others may write."""
@@ -136,3 +145,11 @@ class ReadOnlyStore(Store):
         raise ReadOnlyError(f"{self!r} cannot be written")
 
     set = erase = erase_prefix = change = _refuse
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.store.__exit__(kind, error, traceback)

@@ -7,6 +7,9 @@ import itertools
 
 from zarrlite import threads
 from zarrlite.names import DOCUMENT, key_prefix
+from zarrlite.nodes.array import Array
+from zarrlite.nodes.group import Group
+from zarrlite.stores import Store
 from zarrlite.stores.base import slowest_place
 from zarrlite.tools.cli.console import Console
 from zarrlite.tools.cli.locate import JOURNAL, open_node, split
@@ -26,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     source = open_node(args.source)
     target, path = split(args.target)
+    with target:  # completes a zip file
+        return _copy(source, target, path, args, console)
+
+
+def _copy(source: Array | Group, target: Store, path: str, args: argparse.Namespace, console: Console) -> int:
     transfer = Transfer(source, target, path, {"command": "copy"})
     source_prefix, target_prefix = key_prefix(source.path), key_prefix(path)
     objects = [(key, size) for key, size, _ in transfer.objects if not f"/{key}".endswith(f"/{JOURNAL}")]

@@ -12,6 +12,7 @@ from zarrlite.buffers.ranges import ByteRange
 from zarrlite.errors import ArgumentError, NodeNotFoundError
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import Array
+from zarrlite.stores.open import is_zip_path
 from zarrlite.tools.cli import locate
 from zarrlite.tools.cli.console import Console
 from zarrlite.tools.layout import Range, Stored, explain
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _find(location: str, key: str | None, *, chunk: bool) -> tuple[Array, str]:
     """Return the array and the key in it. The location may be a file in the array, the key may begin with groups."""
     file_name = ""
-    if os.path.isfile(location):
+    if os.path.isfile(location) and not is_zip_path(location):
         location, file_name = os.path.split(os.path.abspath(location))
     store, path = locate.split(location)
     names = [name for name in [*path.split("/"), file_name, *(key or "").split("/")] if name]

@@ -66,7 +66,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
             raise
     for problem in kept if report_at_end and not console.as_json else ():
         _print(console, problem)
-    repaired = repair(store, [problem for problem in kept if problem.kind in repairable])
+    with store:  # completes a zip file
+        repaired = repair(store, [problem for problem in kept if problem.kind in repairable])
     if console.as_json:
         console.json(
             {

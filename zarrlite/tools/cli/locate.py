@@ -2,6 +2,7 @@
 
 Rules
 - A path into a hierarchy is split at the root: the highest directory that is connected to the node by groups alone.
+- A path into a zip file is split at the file.
 - Errors name the location as the user typed it, and say what is there.
 """
 
@@ -12,11 +13,12 @@ import os
 from typing import Any
 
 from zarrlite.errors import NodeNotFoundError
-from zarrlite.names import DOCUMENT
+from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.stores import LocalStore, Store, open_store
+from zarrlite.stores.open import is_zip_path
 
 JOURNAL = "__zarrlite.transfer.json"  # stored next to the data of an unfinished copy
 _VERSION_2 = (".zarray", ".zgroup")  # documents of Zarr version 2
@@ -29,9 +31,18 @@ def split(location: str) -> tuple[Store, str]:
         return store, ""
     if os.path.isfile(store.root):
         raise NodeNotFoundError(f"{location} is a file; a node must be a directory with {DOCUMENT}", path="")
-    root = _find_root(store.root)
+    zip_file = _find_zip_file(store.root)
+    root = zip_file or _find_root(store.root)
     path = os.path.relpath(store.root, root)
-    return LocalStore(root), "" if path == os.curdir else path.replace(os.sep, "/")
+    opened = open_store(zip_file) if zip_file else LocalStore(root)
+    return opened, "" if path == os.curdir else path.replace(os.sep, "/")
+
+
+def _find_zip_file(path: str) -> str | None:
+    """Return the zip file that a path leads into. Returns None if there is no such file."""
+    while not os.path.lexists(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return path if os.path.isfile(path) and is_zip_path(path) else None
 
 
 def _find_root(directory: str) -> str:
@@ -80,12 +91,15 @@ def open_array(location: str, mode: opening.Mode = "r", **options: Any) -> Array
 
 def _not_found(location: str, store: Store, path: str) -> NodeNotFoundError:
     """Return an error that says what is at a location without a node, and what to do about it."""
-    directory = os.path.join(store.root, path) if isinstance(store, LocalStore) else ""
 
     def has(name: str) -> bool:
-        return os.path.isfile(os.path.join(directory, name))
+        return store.size(key_prefix(path) + name) is not None
 
-    if not os.path.lexists(directory):
+    if isinstance(store, LocalStore):
+        exists = os.path.lexists(os.path.join(store.root, path))
+    else:
+        exists = any(store.list_prefix(key_prefix(path)))
+    if not exists:
         message = f"{location} does not exist"
     elif has(JOURNAL):
         message = f"{location} is an unfinished copy; rerun the command that created it to finish it"

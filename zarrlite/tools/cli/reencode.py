@@ -23,6 +23,7 @@ from zarrlite.nodes.array import Array
 from zarrlite.nodes.creation import array_metadata
 from zarrlite.pipeline.codec import ArrayArrayCodec, BytesBytesCodec
 from zarrlite.selections import indexing
+from zarrlite.stores import Store
 from zarrlite.tools.cli.blocks import block_shape, stored_blocks
 from zarrlite.tools.cli.console import Console
 from zarrlite.tools.cli.extensions import parse_lengths, parse_list, parse_one
@@ -47,8 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     source = open_array(args.source)
-    metadata = new_metadata(source, args)
     store, path = split(args.target)
+    with store:  # completes a zip file
+        return _reencode(source, store, path, args, console)
+
+
+def _reencode(source: Array, store: Store, path: str, args: argparse.Namespace, console: Console) -> int:
+    metadata = new_metadata(source, args)
     target = Array(store, path, metadata)
     transfer = Transfer(source, store, path, {"command": "reencode", "document": metadata.to_json()})
     block = block_shape(

@@ -25,7 +25,7 @@ from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.nodes.node import make_room
-from zarrlite.stores import LocalStore, Store
+from zarrlite.stores import LocalStore, Store, ZipStore
 from zarrlite.stores.views import ReadOnlyStore
 from zarrlite.tools.cli.locate import JOURNAL
 
@@ -111,6 +111,8 @@ class Transfer:
         try:
             yield
         except KeyboardInterrupt:
+            if isinstance(self.target, ZipStore):
+                raise KeyboardInterrupt("the zip file was not changed") from None
             self._write_journal()
             raise KeyboardInterrupt("rerun the same command to resume") from None
 

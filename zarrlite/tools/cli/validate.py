@@ -23,6 +23,7 @@ from zarrlite.formats.draft_store import find_draft
 from zarrlite.metadata.validation import validate
 from zarrlite.names import DOCUMENT, key_prefix, name_fault
 from zarrlite.stores import Store
+from zarrlite.stores.open import is_zip_path
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.locate import split
 from zarrlite.tools.cli.rules import remedy, rule
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     validator = _Validator(not args.lenient, Schemas(args.schemas) if args.schemas else None)
-    if args.location == "-" or os.path.isfile(args.location):
+    if args.location == "-" or (os.path.isfile(args.location) and not is_zip_path(args.location)):
         validator.check_document(_read(args.location), args.location)
     else:
         store, path = split(args.location)

@@ -4,8 +4,13 @@
         def make_store(self) -> Store:
             return MyStore(...)  # writable, and empty
 
+    class TestMyReader(ReadingLaws):
+        def store_with(self, values: Mapping[str, bytes]) -> Store:
+            return MyReader(...)  # holds these values; it may be read-only
+
 Rules
-- Every law applies to every store that can be written and listed, and uses only the public interface.
+- Every law applies to every store that can be listed, and those of `StoreLaws` to every one that can be written. They
+  use only the public interface.
 - No key is also a prefix ("a" and "a/b" at the same time): stores need not support that.
 """
 
@@ -14,12 +19,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
-from zarrlite.errors import KeyRefusedError
+from zarrlite.errors import KeyRefusedError, ReadOnlyError
 from zarrlite.stores.base import InPlace, Limits, Store, WrongSizeError
 
 HOSTILE_KEYS = (
@@ -48,37 +53,34 @@ MODEL = {
 }
 
 
-class StoreLaws(ABC):
-    """The laws of stores. Subclass it, name the subclass Test..., and define `make_store`."""
+class ReadingLaws(ABC):
+    """The laws of reading. Subclass it for a read-only store, name the subclass Test..., and define `store_with`."""
 
     @abstractmethod
-    def make_store(self) -> Store:
-        """Return a new store: writable, and empty."""
+    def store_with(self, values: Mapping[str, bytes]) -> Store:
+        """Return a new store that holds these values."""
 
     def filled(self) -> Store:
         """Return a new store that holds the model."""
-        store = self.make_store()
-        store.set_many(MODEL.items())
-        return store
+        return self.store_with(MODEL)
 
     # Values
 
     def test_a_missing_key_is_none(self) -> None:
-        store = self.make_store()
+        store = self.store_with({})
         assert store.get("a") is None
         assert store.get("a/b", ByteRange(1, 2)) is None
         assert store.size("a/b") is None
         assert store.get_partial_values([("a", ALL), ("a/b", ByteRange(-1), 5)]) == [None, None]
 
-    def test_a_new_store_is_empty(self) -> None:
-        store = self.make_store()
+    def test_a_store_without_values_is_empty(self) -> None:
+        store = self.store_with({})
         assert list(store.list()) == list(store.list_prefix("a/")) == []
         assert store.list_dir("") == store.list_dir("a/") == ([], [])
 
     def test_ranges_are_slices(self) -> None:
-        store = self.make_store()
         for value in VALUES:
-            store.set("a/b", value)
+            store = self.store_with({"a/b": value})
             assert content(store.get("a/b")) == value
             assert store.size("a/b") == len(value)
             for start, stop in RANGES:
@@ -88,9 +90,7 @@ class StoreLaws(ABC):
                 assert content(alone) == value[start:stop], (value, start, stop)
 
     def test_partial_values_are_in_the_order_of_their_requests(self) -> None:
-        store = self.make_store()
-        store.set("a", b"0123456789")
-        store.set("b", b"")
+        store = self.store_with({"a": b"0123456789", "b": b""})
         requests = [
             ("b", ALL),
             ("a", ByteRange(-2)),
@@ -106,8 +106,7 @@ class StoreLaws(ABC):
         assert [content(part) for part in parts] == [b"0123456789"[start:stop] for start, stop in RANGES]
 
     def test_a_request_with_a_wrong_expected_size_is_refused_or_served(self) -> None:
-        store = self.make_store()
-        store.set("a/b", b"0123456789")
+        store = self.store_with({"a/b": b"0123456789"})
         part = ByteRange(2, 5)
         requests = [("a/b", part, 10), ("none", part, 10), ("a/b", ByteRange(5, 7), 10), ("a/b", part, None)]
         assert [content(found) for found in store.get_partial_values(requests)] == [b"234", None, b"56", b"234"]
@@ -116,8 +115,7 @@ class StoreLaws(ABC):
                 assert [content(found) for found in store.get_partial_values([("a/b", part, size)])] == [b"234"]
 
     def test_passing_memory_does_not_change_the_values_read(self) -> None:
-        store = self.make_store()
-        store.change([("a/b", b"0123456789"), ("a/c", b"abc"), ("d", b"")])
+        store = self.store_with({"a/b": b"0123456789", "a/c": b"abc", "d": b""})
         ranges = (ALL, ByteRange(0, 4), ByteRange(0, 11), ByteRange(2, 100), ByteRange(-3))
         requests: list[Any] = [(key, r) for r in ranges for key in ("a/b", "none", "a/c", "d", "a")]
         expected = [content(store.get(key, r)) for key, r in requests]
@@ -128,13 +126,72 @@ class StoreLaws(ABC):
     # Sources
 
     def test_a_source_reads_ranges_as_slices(self) -> None:
-        store = self.make_store()
         for value in VALUES:
-            store.set("a/b", value)
-            check_source(store.source("a/b"), value, RANGES)
+            check_source(self.store_with({"a/b": value}).source("a/b"), value, RANGES)
 
     def test_the_source_for_a_missing_key_is_missing(self) -> None:
-        check_missing(self.make_store().source("a/b"))
+        check_missing(self.store_with({}).source("a/b"))
+
+    # Listing
+
+    def test_listings_agree_with_a_dict(self) -> None:
+        store = self.filled()
+        assert sorted(store.list()) == sorted(MODEL)
+        for prefix in ("", "a/", "a/c/", "a/c/0/", "ab/", "b/", "none/", "é/"):
+            assert sorted(store.list_prefix(prefix)) == sorted(key for key in MODEL if key.startswith(prefix)), prefix
+            assert store.list_dir(prefix) == listing(MODEL, prefix), prefix
+
+    # Attributes
+
+    def test_limits_and_locations_are_usable(self) -> None:
+        store = self.store_with({})
+        assert isinstance(store.limits, Limits)
+        assert store.limits.concurrency is None or store.limits.concurrency >= 1
+        assert store.limits.gap >= 0
+        locations = [store.location(), store.location("a/"), store.location("a/b/"), store.location("b/")]
+        assert len(set(locations)) == len(locations)
+        assert locations == [store.location(prefix) for prefix in ("", "a/", "a/b/", "b/")]
+
+    # Keys
+
+    def test_hostile_keys_are_refused_by_reading(self) -> None:
+        store = self.filled()
+        for key in HOSTILE_KEYS:
+            for operation in self._reading(store, key):
+                raises(KeyRefusedError, operation)
+        for prefix in HOSTILE_PREFIXES:
+            for listing in (store.list_prefix, store.list_dir):
+                raises(KeyRefusedError, lambda listing=listing, prefix=prefix: list(listing(prefix)))
+
+    def _reading(self, store: Store, key: str) -> Iterator[Callable[[], object]]:
+        yield lambda: store.get(key)
+        yield lambda: store.get_partial_values([("zarr.json", ALL), (key, ByteRange(0, 1))])
+        yield lambda: store.size(key)
+        yield lambda: store.source(key).read_one()
+        yield lambda: store.source(key).size()
+
+    def test_a_read_only_store_refuses_changes(self) -> None:
+        store = self.filled()
+        if store.read_only:
+            for operation in _writing(store, "zarr.json"):
+                raises(ReadOnlyError, operation)
+            raises(ReadOnlyError, store.erase_prefix, "a/")
+            assert _read(store) == MODEL
+
+
+class StoreLaws(ReadingLaws):
+    """The laws of stores. Subclass it, name the subclass Test..., and define `make_store`."""
+
+    @abstractmethod
+    def make_store(self) -> Store:
+        """Return a new store: writable, and empty."""
+
+    def store_with(self, values: Mapping[str, bytes]) -> Store:
+        store = self.make_store()
+        store.set_many(values.items())
+        return store
+
+    # Sources
 
     def test_a_source_reads_the_old_value_or_the_new_one(self) -> None:
         store = self.make_store()
@@ -300,13 +357,6 @@ class StoreLaws(ABC):
 
     # Listing
 
-    def test_listings_agree_with_a_dict(self) -> None:
-        store = self.filled()
-        assert sorted(store.list()) == sorted(MODEL)
-        for prefix in ("", "a/", "a/c/", "a/c/0/", "ab/", "b/", "none/", "é/"):
-            assert sorted(store.list_prefix(prefix)) == sorted(key for key in MODEL if key.startswith(prefix)), prefix
-            assert store.list_dir(prefix) == listing(MODEL, prefix), prefix
-
     def test_a_store_may_be_written_while_it_is_listed(self) -> None:
         store = self.filled()
         for key in store.list():
@@ -344,42 +394,31 @@ class StoreLaws(ABC):
 
     # Attributes
 
-    def test_limits_and_locations_are_usable(self) -> None:
-        store = self.make_store()
-        assert not store.read_only
-        assert isinstance(store.limits, Limits)
-        assert store.limits.concurrency is None or store.limits.concurrency >= 1
-        assert store.limits.gap >= 0
-        locations = [store.location(), store.location("a/"), store.location("a/b/"), store.location("b/")]
-        assert len(set(locations)) == len(locations)
-        assert locations == [store.location(prefix) for prefix in ("", "a/", "a/b/", "b/")]
+    def test_a_store_that_can_be_written_is_not_read_only(self) -> None:
+        assert not self.make_store().read_only
 
     # Keys
 
-    def test_hostile_keys_are_refused(self) -> None:
+    def test_hostile_keys_are_refused_by_writing(self) -> None:
         store = self.filled()
         for key in HOSTILE_KEYS:
-            for operation in self._operations(store, key):
+            for operation in _writing(store, key):
                 raises(KeyRefusedError, operation)
+            raises(KeyRefusedError, lambda key=key: store.lock(key).__enter__())
         for prefix in HOSTILE_PREFIXES:
-            for on_prefix in (store.list_prefix, store.list_dir, store.erase_prefix):
-                raises(KeyRefusedError, lambda on_prefix=on_prefix, prefix=prefix: list(on_prefix(prefix) or ()))
+            raises(KeyRefusedError, store.erase_prefix, prefix)
         assert _read(store) == MODEL
 
-    def _operations(self, store: Store, key: str) -> Iterator[Callable[[], object]]:
-        yield lambda: store.get(key)
-        yield lambda: store.get_partial_values([("zarr.json", ALL), (key, ByteRange(0, 1))])
-        yield lambda: store.size(key)
-        yield lambda: store.source(key).read_one()
-        yield lambda: store.source(key).size()
-        yield lambda: store.set(key, b"hostile")
-        yield lambda: store.set_many([(key, b"hostile")])
-        yield lambda: store.set_partial_values([(key, 0, b"hostile")])
-        yield lambda: store.erase(key)
-        yield lambda: store.erase_values([key])
-        yield lambda: store.update(key, lambda old: b"hostile")
-        yield lambda: store.change([(key, lambda source: None)])
-        yield lambda: store.lock(key).__enter__()
+
+def _writing(store: Store, key: str) -> Iterator[Callable[[], object]]:
+    """Yield every operation that changes a key."""
+    yield lambda: store.set(key, b"new")
+    yield lambda: store.set_many([(key, b"new")])
+    yield lambda: store.set_partial_values([(key, 0, b"new")])
+    yield lambda: store.erase(key)
+    yield lambda: store.erase_values([key])
+    yield lambda: store.update(key, lambda old: b"new")
+    yield lambda: store.change([(key, lambda source: None)])
 
 
 def check_source(source: Source, value: bytes, ranges: Sequence[ByteRange]) -> None:
