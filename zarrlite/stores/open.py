@@ -37,11 +37,13 @@ def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True)
     """
     if isinstance(store, str):
         store = _resolve(store)
-    if isinstance(store, str | os.PathLike):
-        if is_zip_path(path := os.fsdecode(store)):
+    elif isinstance(store, os.PathLike):
+        store = os.fsdecode(store)
+    if isinstance(store, str):
+        if is_zip_path(store):
             from zarrlite.stores.zip import ZipStore  # late: keeps the import light
 
-            return ZipStore(path, mode="r" if read_only else "a")
+            return ZipStore(store, mode="r" if read_only else "a")
         local = LocalStore(store, read_only=read_only)
         if check:
             check_directory(local)
