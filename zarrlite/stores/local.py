@@ -130,18 +130,19 @@ class LocalStore(Store):
             raise error if isinstance(error, StoreError) else store_error(error, "read", key) from error
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        if len(requests) > 1 and len({request[0] for request in requests}) < len(requests):
+        if len(requests) == 1:
+            key = requests[0][0]
+            value = _read_range(self._root.path(key), requests[0], memory)
+            return self._read_run(key, requests) if value is None else [value]
+        if len({request[0] for request in requests}) < len(requests):
             runs = itertools.groupby(requests, key=lambda request: request[0])
             return [value for key, run in runs for value in self._read_run(key, [*run])]
         found: Buffers = []
-        for request in requests:  # a short loop: other threads take the GIL at system calls
-            key, value = request[0], None
-            start, stop = request[1]
-            if stop is not None and 0 <= start < stop <= files.MAX_READ and files.RESERVED not in key:
-                size = request[2] if len(request) > 2 else None
-                value = _read_range(self._root.path(key), start, stop, size, memory)
+        paths = [self._root.path(request[0]) for request in requests]  # before the loop, in which threads alternate
+        for path, request in zip(paths, requests, strict=True):
+            value = _read_range(path, request, memory)
             if value is None:  # missing, or not an ordinary file or range
-                (value,) = self._read_run(key, [request])
+                (value,) = self._read_run(request[0], [request])
             elif memory is not None and type(value) is memoryview:
                 memory = memory[len(value) :]
             found.append(value)
@@ -386,8 +387,12 @@ def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
         raise
 
 
-def _read_range(path: str, start: int, stop: int, size: int | None, memory: memoryview | None) -> Buffer | None:
+def _read_range(path: str, request: Request, memory: memoryview | None) -> Buffer | None:
     """Read a range of a file with as few system calls as possible. Returns None if anything is unusual."""
+    start, stop = request[1]
+    size = request[2] if len(request) > 2 else None
+    if stop is None or not 0 <= start < stop <= files.MAX_READ or files.RESERVED in path:
+        return None
     try:
         (fd,) = map(os.open, (path,), (files.READ_HERE,))
     except OSError:
