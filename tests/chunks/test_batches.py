@@ -360,7 +360,7 @@ def test_reading_one_inner_chunk_equals_reading_it_with_others(chain: Any, index
             reader = array._chunks.pipeline((0, 0)).serializer.reader
             source, target = array._chunks.store.source("c/0/0"), np.empty((8, 16), "u2")
             try:
-                read_from_sources(reader._read_several([source], [(selection, target)], IN_MEMORY))
+                read_from_sources(reader._read_several, [source], [(selection, target)], IN_MEMORY)
                 expected: Any = target.tolist()
             except FailedPart as failed:
                 expected = type(failed.error), failed.error.message  # type: ignore[attr-defined]

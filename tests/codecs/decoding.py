@@ -38,7 +38,7 @@ def take(bound: Pipeline, data: Any) -> Any:
 
 def read(bound: Pipeline, data: Any) -> Any:
     target = np.empty(bound.spec.shape, bound.spec.dtype)
-    missing = read_from_sources(bound.read([InMemory(data)], [(everything(bound.spec.shape), target)], IN_MEMORY))
+    missing = read_from_sources(bound.read, [InMemory(data)], [(everything(bound.spec.shape), target)], IN_MEMORY)
     assert missing == []
     return target
 

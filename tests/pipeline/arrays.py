@@ -45,7 +45,7 @@ def read(bound: Pipeline, source: Any, selection: Selection) -> Any:
     """Read a part of a chunk from a source. Returns None if the chunk is missing."""
     target = np.empty(selection.shape, bound.spec.dtype)
     try:
-        missing = read_from_sources(bound.read([source], [(selection, target)], IN_MEMORY))
+        missing = read_from_sources(bound.read, [source], [(selection, target)], IN_MEMORY)
     except FailedPart as failed:
         raise failed.error from None
     return None if missing else target

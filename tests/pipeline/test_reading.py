@@ -52,7 +52,7 @@ def test_ranges_of_a_framed_value_are_those_of_the_value(
     kind: Any, value: bytes, head: int, tail: int, ranges: list[ByteRange]
 ) -> None:
     source = kind(b"h" * head + value + b"t" * tail)
-    parts = read_from_sources(unframed(reading(Framed(source, 0, head, tail, "pad"), ranges)))
+    parts = read_from_sources(unframed, reading(Framed(source, 0, head, tail, "pad"), ranges))
     assert parts == [value[start:stop] for start, stop in ranges]
     if kind is OfUnknownSize and all(parts):
         assert source.reads == 1
@@ -66,14 +66,14 @@ def test_a_value_shorter_than_its_frame_is_refused(
     kind: Any, stored: bytes, byte_range: ByteRange, head: int, tail: int
 ) -> None:
     with pytest.raises(FailedPart) as caught:
-        read_from_sources(unframed(reading(Framed(kind(stored), 7, head, tail, "pad"), [byte_range])))
+        read_from_sources(unframed, reading(Framed(kind(stored), 7, head, tail, "pad"), [byte_range]))
     assert caught.value.number == 7
     assert isinstance(caught.value.error, TruncatedError)
 
 
 @pytest.mark.parametrize("kind", [InMemory, OfUnknownSize])
 def test_a_missing_framed_value_is_missing(kind: Any) -> None:
-    assert read_from_sources(unframed(reading(Framed(kind(None), 0, 3, 2, "pad"), [ByteRange(0, 2)]))) == [None]
+    assert read_from_sources(unframed, reading(Framed(kind(None), 0, 3, 2, "pad"), [ByteRange(0, 2)])) == [None]
 
 
 @pytest.mark.parametrize("size", [0, 15, 17])

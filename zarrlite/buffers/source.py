@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.errors import DataError, TruncatedError
@@ -58,14 +58,14 @@ class ReplacedError(DataError):
     """A value was replaced while it was being read, so the bytes read may be from two versions."""
 
 
-def read_current(sources: Collection[Source], read: Callable[[], T]) -> T:
-    """Return `read()`, which reads from these sources in several steps, then close them.
+def read_current(sources: Collection[Source], read: Callable[..., T], *args: Any) -> T:
+    """Return `read(*args)`, which reads from these sources in several steps, then close them.
 
     Starts over if it fails and one of the values was replaced meanwhile.
     """
     for attempts_left in reversed(range(MAX_ATTEMPTS)):
         try:
-            return read()
+            return read(*args)
         except Exception:
             if not attempts_left or all(source.is_current() for source in sources):
                 raise

@@ -25,17 +25,16 @@ from zarrlite import threads
 from zarrlite.buffers import scratch
 from zarrlite.buffers.pieces import Value
 from zarrlite.buffers.ranges import Buffer, ByteRange
-from zarrlite.buffers.source import Source
+from zarrlite.buffers.source import Source, read_current
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, TruncatedError, ZarrliteError
 from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.pipeline.decoding import beyond_limit, default_limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import FailedPart, Part, read_and_close
+from zarrlite.pipeline.reading import FailedPart, MissingInnerChunk, Part, read_from_sources
 from zarrlite.selections.selection import FlatSelection, Selection, Shape, Span
 from zarrlite.selections.sparse import SparseBatch, project_sparse
-from zarrlite.shards.reading import MissingInnerChunk
 from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError, place_of
 from zarrlite.tuning import (
     BATCH_BYTES,
@@ -244,7 +243,7 @@ class Chunks:
     def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
         """Read chunks that take several rounds of requests, each chunk from its own source."""
         sources = [self.store.source(key) for key in keys]
-        return read_and_close(sources, pipeline.read, sources, parts, self.store.limits)
+        return read_current(sources, read_from_sources, pipeline.read, sources, parts, self.store.limits)
 
     def _check_limit(self, pipeline: Pipeline, keys: Sequence[str]) -> None:
         """Refuse to decode chunks that are too large. Missing chunks are accepted: they are the fill value."""
@@ -282,7 +281,7 @@ class Chunks:
         """Read an element of a chunk that is compressed or a shard. Returns None if the chunk is missing."""
         if not pipeline.one_request:
             source = self.store.source(key)
-            return read_and_close((source,), pipeline.read_element, source, inside)
+            return read_current((source,), read_from_sources, pipeline.read_element, source, inside)
         reading = pipeline.read_element(key, inside)
         values = self.store.get_partial_values(*next(reading))
         try:

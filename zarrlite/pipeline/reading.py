@@ -11,14 +11,14 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
-from zarrlite.buffers.source import Source, inner_size, read_current
-from zarrlite.errors import TruncatedError
+from zarrlite.buffers.source import inner_size
+from zarrlite.errors import MissingChunkError, TruncatedError
 from zarrlite.pipeline.elements import NDArray
-from zarrlite.selections.selection import Selection
+from zarrlite.selections.selection import Selection, Shape
 from zarrlite.stores.base import StoredValue, read_together
 
 T = TypeVar("T")
@@ -38,8 +38,23 @@ class FailedPart(Exception):
         self.error = error
 
 
-def read_from_sources(reading: Reading[T]) -> T:
-    """Run a reading whose handles are sources. Sources that are read by key share one batch of requests per round."""
+class MissingInnerChunk(MissingChunkError):
+    """An inner chunk is absent but required. `path` has its coordinates, those of the outermost shard first."""
+
+    def __init__(self, *path: Shape) -> None:
+        super().__init__("is missing")
+        self.path = path
+
+    def at(self, *, key: str | None = None, codec: str | None = None) -> MissingChunkError:  # type: ignore[override]
+        return MissingChunkError(self.message, key=key, codec=codec)
+
+
+def read_from_sources(read: Callable[..., Reading[T]], *args: Any) -> T:
+    """Run the reading `read(*args)`, whose handles are sources.
+
+    Sources that are read by key share one batch of requests per round.
+    """
+    reading = read(*args)
     try:
         requests, memory = next(reading)
         while True:
@@ -47,14 +62,6 @@ def read_from_sources(reading: Reading[T]) -> T:
     except StopIteration as done:
         result: T = done.value
         return result
-
-
-def read_and_close(sources: Collection[Source], read: Callable[..., Reading[T]], *args: Any) -> T:
-    """Run the reading `read(*args)`, whose handles are these sources, then close them.
-
-    Starts over if it fails and one of the values was replaced meanwhile, as `read_current` does.
-    """
-    return read_current(sources, lambda: read_from_sources(read(*args)))
 
 
 def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer | None]:

@@ -19,12 +19,12 @@ import numpy as np
 from zarrlite.buffers import scratch
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory
-from zarrlite.errors import DataError, MissingChunkError, ShardError, TruncatedError
+from zarrlite.errors import DataError, ShardError, TruncatedError
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Budget, Limit
 from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.pipeline.pipeline import Pipeline, is_in, memory_of
-from zarrlite.pipeline.reading import FailedPart, Part, Reading, Request, read_from_memory
+from zarrlite.pipeline.reading import FailedPart, MissingInnerChunk, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
 from zarrlite.stores.base import IN_MEMORY, Limits
@@ -443,17 +443,6 @@ def _read_ranges(requests: list[Request], limits: Limits) -> Reading[Sequence[Bu
         for i, chunk in zip(numbers, chunks, strict=True):
             answers[i] = chunk
     return answers
-
-
-class MissingInnerChunk(MissingChunkError):
-    """An inner chunk is absent but required. `path` has its coordinates, those of the outermost shard first."""
-
-    def __init__(self, *path: Shape) -> None:
-        super().__init__("is missing")
-        self.path = path
-
-    def at(self, *, key: str | None = None, codec: str | None = None) -> MissingChunkError:  # type: ignore[override]
-        return MissingChunkError(self.message, key=key, codec=codec)
 
 
 class _named:

@@ -9,15 +9,17 @@ Rules (core spec, Storage transformers)
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from zarrlite.chunk_grids.base import ChunkGrid
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
 from zarrlite.extensions.extension import Extension, Ignored
 from zarrlite.pipeline.codec import Codec
 from zarrlite.selections.selection import Shape
-from zarrlite.storage_transformers.anatomy import Combined, Divided
 from zarrlite.stores.base import Store
+
+if TYPE_CHECKING:
+    from zarrlite.storage_transformers.anatomy import Combined, Divided
 
 
 class ArrayInStore(NamedTuple):

@@ -85,14 +85,14 @@ class PartsStore(Store):
         if not self.is_chunk(key):
             return self.store.get(key, byte_range)
         source = self._chunk(key)
-        return read_current((source,), lambda: source.read_one(byte_range))
+        return read_current((source,), source.read_one, byte_range)
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         if not all(self.is_chunk(request[0]) for request in requests):
             runs = itertools.groupby(requests, key=lambda request: request[0])
             return [value for key, run in runs for value in self._store_of(key).get_partial_values([*run])]
         sources = {request[0]: self._chunk(request[0]) for request in requests}
-        return read_current(sources.values(), lambda: self._read(sources, requests, memory))
+        return read_current(sources.values(), self._read, sources, requests, memory)
 
     def _store_of(self, key: str) -> Store:
         return self if self.is_chunk(key) else self.store
@@ -149,7 +149,7 @@ class PartsStore(Store):
 
     def _changed(self, key: str, change: Update) -> Value | InPlace | None:
         source = self._chunk(key)
-        return read_current((source,), lambda: change(source))
+        return read_current((source,), change, source)
 
     def _write(self, key: str, new: Value | InPlace | None) -> None:
         """Store a new value, patches or nothing, under the lock of the chunk."""

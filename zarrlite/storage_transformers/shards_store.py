@@ -21,12 +21,12 @@ from typing import Any
 
 from zarrlite.buffers.pieces import Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import InMemory, Source
+from zarrlite.buffers.source import InMemory, Source, read_current
 from zarrlite.extensions.registry import codecs, data_types
 from zarrlite.pipeline.codec import ArraySpec
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import FailedPart, Reading, read_and_close
+from zarrlite.pipeline.reading import FailedPart, Reading, read_from_sources
 from zarrlite.selections.selection import Shape
 from zarrlite.shards.format import ABSENT, Entry, ShardFormat, ShardIndex, coalesce, cut, row_major
 from zarrlite.shards.reading import InnerChunk, within_shards
@@ -97,7 +97,7 @@ class ShardsStore(Store):
         keys = [place[0] if place else request[0] for place, request in zip(places, requests, strict=True)]
         sources = {key: self.store.source(key) for key in dict.fromkeys(keys)}
         try:
-            return read_and_close(sources.values(), self._read, sources, requests, places)
+            return read_current(sources.values(), read_from_sources, self._read, sources, requests, places)
         except FailedPart as failed:
             raise failed.error from failed.error.__cause__
 

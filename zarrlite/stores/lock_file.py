@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import hashlib
 import os
 import warnings
 
@@ -33,6 +32,8 @@ class LockFile:
     def __init__(self, path: str) -> None:
         directory, name = os.path.split(path)
         if len(os.fsencode(name)) > _MAX_NAME:
+            import hashlib  # late: slow to load, and most names are short
+
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)
         self._temporary = ""  # the file that will be linked; empty if it is not written yet

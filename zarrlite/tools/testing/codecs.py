@@ -374,7 +374,7 @@ class ArrayBytesLaws(CodecLaws):
             in_memory = [InMemory(chunk) for chunk in chunks]
             for sources in (in_memory, [StoredValue(store, str(i)) for i in range(len(chunks))]):
                 parts = [(selection, np.empty(selection.shape, serializer.spec.dtype)) for selection in several]
-                missing = read_from_sources(serializer.read(sources, parts, IN_MEMORY))
+                missing = read_from_sources(serializer.read, sources, parts, IN_MEMORY)
                 assert sorted(missing) == [i for i, chunk in enumerate(chunks) if chunk is None]
                 for chunk, (selection, target) in zip(chunks, parts, strict=True):
                     if chunk is not None:
@@ -385,7 +385,7 @@ class ArrayBytesLaws(CodecLaws):
             decoded = serializer.decode(encoded)
             for coords in _corners(array.shape):
                 for source in _sources(encoded):
-                    element = np.asarray(read_from_sources(serializer.element(source, coords)), decoded.dtype)
+                    element = np.asarray(read_from_sources(serializer.element, source, coords), decoded.dtype)
                     assert same_elements(element, decoded[coords]), coords
 
     def test_every_method_reports_a_missing_chunk(self) -> None:
@@ -393,7 +393,7 @@ class ArrayBytesLaws(CodecLaws):
             for source in (InMemory(None), StoredValue(MemoryStore(), "key")):
                 assert _read(serializer, source, everything(array.shape)) is None
                 for coords in _corners(array.shape):
-                    assert read_from_sources(serializer.element(source, coords)) is None
+                    assert read_from_sources(serializer.element, source, coords) is None
 
     def test_a_part_is_written_as_numpy_writes_it(self) -> None:
         for serializer, array, encoded in self.bound():
@@ -456,7 +456,7 @@ def _read(serializer: Serializer, source: Source, selection: Selection, limits: 
     """Read a part of a chunk. Returns None if the chunk is missing."""
     target = np.empty(selection.shape, serializer.spec.dtype)
     try:
-        missing = read_from_sources(serializer.read([source], [(selection, target)], limits))
+        missing = read_from_sources(serializer.read, [source], [(selection, target)], limits)
     except FailedPart as failed:
         raise failed.error from failed.error.__cause__
     return None if missing else target
