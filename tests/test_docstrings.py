@@ -18,8 +18,6 @@ from zarrlite.nodes.info import Info, Tree
 from zarrlite.nodes.node import Attributes, Node
 
 NODE_CLASSES = (Array, Attributes, Group, Indexer, Info, Node, Tree)
-# names whose docstring need not have sections
-SUMMARY_ONLY = {"Extension"}
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "See Also", "Notes", "Examples")
 
 
@@ -36,9 +34,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
 
 
 OBJECTS = dict(public_objects())
-COMPLETE = {name: value for name, value in OBJECTS.items() if name not in SUMMARY_ONLY}
 every_object = pytest.mark.parametrize("name", OBJECTS)
-every_complete_object = pytest.mark.parametrize("name", COMPLETE)
 
 
 def docstring(value: Any) -> str:
@@ -91,28 +87,28 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
     assert docstring(OBJECTS[name])
 
 
-@every_complete_object
+@every_object
 def test_the_first_line_of_a_docstring_is_a_summary(name: str) -> None:
-    lines = docstring(COMPLETE[name]).splitlines()
+    lines = docstring(OBJECTS[name]).splitlines()
     assert lines[0].endswith(".")
     assert not "".join(lines[1:2])
 
 
-@every_complete_object
+@every_object
 def test_the_sections_are_those_of_numpydoc_in_their_order(name: str) -> None:
-    found = [title for title in sections(COMPLETE[name]) if title]
+    found = [title for title in sections(OBJECTS[name]) if title]
     assert found == sorted(found, key=SECTIONS.index)
 
 
-@every_complete_object
+@every_object
 def test_exactly_the_parameters_of_the_signature_are_documented(name: str) -> None:
-    documented = entries(sections(COMPLETE[name]).get("Parameters", ""))
-    assert sorted(documented) == sorted(parameters(COMPLETE[name]))
+    documented = entries(sections(OBJECTS[name]).get("Parameters", ""))
+    assert sorted(documented) == sorted(parameters(OBJECTS[name]))
 
 
-@every_complete_object
+@every_object
 def test_results_are_documented(name: str) -> None:
-    value = COMPLETE[name]
+    value = OBJECTS[name]
     if isinstance(value, (type, property)):
         return
     found = sections(value)
@@ -120,15 +116,15 @@ def test_results_are_documented(name: str) -> None:
     assert ("Returns" in found or "Yields" in found) == returns_something
 
 
-@every_complete_object
+@every_object
 def test_documented_errors_are_public(name: str) -> None:
-    for error in entries(sections(COMPLETE[name]).get("Raises", "")):
+    for error in entries(sections(OBJECTS[name]).get("Raises", "")):
         assert issubclass(getattr(zarrlite, error), Exception)
 
 
-@every_complete_object
+@every_object
 def test_every_public_name_but_errors_has_examples(name: str) -> None:
-    value = COMPLETE[name]
+    value = OBJECTS[name]
     if not (isinstance(value, type) and issubclass(value, Exception | Warning)) and value is not Node:
         assert ">>> " in sections(value).get("Examples", "")
 

@@ -49,12 +49,38 @@ def runtime(default: T) -> T:
 
 
 class Extension(ABC):
-    """Base class of data types, chunk grids, chunk key encodings, codecs and storage transformers."""
+    """Base class of data types, chunk grids, chunk key encodings, codecs and storage transformers.
 
-    kind: ClassVar[str]  # the extension point: "codec", "data_type" ...
+    An extension is an immutable dataclass. Its fields are the members of its configuration in zarr.json, except for
+    those declared with `runtime`. Subclass the class of an extension point, such as `zarrlite.codecs.BytesBytesCodec`,
+    and register the subclass with `register`.
+
+    Attributes
+    ----------
+    kind : str
+        The extension point: "data_type", "chunk_grid", "chunk_key_encoding", "codec" or "storage_transformer".
+    name : str
+        The name in zarr.json.
+    aliases : tuple of str
+        Other names that are accepted on reading.
+    pattern : str or None
+        A regular expression for the names, if the class serves a family of names.
+    must_understand : bool
+        Whether readers that do not know the extension must refuse the array.
+
+    Examples
+    --------
+    >>> from zarrlite.codecs import Pad
+    >>> isinstance(Pad("start", 4), Extension), Pad.kind
+    (True, 'codec')
+    >>> Pad("start", 4).to_json()
+    {'name': 'pad', 'configuration': {'location': 'start', 'nbytes': 4}}
+    """
+
+    kind: ClassVar[str]
     name: ClassVar[str]
-    aliases: ClassVar[tuple[str, ...]] = ()  # other names that are accepted on reading
-    pattern: ClassVar[str | None] = None  # a regular expression for the names, if the class serves a family of names
+    aliases: ClassVar[tuple[str, ...]] = ()
+    pattern: ClassVar[str | None] = None
     # core spec, must_understand: "implicit field must_understand set to True"
     must_understand: bool = True
 
