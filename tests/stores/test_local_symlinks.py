@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import zarrlite
 from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.errors import KeyRefusedError, StoreError
 from zarrlite.stores import LocalStore, paths
@@ -52,7 +53,8 @@ def test_symlinks_out_of_the_root_are_refused(store: LocalStore, root: Path, out
         ):
             with pytest.raises(KeyRefusedError) as caught:
                 operation()
-            assert str(caught.value) == f"{key!r} must not leave {str(root)!r}, but a symlink leads out of it"
+            message = f"{key!r} must not leave {str(root)!r}, but a symlink leads out of it"
+            assert str(caught.value) == f"{message}; LocalStore(..., follow_symlinks=True) follows it"
     assert tree(outside) == ["secret"]
     assert (outside / "secret").read_bytes() == b"secret"
 
@@ -181,3 +183,76 @@ def test_the_number_of_remembered_directories_is_bounded(store: LocalStore, monk
     assert [store.get(key) for key in store.list()] == [b""] * 20
     assert len(store._root._checked) <= 5
     assert pickle.loads(pickle.dumps(store))._root._checked == {""}
+
+
+# follow_symlinks=True, as for the working trees of git-annex, DataLad and DVC
+
+
+def following(root: Path) -> LocalStore:
+    return LocalStore(root, follow_symlinks=True)
+
+
+def test_links_out_of_the_root_are_followed_on_request(root: Path, outside: Path) -> None:
+    keys = [key for key in links_out(root, outside) if not key.endswith("new")]
+    store = following(root)
+    for key in keys:
+        assert store.get(key) == b"secret"
+        assert store.get(key, ByteRange(1, 3)) == b"ec"
+        assert store.get_partial_values([(key, ByteRange(2, 4)), (key, ALL)]) == [b"cr", b"secret"]
+        assert store.size(key) == 6
+        assert store.source(key).read([ALL]) == [b"secret"]
+    assert store.get("directory/new") is None
+
+
+def test_followed_links_are_listed_once_each_without_cycles(root: Path, outside: Path) -> None:
+    root.mkdir()
+    (root / "directory").symlink_to(outside)
+    (root / "file").symlink_to(outside / "secret")
+    (outside / "back").symlink_to(root)
+    (outside / "self").symlink_to(outside)
+    (outside / "dangling").symlink_to(outside / "nothing")
+    store = following(root)
+    assert list(store.list()) == ["directory/secret", "file"]
+    assert store.list_dir("") == (["file"], ["directory/"])
+
+
+def test_writing_through_a_followed_link_replaces_the_link_and_not_its_target(root: Path, outside: Path) -> None:
+    root.mkdir()
+    (root / "file").symlink_to(outside / "secret")
+    store = following(root)
+    store.set("file", b"new")
+    assert (store.get("file"), (outside / "secret").read_bytes()) == (b"new", b"secret")
+    (root / "other").symlink_to(outside / "secret")
+    store.erase("other")
+    assert (outside / "secret").read_bytes() == b"secret"
+    (root / "directory").symlink_to(outside)
+    store.erase_prefix("directory/")
+    assert list(store.list()) == ["file"]
+    assert (outside / "secret").read_bytes() == b"secret"
+
+
+def test_writing_into_a_followed_directory_writes_to_its_target(root: Path, outside: Path) -> None:
+    root.mkdir()
+    (root / "directory").symlink_to(outside)
+    following(root).set("directory/new", b"value")
+    assert (outside / "new").read_bytes() == b"value"
+
+
+def test_a_copy_of_a_store_follows_as_well(root: Path, outside: Path) -> None:
+    root.mkdir()
+    (root / "file").symlink_to(outside / "secret")
+    assert pickle.loads(pickle.dumps(following(root))).get("file") == b"secret"
+
+
+def test_an_array_of_a_git_annex_tree_is_read(root: Path, tmp_path: Path) -> None:
+    array = zarrlite.create_array(root, data=[1, 2, 3, 4], chunks=2, attributes={"a": 1})
+    objects = tmp_path / "annex"
+    objects.mkdir()
+    for number, key in enumerate([*array.store.list()]):
+        (root / key).rename(objects / str(number))
+        (root / key).symlink_to(objects / str(number))
+    with pytest.raises(KeyRefusedError):
+        zarrlite.open_array(root, mode="r")
+    opened = zarrlite.open_array(following(root), mode="r")
+    assert opened[...].tolist() == [1, 2, 3, 4]
+    assert opened[3] == 4

@@ -4,7 +4,7 @@ Rules
 - A value is written to a temporary file next to its path and renamed (atomic.py), or to a file that has no name until
   it is complete (tmpfile.py): readers see the old value or the new one. Only `InPlace` changes write into a file.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
-- No key leads out of the root, not even through symlinks (paths.py).
+- No key leads out of the root, not even through symlinks, unless `follow_symlinks` is set (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
 - With `fsync`, a change is durable before its operation returns, and changes become durable in order.
 - Empty directories are removed, except for the root.
@@ -68,6 +68,10 @@ class LocalStore(Store):
         cannot lock files, only threads exclude each other; on the latter a warning says so. "file" creates a lock file
         next to the value, which works everywhere, even across machines, but is slower. All writers must use the same
         method.
+    follow_symlinks : bool, optional
+        Whether to follow symbolic links that lead out of the directory, as in the working trees of git-annex, DataLad
+        and DVC. Only for directories that you trust: a link can lead to any file. Writing a value replaces the link to
+        it, but writes into a directory that is a link go to its target.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class LocalStore(Store):
         read_only: bool = False,
         lock_timeout: float | None = LOCK_TIMEOUT,
         lock_method: Literal["flock", "file"] = "flock",
+        follow_symlinks: bool = False,
     ) -> None:
         given = root if type(root) is str else os.fsdecode(root)
         if not given or "\0" in given or not (given.isascii() or _can_be_encoded(given)):
@@ -101,7 +106,7 @@ class LocalStore(Store):
             raise ArgumentError(f"lock_timeout must be a number of seconds or None, not {lock_timeout!r}")
         if lock_method not in ("flock", "file"):
             raise ArgumentError(f"lock_method must be 'flock' or 'file', not {lock_method!r}")
-        self._root = Root(self.root, lock_method, lock_timeout)
+        self._root = Root(self.root, lock_method, lock_timeout, follow_symlinks)
 
     def __repr__(self) -> str:
         return f"LocalStore({self.root!r})"

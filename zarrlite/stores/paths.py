@@ -1,8 +1,8 @@
 """Keys as paths below a root directory, and paths below it as keys.
 
 Rules
-- A path never leaves the root, not even through symlinks. A symlink within the root stands for the value or prefix that
-  it points to; a dangling symlink counts as missing.
+- A path never leaves the root, not even through symlinks, unless the store follows them. A symlink stands for the value
+  or prefix that it points to; a dangling symlink counts as missing.
 - Each directory is checked once: a program that can write below the root can still replace a directory afterwards.
 - Names that begin with `__zarrlite.tmp.` belong to files that are being written, and names that begin with
   `__zarrlite.lock.` to lock files. They are not keys.
@@ -30,8 +30,15 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names that n
 class Root:
     """A directory, and the mapping from keys to paths below it."""
 
-    def __init__(self, directory: str, lock_method: str = "flock", lock_timeout: float | None = LOCK_TIMEOUT) -> None:
+    def __init__(
+        self,
+        directory: str,
+        lock_method: str = "flock",
+        lock_timeout: float | None = LOCK_TIMEOUT,
+        follow_symlinks: bool = False,
+    ) -> None:
         self.directory = directory
+        self.follow_symlinks = follow_symlinks  # whether symlinks may leave the root
         self.lock_method = lock_method  # how processes exclude each other: "flock" or "file"
         self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: for ever
         self._base = directory if directory.endswith("/") else directory + "/"
@@ -41,7 +48,7 @@ class Root:
 
     def __reduce__(self) -> tuple[type[Root], tuple[Any, ...]]:
         # directories checked in this process may differ elsewhere
-        return type(self), (self.directory, self.lock_method, self.lock_timeout)
+        return type(self), (self.directory, self.lock_method, self.lock_timeout, self.follow_symlinks)
 
     def path(self, key: str) -> str:
         """Return the path of a key. Checks that its directories are in the root; the file may still be a symlink."""
@@ -104,8 +111,9 @@ class Root:
             end = key.find("/", end + 1)
 
     def _check_link(self, path: str, key: str) -> None:
-        if not self._is_inside(os.path.realpath(path)):
-            raise KeyRefusedError(f"{key!r} must not leave {self.directory!r}, but a symlink leads out of it", key=key)
+        if not self.follow_symlinks and not self._is_inside(os.path.realpath(path)):
+            message = f"{key!r} must not leave {self.directory!r}, but a symlink leads out of it"
+            raise KeyRefusedError(f"{message}; LocalStore(..., follow_symlinks=True) follows it", key=key)
 
     def _is_inside(self, real_path: str) -> bool:
         root = os.path.realpath(self.directory)
