@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.anatomy import Indexed
 from zarrlite.shards.format import ABSENT, ShardFormat, boxes, coalesce, cut
 from zarrlite.shards.reading import ShardReader, named
-from zarrlite.shards.writing import ShardWriter, Writing
+from zarrlite.shards.writing import MAX_HEADER, ShardWriter, Writing
 from zarrlite.stores.base import Limits
 
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -57,7 +57,7 @@ class ShardingIndexed(ArrayBytesCodec):
     index_location: str = "end"
     strategy: str = runtime("rewrite")
     order: str = runtime("row-major")
-    header: int = runtime(0)
+    header: int | None = runtime(None)
     inner_chunks_are_chunks: ClassVar[bool] = False  # whether an absent one is a missing chunk of the array
 
     def __post_init__(self) -> None:
@@ -101,6 +101,12 @@ class ShardingIndexed(ArrayBytesCodec):
     @property
     def byte_order(self) -> str:  # type: ignore[override]
         return byte_order_of(self.codecs)
+
+    def with_leading_bytes(self, nbytes: int) -> Self:
+        # the offsets of an index at the start cannot begin after other bytes
+        if self.header is not None or self.index_location == "start" or nbytes > MAX_HEADER:
+            return self
+        return replace(self, header=nbytes)
 
     def bind(self, spec: ArraySpec) -> Serializer:
         return ShardSerializer(self, spec)

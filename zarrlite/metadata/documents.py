@@ -25,10 +25,10 @@ from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.members import Members
 from zarrlite.names import name_fault
 from zarrlite.pipeline.chain import parse_chain
-from zarrlite.pipeline.codec import ArraySpec, Codec, byte_order_of
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec, Framing, byte_order_of
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.casting import MAX_NDIM
-from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
+from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer, leading_bytes_after
 
 Options = Mapping[str, Mapping[str, Any]]
 ForChunks = tuple[Callable[[tuple[int, ...]], str], Pipeline | None]  # the encoder of chunk keys, and the codec chain
@@ -114,8 +114,15 @@ class ArrayMetadata(Members):
         if key not in pipelines:
             options = {"write_empty": write_empty, "require_chunks": require_chunks}
             spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, **options)
-            pipelines[key] = Pipeline(self.codecs, spec)
+            pipelines[key] = Pipeline(self._written_codecs(), spec)
         return pipelines[key]
+
+    def _written_codecs(self) -> tuple[Codec | Ignored, ...]:
+        """Return the codecs with the header that the first storage transformer stores apart, if there is one."""
+        leading = leading_bytes_after(self.in_store) if self.storage_transformers else 0
+        if not leading or any(isinstance(c, BytesBytesCodec) and not _starts_with_value(c) for c in self.codecs):
+            return self.codecs
+        return tuple(c.with_leading_bytes(leading) if isinstance(c, ArrayBytesCodec) else c for c in self.codecs)
 
     def for_chunks(self, write_empty: bool, require_chunks: bool) -> ForChunks:
         """Return the encoder of chunk keys, and the codec chain of all chunks, which is None if chunk shapes differ."""
@@ -370,6 +377,11 @@ class _ArrayParser:
             return data_type.parse_fill_value(value, byte_order_of(self.members.get("codecs", ())))
         except MetadataError as error:
             raise error.under("/fill_value", self.context.document) from None
+
+
+def _starts_with_value(codec: BytesBytesCodec) -> bool:
+    """Whether the first encoded byte is the first byte of the value."""
+    return isinstance(codec, Framing) and codec.head == 0
 
 
 def _check_format(top: Config) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -259,6 +259,10 @@ class ArrayBytesCodec(Codec):
     def encoded_size(self, spec: ArraySpec) -> int | None:
         """Return the size of an encoded chunk. Returns None if it depends on the data."""
         return None
+
+    def with_leading_bytes(self, nbytes: int) -> Self:
+        """Return the same codec, leaving bytes unused at the start of new values if the format allows it."""
+        return self
 
     def bind(self, spec: ArraySpec) -> Serializer:
         """Bind to chunks of `spec`. Raises MetadataError, with a pointer relative to the codec, if it does not fit."""

@@ -42,11 +42,15 @@ Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; 
 
 
 class Writing(NamedTuple):
-    """The runtime options of both kinds of sharding."""
+    """The runtime options of both kinds of sharding.
+
+    Without `header`, the bytes that the storage transformer next to the shards stores before the main part of a value
+    are left unused (`StorageTransformer.leading_bytes`), and otherwise none.
+    """
 
     strategy: str = "rewrite"
     order: str = "row-major"
-    header: int = 0  # bytes left unused at the start of a shard; offsets include them
+    header: int | None = None  # bytes left unused at the start of a shard; offsets include them
 
     def check(self, location: str) -> None:
         """Raise ArgumentError for an invalid option. `location` is the location of the index."""
@@ -54,7 +58,8 @@ class Writing(NamedTuple):
             value = getattr(self, name)
             if value not in allowed:
                 raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-        if isinstance(self.header, bool) or not isinstance(self.header, int) or not 0 <= self.header <= MAX_HEADER:
+        header = 0 if self.header is None else self.header
+        if isinstance(header, bool) or not isinstance(header, int) or not 0 <= header <= MAX_HEADER:
             raise ArgumentError(f"header must be a number of bytes, not {self.header!r}")
         if self.header and location == "start":
             raise ArgumentError("header must be 0 for shards that begin with their index")
@@ -66,9 +71,10 @@ class ShardWriter:
     def __init__(self, form: ShardFormat, writing: Writing) -> None:
         self.form = form
         self.writing = writing
+        self.header = writing.header or 0
         self.patches = writing.strategy != "rewrite"  # whether shards are changed in place
         # whether a new shard depends on the one it replaces
-        self.needs_old = writing.header > 0 or form.index_pipeline.needs_old
+        self.needs_old = self.header > 0 or form.index_pipeline.needs_old
         # the last index that was read or written: its stored form, the size of its shard, the parsed index
         self._cached: tuple[bytes, int, ShardIndex] | None = None
 
@@ -116,14 +122,14 @@ class ShardWriter:
         return self._assemble([LazyPiece(blocks, parts)], table, old)
 
     def _first_offset(self) -> int:
-        return self.form.index_size if self.form.at_start else self.writing.header
+        return self.form.index_size if self.form.at_start else self.header
 
     def _assemble(self, chunks: list[Any], table: NDArray, old: Buffer | None) -> Value:
         """Return chunks with their index and, if there is one, the header."""
         index = self.index(table, None if old is None else self.form.index_range.of(memoryview(old)))
         if self.form.at_start:
             return [index, *chunks]
-        return [self._header(old), *chunks, index] if self.writing.header else [*chunks, index]
+        return [self._header(old), *chunks, index] if self.header else [*chunks, index]
 
     def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Value | None:
         """Build a shard with some chunks replaced. Most of its pieces are long slices of the old shard.
@@ -155,7 +161,7 @@ class ShardWriter:
 
     def _header(self, old: Buffer | None) -> Buffer:
         """Return the header of the old shard, unless it is part of a chunk; zeros if there is no old shard."""
-        room = self.writing.header
+        room = self.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)
             with contextlib.suppress(DataError):  # a damaged shard has no header worth keeping
@@ -210,7 +216,7 @@ class ShardWriter:
             for i, entry in entries.items():
                 table[i] = entry
             filled = index.filled + sum(_bytes(entry) - _bytes(index.pair(i)) for i, entry in entries.items())
-            used = filled + self.form.index_size + self.writing.header
+            used = filled + self.form.index_size + self.header
             if (None in placed.values() and (table[:, 1] == ABSENT).all()) or (not separate and used < end / 2):
                 return None
             old = source.read_one(self.form.index_range) if self.form.index_pipeline.needs_old else None

@@ -37,6 +37,11 @@ class StorageTransformer(Extension):
 
     kind: ClassVar[str] = "storage_transformer"
 
+    @property
+    def leading_bytes(self) -> int:
+        """The bytes at the start of each value that are stored apart from its main part, such as a header."""
+        return 0
+
     def check(self, array: ArrayInStore) -> None:
         """Raise MetadataError, with a pointer relative to the transformer, if it does not fit the array."""
 
@@ -51,3 +56,12 @@ class StorageTransformer(Extension):
     def anatomy(self) -> Divided | Combined | None:
         """Describe how chunks are stored in the next store. Returns None if that is not known."""
         return None
+
+
+def leading_bytes_after(array: ArrayInStore, transformer: StorageTransformer | None = None) -> int:
+    """Return the leading bytes of the transformer that receives the values of another one, or of the array."""
+    known = iter([each for each in array.storage_transformers or () if not isinstance(each, Ignored)])
+    if transformer is not None:
+        next((each for each in known if each is transformer), None)
+    receiver = next(known, None)
+    return 0 if receiver is None else receiver.leading_bytes

@@ -67,6 +67,13 @@ class ConcatParts(StorageTransformer):
     def to_config(self) -> dict[str, Json]:
         return {"parts": [{k: v for k, v in part._asdict().items() if v is not None} for part in self.parts]}
 
+    @property
+    def leading_bytes(self) -> int:
+        """The size of the parts before the one without a size: new shards leave it unused, as the header."""
+        # proposal `concat-parts`, example with a header: offsets "must account for the 64-byte header padding"
+        sizes = [part.size for part in self.parts]
+        return sum(size or 0 for size in sizes[: sizes.index(None)]) if None in sizes else 0
+
     def check(self, array: ArrayInStore) -> None:
         """Refuse suffixes that a concat-parts nearer to the array uses: its parts reach this one as ordinary keys."""
         taken = {part.key_suffix for other in self._nearer(array) for part in other.parts}

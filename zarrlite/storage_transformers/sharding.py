@@ -21,7 +21,7 @@ from zarrlite.extensions.extension import runtime
 from zarrlite.extensions.registry import register
 from zarrlite.shards.writing import Writing
 from zarrlite.storage_transformers.anatomy import Combined
-from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer
+from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer, leading_bytes_after
 from zarrlite.storage_transformers.shards_store import INDEX_CODECS, ShardsStore, shard_format
 from zarrlite.stores.base import Store
 
@@ -47,7 +47,7 @@ class Sharding(StorageTransformer):
     chunks_per_shard: tuple[int, ...]
     strategy: str = runtime("rewrite")
     order: str = runtime("row-major")
-    header: int = runtime(0)
+    header: int | None = runtime(None)
 
     def __post_init__(self) -> None:
         self.writing.check("end")
@@ -99,7 +99,10 @@ class Sharding(StorageTransformer):
         return array._replace(chunk_grid=Regular(shard), codecs=(codec,), storage_transformers=rest)
 
     def wrap(self, store: Store, array: ArrayInStore) -> Store:
-        return ShardsStore(store, self.chunks_per_shard, self.writing, array)
+        writing = self.writing
+        if writing.header is None:
+            writing = writing._replace(header=leading_bytes_after(array, self))
+        return ShardsStore(store, self.chunks_per_shard, writing, array)
 
     def anatomy(self) -> Combined:
         return Combined(shard_format(self.chunks_per_shard))
