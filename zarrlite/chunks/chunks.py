@@ -10,6 +10,7 @@ Rules
 - Chunks that contain only the fill value are not stored, and are erased if they exist.
 - A chunk is written without reading the old one only if every element is written, even those beyond the edge of the
   array: another handle may have enlarged it. All other changes are made under the lock of the key.
+- If all elements inside the array are written, a damaged old chunk is replaced and not an error.
 """
 
 from __future__ import annotations
@@ -415,7 +416,9 @@ class Chunks:
                     key, lambda source: self._update_fields(pipeline, source, inside, values, fields)
                 )
             if not inside.spans_all(pipeline.spec.shape):
-                return key, self._updating(key, lambda source: self._update(pipeline, source, inside, values))
+                spans_inside = inside.spans_all(self.shape_inside(coords))
+                update = self._update_edge if spans_inside else self._update
+                return key, self._updating(key, lambda source: update(pipeline, source, inside, values))
             array = values
             if not (values.ndim and inside.plain):
                 array = pipeline.spec.filled()
@@ -444,6 +447,23 @@ class Chunks:
         if patches is not None:
             return InPlace(patches)
         return pipeline.update(source.read_one(), inside, values)
+
+    @classmethod
+    def _update_edge(
+        cls, pipeline: Pipeline, source: Source, inside: Selection, values: NDArray
+    ) -> Value | InPlace | None:
+        """Return a chunk with all elements inside the array overwritten.
+
+        Elements outside are kept: another handle may have enlarged the array. A damaged old chunk has none to keep.
+        """
+        try:
+            return cls._update(pipeline, source, inside, values)
+        except DataError:
+            if not source.is_current():
+                raise  # not damaged, but replaced meanwhile: the store starts over
+        array = pipeline.spec.filled()
+        inside.put(array, values)
+        return pipeline.encode(array, source.read_one() if pipeline.needs_old else None)
 
     @staticmethod
     def _update_fields(
