@@ -128,11 +128,15 @@ def override_options(
     max_chunk_bytes: int | None = None,
 ) -> ArrayOptions:
     """Return the options, overridden by the keywords and by zarr-python's `config`."""
+    if config is not None and not isinstance(config, Mapping):
+        raise ArgumentError(f"config must be a mapping, not {config!r}")
     members: dict[str, Any] = {**(config or {})}
     order = members.pop("order", "C")
     if order != "C":
         raise ArgumentError(f"config['order'] must be 'C', not {order!r}")
     configured = members.pop("write_empty_chunks", options.write_empty_chunks)
+    if not isinstance(configured, (bool, np.bool)):
+        raise ArgumentError(f"config['write_empty_chunks'] must be True or False, not {configured!r}")
     if members:
         raise ArgumentError(f"config must have only the members write_empty_chunks and order, not {members!r}")
     write_empty = configured if write_empty_chunks is None else write_empty_chunks

@@ -444,18 +444,24 @@ def _open(
         check_format(create["zarr_format"])
     place, where, metadata = _locate(store, path, mode, strict, options)
     if metadata is not None:
-        config, order, storage = create.get("config"), create.get("order"), create.get("storage_options")
-        if config is not None or order is not None or storage is not None:
-            check_runtime(order, storage)
-            array_options = override_options(array_options, config)
-        return _node(place, where, metadata, array_options, strict, use_consolidated)
+        configured = _configured(array_options, create)
+        return _node(place, where, metadata, configured, strict, use_consolidated)
     try:
         return _create(place, where, mode, create, options, array_options)
     except NodeExistsError:
         # another writer has created it meanwhile; or the path leads through an array, and there is still no node
         if mode != "a" or (metadata := load(place, where, strict=strict, options=options)) is None:
             raise
-    return _node(place, where, metadata, array_options, strict, use_consolidated)
+    return _node(place, where, metadata, _configured(array_options, create), strict, use_consolidated)
+
+
+def _configured(array_options: ArrayOptions, create: NewNodeKeywords) -> ArrayOptions:
+    """Return the runtime options of an existing node. Raises ArgumentError for a keyword that would be ignored."""
+    config, order, storage = create.get("config"), create.get("order"), create.get("storage_options")
+    if config is None and order is None and storage is None:
+        return array_options
+    check_runtime(order, storage)
+    return override_options(array_options, config)
 
 
 def _create(
