@@ -500,7 +500,7 @@ def test_paths_that_are_not_nodes_are_refused(hierarchy: zarrlite.Group, path: s
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("path", ["../x", "/x", "a/../b", "a\\b", "a\0b", "__a", "zarr.json", "a/zarr.json"], ids=repr)
+@pytest.mark.parametrize("path", ["../x", "/x", "a/../b", "a\\b", "a\0b", "__zarrlite.a", "zarr.json"], ids=repr)
 def test_consolidated_paths_reach_nothing_outside(path: str) -> None:
     group = {"zarr_format": 3, "node_type": "group"}
     inline = {"kind": "inline", "must_understand": False, "metadata": {path: group}}

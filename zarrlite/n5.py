@@ -133,7 +133,7 @@ def write_documents(
     for node in nodes:
         content = view.document(node.path, codec)
         if content is not None:
-            documents[key_prefix(node.path) + DOCUMENT] = dump_json(content)
+            documents[key_prefix(node.path) + DOCUMENT] = dump_json(content, allow_nan=True)
     for key, document in documents.items():
         existing = container.get(key)
         if existing is not None and bytes(existing) != document and not overwrite:

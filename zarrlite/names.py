@@ -2,7 +2,8 @@
 
 Rules
 - A path has no leading or trailing `/`; the path of the root is empty.
-- Node names follow the core spec, Node names.
+- Node names follow the core spec, Node names. Nodes whose names have the reserved prefix `__` are read, since xarray
+  writes `__xarray_dataarray_variable__`, but not created. Names that begin with `__zarrlite.` belong to the library.
 - The functions `*_fault` return the rule that the text breaks, phrased for an error message, or None.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from zarrlite.errors import ArgumentError
 
+RESERVED = "__zarrlite."  # the beginning of keys that zarrlite stores for its own use
 DOCUMENT = "zarr.json"  # core spec, Metadata: "metadata documents are stored under the key zarr.json"
 
 
@@ -36,7 +38,7 @@ def normalize_path(path: str | None) -> str:
 
 
 def name_fault(name: str) -> str | None:
-    """Return the rule that a node name breaks. Returns None if the name is valid."""
+    """Return the rule that the name of an existing node breaks. Returns None if the name is accepted."""
     # core spec, Node names: "Node names are case sensitive"
     # core spec, Node names: "we recommend users to only use characters in the sets", so others are accepted
     # core spec, Node names: "must not be the empty string"
@@ -45,9 +47,8 @@ def name_fault(name: str) -> str | None:
     # core spec, Node names: "must not be a string composed only of period characters"
     if not name.strip("."):
         return "node names must not consist of periods only"
-    # core spec, Node names: "must not start with the reserved prefix"
-    if name.startswith("__"):
-        return "node names must not start with '__', a reserved prefix"
+    if name.startswith(RESERVED):
+        return f"node names must not start with {RESERVED!r}, the prefix of zarrlite's own keys"
     # core spec, Node names: 'must not be "zarr.json"'
     if name == DOCUMENT:
         return f"node names must not be {DOCUMENT!r}, the metadata document"
@@ -56,6 +57,22 @@ def name_fault(name: str) -> str | None:
     if has_surrogates(name):
         return "node names must not contain lone surrogates, which are not Unicode text"
     return None
+
+
+def new_name_fault(name: str) -> str | None:
+    """Return the rule that the name of a new node breaks. Returns None if the name is valid."""
+    # core spec, Node names: "must not start with the reserved prefix"
+    if name.startswith("__"):
+        return "node names must not start with '__', a reserved prefix"
+    return name_fault(name)
+
+
+def check_new_path(path: str) -> None:
+    """Raise ArgumentError if no node may be created at a path, because of its last name."""
+    name = path.rpartition("/")[2]
+    fault = new_name_fault(name) if name else None
+    if fault:
+        raise ArgumentError(f"invalid node name {name!r}: {fault}")
 
 
 def has_surrogates(text: str) -> bool:

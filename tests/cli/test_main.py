@@ -143,3 +143,11 @@ def test_only_the_modules_that_a_command_needs_are_imported(arguments, absent):
     imported = set(json.loads(done.stdout.splitlines()[-1]))
     assert not absent & imported
     assert "zarrlite.tools.cli.console" in imported
+
+
+def test_nan_in_attributes_is_text_in_json(hierarchy, run):
+    path = Path("a.zarr/zarr.json")
+    path.write_text(path.read_text().replace('"me"', "[NaN, -Infinity]"))
+    rows = run("info", "a.zarr", "--json").json
+    assert '["NaN", "-Infinity"]' in json.dumps(rows)
+    assert run("tree", "a.zarr").code == 0

@@ -154,3 +154,38 @@ def test_locations_without_documents_or_schemas_are_refused(hierarchy, run):
     ran = run("validate", "a.zarr", "--schemas", "s")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("zarrlite validate: s/pad.schema.json is not a JSON Schema: ")
+
+
+OLD_FORMS = {
+    "/attributes/x": {"attributes": {"x": float("nan")}},
+    "/dimension_names": {"dimension_names": None},
+    "/codecs/0": {"codecs": [{"name": "endian", "configuration": {"endian": "little"}}]},
+    "/fill_value": {"data_type": "bool", "fill_value": 1},
+}
+
+
+@pytest.mark.parametrize(("pointer", "members"), OLD_FORMS.items(), ids=OLD_FORMS)
+def test_forms_that_readers_accept_are_reported(pointer, members, hierarchy, run):
+    write("x/zarr.json", {**ARRAY, **members})
+    assert zarrlite.open("x", mode="r").shape == tuple(ARRAY["shape"])
+    (fault,) = run("validate", "x", "--json").json["faults"]
+    assert fault["pointer"] == pointer
+    assert run("validate", "x", "--lenient").code == 0
+
+
+def test_reserved_names_are_reported(hierarchy, run):
+    write("a.zarr/__x/zarr.json", {"zarr_format": 3, "node_type": "group"})
+    (fault,) = run("validate", "a.zarr", "--json").json["faults"]
+    assert (fault["document"], fault["pointer"], fault["kind"]) == ("__x/zarr.json", "", "value")
+    message = "must not be the document of a node: node names must not start with '__', a reserved prefix"
+    assert fault["problem"] == message
+
+
+def test_consolidated_copies_with_nan_are_equal_to_their_documents(hierarchy, run):
+    write("a.zarr/n/zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": {"x": float("nan")}})
+    zarrlite.consolidate_metadata("a.zarr")
+    faults = {(f["document"], f["pointer"]) for f in run("validate", "a.zarr", "--json").json["faults"]}
+    assert faults == {
+        ("n/zarr.json", "/attributes/x"),
+        ("zarr.json", "/consolidated_metadata/metadata/n/attributes/x"),
+    }

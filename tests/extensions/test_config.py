@@ -143,11 +143,11 @@ REFUSED_TEXTS: list[tuple[bytes, str, str]] = [
     (b'{"a": 1}\n]', "json", "zarr.json#: is not JSON: Extra data at line 2, column 1"),
     (b"\xef\xbb\xbf{}", "json", "zarr.json#: must not begin with a byte order mark"),
     (b'{"a": "\xff"}', "json", "zarr.json#: is not UTF-8: invalid start byte at byte 7"),
-    (b'{"a": NaN}', "json", 'zarr.json#: NaN is not JSON (a fill value is written as a string: "NaN")'),
+    (b'{"a": NaN}', "json", 'zarr.json#/a: NaN is not JSON; write it as text: "NaN"'),
     (
         b'{"a": -Infinity}',
         "json",
-        'zarr.json#: -Infinity is not JSON (a fill value is written as a string: "-Infinity")',
+        'zarr.json#/a: -Infinity is not JSON; write it as text: "-Infinity"',
     ),
     (b'{"a": 1e999}', "json", "zarr.json#: the number 1e999 exceeds double precision"),
     (b'{"a": -1e999}', "json", "zarr.json#: the number -1e999 exceeds double precision"),
@@ -301,7 +301,12 @@ def test_unused_options_are_refused() -> None:
 
 
 def test_a_warning_has_a_pointer() -> None:
-    with pytest.warns(MetadataWarning) as caught:
-        Context().warn("is odd", "/a/b")
-    assert caught[0].message.pointer == "/a/b"
-    assert str(caught[0].message) == "zarr.json#/a/b: is odd"
+    warning = MetadataWarning("is odd", "/a/b")
+    assert warning.pointer == "/a/b"
+    assert str(warning) == "zarr.json#/a/b: is odd"
+
+
+def test_a_tolerated_fault_has_the_name_of_the_document() -> None:
+    context = Context(document="x/zarr.json")
+    context.tolerate("is old", "/a", "value")
+    assert [(str(fault), fault.kind) for fault in context.tolerated] == [("x/zarr.json#/a: is old", "value")]

@@ -122,8 +122,14 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
         ],
     ),
     "a name that is reserved": (
-        lambda s: s.set("__x/zarr.json", b"{}"),
-        [("__x/", "unknown", "cannot be a node: node names must not start with '__', a reserved prefix")],
+        lambda s: s.set("__zarrlite.x/zarr.json", b"{}"),
+        [
+            (
+                "__zarrlite.x/",
+                "unknown",
+                "cannot be a node: node names must not start with '__zarrlite.', the prefix of zarrlite's own keys",
+            )
+        ],
     ),
     "a copy that is stale": (
         lambda s: s.set("a/zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {"new": 1}}'),

@@ -22,6 +22,7 @@ RUNNERS: dict[str, tuple[Callable[[dict[str, Any]], None], ...]] = {
     "metadata": (
         fixtures.test_strict_parser_gives_the_verdict_of_the_case,
         fixtures.test_lenient_parser_gives_the_verdict_of_the_case,
+        fixtures.test_validate_lists_the_fault_of_the_case_first,
     ),
     "keys": (fixtures.test_chunk_keys_are_encoded_and_decoded,),
     "codecs": (fixtures.test_chunks_are_decoded_and_encoded,),

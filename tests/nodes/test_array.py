@@ -395,8 +395,8 @@ def test_attributes_have_the_same_form_as_when_read_back() -> None:
         (1j, "cannot be written as JSON: Object of type complex is not JSON serializable"),
         ({1, 2}, "cannot be written as JSON: Object of type set is not JSON serializable"),
         (np.int64(3), "cannot be written as JSON: Object of type int64 is not JSON serializable"),
-        (float("nan"), "cannot be written as JSON: Out of range float values are not JSON compliant"),
-        (float("inf"), "cannot be written as JSON: Out of range float values are not JSON compliant"),
+        (float("nan"), ' must not be NaN, which is not JSON; write it as text: "NaN"'),
+        (float("-inf"), ' must not be -Infinity, which is not JSON; write it as text: "-Infinity"'),
         (b"bytes", "cannot be written as JSON: Object of type bytes is not JSON serializable"),
     ],
     ids=str,
@@ -412,7 +412,7 @@ def test_attributes_that_are_not_json_are_refused_and_nothing_is_changed(value: 
     ):
         with pytest.raises(ArgumentError) as caught:
             change()
-        assert str(caught.value).startswith(message)  # newer Python versions add the value
+        assert message in str(caught.value)  # newer Python versions add the value
     assert array.attrs == {"a": 1}
     assert contents(array) == before
 

@@ -212,8 +212,8 @@ def test_files_and_folders_without_a_document_are_ignored(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("x")
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "zarr.json").mkdir()
-    (tmp_path / "__reserved").mkdir()
-    (tmp_path / "__reserved" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    (tmp_path / "__zarrlite.x").mkdir()
+    (tmp_path / "__zarrlite.x" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
     (tmp_path / "v2").mkdir()
     (tmp_path / "v2" / ".zgroup").write_text("{}")
     assert list(top) == ["a", "b", "empty", "g"]
@@ -458,8 +458,11 @@ REFUSED_NAMES = [
     ("...", "invalid node name '...': node names must not consist of periods only"),
     ("a/../b", "invalid node name '..': node names must not consist of periods only"),
     ("a//b", "invalid node name '': node names must not be empty"),
-    ("__x", "invalid node name '__x': node names must not start with '__', a reserved prefix"),
-    ("a/__x", "invalid node name '__x': node names must not start with '__', a reserved prefix"),
+    (
+        "__zarrlite.x",
+        "invalid node name '__zarrlite.x': node names must not start with '__zarrlite.', "  # noqa: ISC004
+        "the prefix of zarrlite's own keys",
+    ),
     ("zarr.json", "invalid node name 'zarr.json': node names must not be 'zarr.json', the metadata document"),
     ("a\0b", "invalid node name 'a\\x00b': node names must not contain NUL or a backslash"),
     ("a\\b", "invalid node name 'a\\\\b': node names must not contain NUL or a backslash"),

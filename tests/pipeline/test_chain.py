@@ -10,10 +10,9 @@ import pytest
 import zarrlite
 from zarrlite.codecs import ArraySpec, Bytes, Crc32c, Gzip, Packbits, ShardingIndexed, Transpose, VlenUtf8
 from zarrlite.data_types import from_dtype
-from zarrlite.errors import MetadataError, MetadataWarning
-from zarrlite.extensions.config import Context
+from zarrlite.errors import MetadataError
 from zarrlite.extensions.extension import Ignored
-from zarrlite.pipeline.chain import check_chain, parse_chain
+from zarrlite.pipeline.chain import check_chain
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.pipeline import Pipeline
 
@@ -51,30 +50,6 @@ def test_a_codec_of_no_known_kind_is_refused() -> None:
 
     with pytest.raises(MetadataError, match=r"^zarr.json#/0: odd must not be here: "):
         check_chain([Odd(), Bytes()])
-
-
-@pytest.mark.parametrize(
-    ("values", "names"),
-    [
-        ([], ["bytes"]),
-        (["gzip"], ["bytes", "gzip"]),
-        ([{"name": "transpose", "configuration": {"order": [0]}}, "gzip"], ["transpose", "bytes", "gzip"]),
-    ],
-)
-def test_lenient_mode_inserts_a_missing_serializer(values: list[Any], names: list[str]) -> None:
-    with pytest.warns(MetadataWarning) as caught:
-        chain = parse_chain(values, "/codecs", Context(strict=False))
-    assert [str(w.message) for w in caught] == [
-        "zarr.json#/codecs: has no array -> bytes codec; bytes (little endian) is inserted"
-    ]
-    assert [codec.name for codec in chain] == names
-    assert next(c for c in chain if isinstance(c, Bytes)).endian == "little"
-
-
-def test_lenient_mode_does_not_repair_a_wrong_order() -> None:
-    with pytest.raises(MetadataError) as caught:
-        parse_chain(["gzip", "bytes"], "/codecs", Context(strict=False, document="elsewhere"))
-    assert str(caught.value) == f"elsewhere#/codecs/1: bytes must not be here: {ORDER}"
 
 
 def test_ignored_codecs_are_not_applied() -> None:

@@ -29,10 +29,14 @@ class Bytes(ArrayBytesCodec):
     """Uncompressed elements, little or big endian."""
 
     name = "bytes"
+    aliases = ("endian",)  # the name of the codec in drafts of Zarr v3, up to 2023
     endian: str | None = "little"
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        if config.name != cls.name:
+            pointer = config.pointer.removesuffix("/configuration")
+            config.context.tolerate('must have the name "bytes", not "endian"', pointer, "unknown-extension")
         return cls(config.string("endian", ("little", "big"), default=None))
 
     @property

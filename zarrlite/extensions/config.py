@@ -1,7 +1,8 @@
 """Strict JSON parsing, and typed getters for JSON objects whose errors have JSON pointers.
 
 Rules
-- JSON is strict: UTF-8 without BOM, no NaN or Infinity, no duplicate member names, bounded size and depth.
+- JSON is strict: UTF-8 without BOM, no duplicate member names, bounded size and depth. NaN and Infinity, which are not
+  JSON, are read in attributes, where zarr-python and xarray write them, and nowhere else.
 - `true` is not an integer and `4.0` is not an integer.
 - A `Config` records which members were requested; `finish` refuses all others.
 
@@ -13,11 +14,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from zarrlite.errors import ArgumentError, FaultKind, MetadataError, MetadataWarning
+from zarrlite.errors import ArgumentError, FaultKind, MetadataError
 
 Json = Any  # None | bool | int | float | str | list[Json] | dict[str, Json]
 
@@ -26,6 +26,8 @@ MAX_DOCUMENT_DEPTH: Final = 128  # levels of arrays and objects; deeper document
 MAX_FAULTS: Final = 1000  # faults of a document that are collected; more would cost more memory than the document
 MAX_LENGTH: Final = 2**63 - 1  # elements of a dimension, or bytes; the default upper bound of integers
 _REQUIRED: Final = object()
+# literals that are not JSON; always the same objects, so that equal documents compare as equal
+_CONSTANTS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class Faults:
@@ -58,22 +60,21 @@ class Faults:
 
 
 class Context:
-    """The state shared by all parsers of one document: its name, the mode, the runtime options."""
+    """The state shared by all parsers of one document: its name, the runtime options, the tolerated faults."""
 
     def __init__(
         self,
         *,
         document: str = "zarr.json",
-        strict: bool = True,
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.document = document
-        self.strict = strict
         self.options = _checked_options(options or {})
+        self.tolerated: list[MetadataError] = []  # faults that readers accept, since nothing can be misread
 
-    def warn(self, message: str, pointer: str) -> None:
-        """Report a fault that was repaired or tolerated."""
-        warnings.warn(MetadataWarning(message, pointer), stacklevel=2)
+    def tolerate(self, message: str, pointer: str, kind: FaultKind) -> None:
+        """Record a fault that `open` accepts and `validate` reports."""
+        self.tolerated.append(MetadataError(message, pointer=pointer, kind=kind, document=self.document))
 
     def runtime_options(self, pointer: str) -> Mapping[str, Any]:
         """Return the options for the extension at this pointer, and remove them from `options`."""
@@ -260,20 +261,28 @@ PLAIN_BYTES: Final = 2**14  # bytes; documents up to this size are first tried w
 PLAIN = json.JSONDecoder(object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number)
 
 
-def load_json(data: bytes | bytearray | memoryview, document: str = "zarr.json") -> dict[str, Json]:
-    """Parse a metadata document strictly; it must be one JSON object."""
+def load_json(
+    data: bytes | bytearray | memoryview, document: str = "zarr.json", *, nan_anywhere: bool = False
+) -> dict[str, Json]:
+    """Parse a metadata document strictly; it must be one JSON object.
+
+    NaN and Infinity are accepted in the member `attributes` and in that of consolidated documents. With `nan_anywhere`
+    they are accepted everywhere.
+    """
     plain = _load_plain(data)
     if plain is not None:
         return plain
     try:
         # core spec, Metadata: "Metadata documents are defined here using the JSON type system"
         text = _decode_text(data)
-        value, has_duplicates = _parse_text(text)
+        value, has_duplicates, has_constants = _parse_text(text)
         # core spec, Array metadata: "This document must contain a single object"
         if not isinstance(value, dict):
             raise _fault(f"must be an object, not {show(value)}", kind="type")
         if has_duplicates or _may_be_too_deep(text):
             _check_structure(value)
+        if has_constants and not nan_anywhere:
+            _check_constants(value)
     except MetadataError as error:
         raise error.under("", document) from None
     return value
@@ -304,9 +313,17 @@ def _decode_text(data: bytes | bytearray | memoryview) -> str:
     return text
 
 
-def _parse_text(text: str) -> tuple[Json, bool]:
-    """Parse JSON text. Returns the value, and whether any object in it has a duplicate member name."""
-    has_duplicates = False
+def _parse_text(text: str) -> tuple[Json, bool, bool]:
+    """Parse JSON text. Returns the value, whether an object has a duplicate member name, and whether there is a NaN.
+
+    Infinity counts as NaN.
+    """
+    has_duplicates = has_constants = False
+
+    def constant(name: str) -> float:
+        nonlocal has_constants
+        has_constants = True
+        return _CONSTANTS[name]
 
     def pairs_to_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         nonlocal has_duplicates
@@ -317,9 +334,7 @@ def _parse_text(text: str) -> tuple[Json, bool]:
         return _Duplicated(pairs)
 
     try:
-        value = json.loads(
-            text, object_pairs_hook=pairs_to_object, parse_constant=_refuse_constant, parse_float=_parse_float
-        )
+        value = json.loads(text, object_pairs_hook=pairs_to_object, parse_constant=constant, parse_float=_parse_float)
     except RecursionError:
         raise _too_deep() from None
     except json.JSONDecodeError as error:
@@ -328,12 +343,37 @@ def _parse_text(text: str) -> tuple[Json, bool]:
         raise
     except ValueError as error:  # an integer with too many digits
         raise _fault(f"has a number that cannot be read: {error}", kind="limit") from None
-    return value, has_duplicates
+    return value, has_duplicates, has_constants
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python's parser accepts."""
-    raise _fault(f'{name} is not JSON (a fill value is written as a string: "{name}")')
+def _check_constants(document: dict[str, Json]) -> None:
+    """Refuse NaN and Infinity, which Python's parser accepts, outside of attributes."""
+    for names, text in non_finite(document):
+        path = names
+        while len(path) > 3 and path[:2] == ("consolidated_metadata", "metadata"):
+            path = path[3:]  # the document of a node below
+        if path[0] != "attributes":
+            raise _fault(f'{text} is not JSON; write it as text: "{text}"', pointer_of(names))
+
+
+def non_finite(root: Json) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the place of each NaN and Infinity, as the names that lead there, and its text."""
+    stack: list[tuple[Json, tuple[str, ...]]] = [(root, ())]
+    while stack:
+        value, names = stack.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            yield names, json.dumps(value)
+        items: list[tuple[Any, Json]] = []
+        if isinstance(value, dict):
+            items = [*value.items()]
+        elif isinstance(value, (list, tuple)):
+            items = [*enumerate(value)]
+        stack.extend((item, (*names, str(name))) for name, item in reversed(items))
+
+
+def pointer_of(names: Sequence[str]) -> str:
+    """Return the JSON pointer of the member that these names lead to."""
+    return "".join(f"/{escape(name)}" for name in names)
 
 
 def _parse_float(text: str) -> float:
@@ -377,9 +417,17 @@ def _fault(message: str, pointer: str = "", kind: FaultKind = "json") -> Metadat
     return MetadataError(message, pointer=pointer, kind=kind)
 
 
-def dump_json(document: Mapping[str, Json], indent: int | None = 2) -> bytes:
-    """Serialise a document. Raises ArgumentError for values that JSON cannot represent."""
+def dump_json(document: Mapping[str, Json], indent: int | None = 2, *, allow_nan: bool = False) -> bytes:
+    """Serialise a document. Raises ArgumentError for values that JSON cannot represent.
+
+    With `allow_nan`, NaN and Infinity are written as the literals that they were read from.
+    """
     try:
-        return json.dumps(document, indent=indent, allow_nan=False).encode()
+        return json.dumps(document, indent=indent, allow_nan=allow_nan).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArgumentError(f"cannot be written as JSON: {error}") from None
+        reason = str(error)
+        if "JSON compliant" in reason:  # other errors may be about a circular reference
+            for names, text in non_finite(document):
+                reason = f'{pointer_of(names)} must not be {text}, which is not JSON; write it as text: "{text}"'
+                break
+        raise ArgumentError(f"cannot be written as JSON: {reason}") from None

@@ -205,7 +205,7 @@ codecs: Registry[Any] = Registry(
     ignorable=True,
     modules={
         "blosc": "zarrlite.codecs.blosc",
-        "bytes": "zarrlite.codecs.bytes",
+        **dict.fromkeys(("bytes", "endian"), "zarrlite.codecs.bytes"),
         "crc32c": "zarrlite.codecs.crc32c",
         "gzip": "zarrlite.codecs.gzip",
         "n5_default": "zarrlite.codecs.n5_default",

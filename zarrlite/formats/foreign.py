@@ -61,7 +61,7 @@ class ForeignStore(Store):
 
     def _document(self, key: str) -> Buffer | None:
         document = self.document(key[: -len(DOCUMENT)].rstrip("/"))
-        return None if document is None else dump_json(document)
+        return None if document is None else dump_json(document, allow_nan=True)
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
         return self.get_partial_values([(key, byte_range)])[0]

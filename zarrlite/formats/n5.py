@@ -231,7 +231,7 @@ class N5Store(ForeignStore):
         """Read the `attributes.json` at a path. Returns None if it is missing."""
         key = key_prefix(path) + ATTRIBUTES
         data = self.store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
-        return None if data is None else Config(load_json(data, key), "", Context(document=key))
+        return None if data is None else Config(load_json(data, key, nan_anywhere=True), "", Context(document=key))
 
     def document(self, path: str, codec: BlockCodec = "n5_default") -> dict[str, Json] | None:
         attributes = self.attributes(path)

@@ -2,7 +2,8 @@
 
 Rules
 - Documents follow Zarr 3.1 strictly; every fault has a JSON pointer, and one pass finds the faults of all members.
-- With `strict=False` two omissions are repaired and reported as warnings: no `fill_value`, no array -> bytes codec.
+- With `strict=False` some faults are repaired and reported as warnings (repairs.py).
+- Old forms that cannot be misread are accepted; `validate` reports them.
 - Undefined members are refused, except objects with `must_understand: false`, which are kept.
 - All members are written back: known ones in canonical spelling, the others unchanged.
 - No number in a document determines the size of an allocation.
@@ -23,7 +24,8 @@ from zarrlite.extensions import registry
 from zarrlite.extensions.config import Config, Context, Faults, Json, dump_json, is_integer, load_json, show
 from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.members import Members
-from zarrlite.names import name_fault
+from zarrlite.metadata.repairs import repair
+from zarrlite.names import name_fault, new_name_fault
 from zarrlite.pipeline.chain import parse_chain
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec, Framing, byte_order_of
 from zarrlite.pipeline.pipeline import Pipeline
@@ -342,9 +344,11 @@ class _ArrayParser:
     def _dimension_names(self) -> tuple[str | None, ...] | None:
         """Return the names of the dimensions. Returns None if the member is absent."""
         # core spec, dimension_names: "not specified, all dimensions are unnamed"
-        names = self.top.list("dimension_names", default=None)
-        if names is None:
+        if self.top.raw("dimension_names", None) is None:
+            if "dimension_names" in self.top:  # old writers left it null
+                self.context.tolerate("must be an array, not null", "/dimension_names", "type")
             return None
+        names = self.top.list("dimension_names")
         # core spec, dimension_names: "must be an array of strings or null objects"
         # core spec, dimension_names: "An unnamed dimension is indicated by the null object"
         # core spec, dimension_names: "recommended but not required that all non-null dimension names are distinct"
@@ -363,15 +367,15 @@ class _ArrayParser:
         """Return the fill value as a scalar. Returns None, unchecked, if the data type is invalid."""
         # core spec, Array metadata: "The fill_value metadata field is required"
         data_type = self.members.get("data_type")
-        if "fill_value" not in self.top and not self.context.strict and data_type is not None:
-            self.context.warn("is missing; the zero of the data type is used", "/fill_value")
-            return data_type.default_fill_value
         if "fill_value" not in self.top and data_type is not None:
             advice = show(data_type.fill_value_json(data_type.default_fill_value))
             raise self.top.error(f"is required and missing (add {advice})", "fill_value", "missing")
         value = self.top.raw("fill_value")
         if data_type is None:
             return None
+        if data_type.name == "bool" and is_integer(value) and value in (0, 1):  # as old writers spelled them
+            self.context.tolerate(f"must be true or false, not {value}", "/fill_value", "type")
+            value = bool(value)
         # core spec, Array metadata: "The permitted values depend on the data type"
         try:
             return data_type.parse_fill_value(value, byte_order_of(self.members.get("codecs", ())))
@@ -414,20 +418,28 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
     """Return the documents of consolidated metadata, by path. Returns None if the member is absent or null."""
     # core spec, Additional fields: "may contain an additional field named consolidated_metadata"
     if top.raw("consolidated_metadata", None) is None:
+        if "consolidated_metadata" in top:  # zarr-python wrote it
+            top.context.tolerate("must be an object, not null", "/consolidated_metadata", "type")
         return None
     # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
     config = top.object("consolidated_metadata")
     config.string("kind", ("inline",))
     if config.boolean("must_understand", default=False):
         raise config.error("must be false", "must_understand")
+    if "must_understand" not in config:  # zarr-python omitted it
+        top.context.tolerate("is required and missing", config.at("must_understand"), "missing")
     documents = config.object("metadata")
     config.finish()
     for path in documents.data:
         documents.object(path)
         # core spec, Concepts and terminology: "a non-root path cannot end with /"
-        faults = [fault for name in path.split("/") if (fault := name_fault(name))]
+        names = path.split("/")
+        faults = [fault for name in names if (fault := name_fault(name))]
         if faults:
             raise documents.error(f"must be the path of a node below this group: {faults[0]}", path)
+        reserved = [fault for name in names if (fault := new_name_fault(name))]
+        if reserved:
+            top.context.tolerate(f"must be the path of a node: {reserved[0]}", documents.at(path), "value")
     return documents.data
 
 
@@ -459,7 +471,13 @@ def parse_node(
 ) -> Metadata:
     """Parse the metadata document of an array or a group."""
     content = data if isinstance(data, Mapping) else load_json(data, document)
-    context = Context(document=document, strict=strict, options=options)
+    if not strict and content.get("node_type") == "array":
+        content, options = repair(content, lambda repaired: parse_content(repaired, Context()), options)
+    return parse_content(content, Context(document=document, options=options))
+
+
+def parse_content(content: Mapping[str, Json], context: Context) -> Metadata:
+    """Parse a document of an array or a group; `context` records the faults that are tolerated."""
     # core spec, Array metadata: "A string defining the type of hierarchy node element"
     # core spec, Concepts and terminology: "The root of a Zarr hierarchy may be either a group" or an array
     if content.get("node_type") == "array":
@@ -491,13 +509,15 @@ def serialize(metadata: Metadata, key: str = "zarr.json") -> bytes:
 def dump_document(content: Mapping[str, Json], key: str = "zarr.json") -> bytes:
     """Serialise a metadata document; consolidated metadata comes last and is not indented, as it can be large.
 
-    Raises MetadataError if the document is larger or deeper than zarrlite reads: it could not be opened again.
+    Raises MetadataError if the document is larger or deeper than zarrlite reads: it could not be opened again. NaN in
+    attributes is kept: callers check new attributes.
     """
     copies = content.get("consolidated_metadata")
     if copies is None:
-        data = dump_json(content)
+        data = dump_json(content, allow_nan=True)
     else:
-        head = dump_json({name: value for name, value in content.items() if name != "consolidated_metadata"})
-        data = b'%b,\n  "consolidated_metadata": %b\n}' % (head.removesuffix(b"\n}"), dump_json(copies, indent=None))
-    load_json(data, key)
+        rest = {name: value for name, value in content.items() if name != "consolidated_metadata"}
+        head, tail = dump_json(rest, allow_nan=True), dump_json(copies, indent=None, allow_nan=True)
+        data = b'%b,\n  "consolidated_metadata": %b\n}' % (head.removesuffix(b"\n}"), tail)
+    load_json(data, key)  # refuses NaN outside of attributes as well
     return data

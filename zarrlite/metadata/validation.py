@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from zarrlite.errors import MetadataError
-from zarrlite.extensions.config import Json, escape, load_json
-from zarrlite.metadata.documents import GroupMetadata, parse_node
+from zarrlite.extensions.config import Context, Json, escape, load_json, non_finite, pointer_of
+from zarrlite.metadata.documents import Metadata, parse_content, parse_node
 
 
 def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True) -> list[MetadataError]:
@@ -31,26 +31,29 @@ def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, stric
     ['zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false']
     """
     try:
-        metadata = parse_node(data, strict=strict)
+        content = data if isinstance(data, Mapping) else load_json(data)
+        metadata, faults = _parse(content, strict)
     except MetadataError as error:
         return list(error.problems)
-    problems: list[MetadataError] = []
-    if isinstance(metadata, GroupMetadata):
-        if strict:
-            problems.extend(_old_forms(data))
-        for path, content in (metadata.consolidated or {}).items():
-            prefix = f"/consolidated_metadata/metadata/{escape(path)}"
-            problems.extend(fault.under(prefix) for fault in validate(content, strict=strict))
-    return problems
+    faults += [
+        # RFC 8259, section 6: "Numeric values that cannot be represented in the grammar" are not permitted
+        MetadataError(f'{text} is not JSON; write it as text: "{text}"', pointer=pointer_of(names), kind="json")
+        for names, text in non_finite({"attributes": metadata.attributes})
+        if strict
+    ]
+    for path, document in (getattr(metadata, "consolidated", None) or {}).items():
+        prefix = f"/consolidated_metadata/metadata/{escape(path)}"
+        faults.extend(fault.under(prefix) for fault in validate(document, strict=strict))
+    return faults
 
 
-def _old_forms(data: bytes | bytearray | memoryview | Mapping[str, Json]) -> Iterator[MetadataError]:
-    """Yield the faults of consolidated metadata that `open` accepts, since zarr-python has written it that way."""
-    # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
-    content = data if isinstance(data, Mapping) else load_json(data)
-    pointer = "/consolidated_metadata"
-    member = content.get("consolidated_metadata", {})
-    if member is None:
-        yield MetadataError("must be an object, not null", pointer=pointer, kind="type")
-    elif member and "must_understand" not in member:
-        yield MetadataError("is required and missing", pointer=f"{pointer}/must_understand", kind="missing")
+def _parse(content: Mapping[str, Json], strict: bool) -> tuple[Metadata, list[MetadataError]]:
+    """Return the metadata, and in strict mode the faults that `open` accepts, since nothing can be misread."""
+    if not strict:
+        return parse_node(content, strict=False), []
+    context = Context()
+    try:
+        return parse_content(content, context), context.tolerated
+    except MetadataError as error:
+        problems = (*error.problems, *context.tolerated)
+        raise MetadataError(error.message, pointer=error.pointer, kind=error.kind, problems=problems) from None

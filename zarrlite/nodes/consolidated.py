@@ -100,12 +100,20 @@ class CopiesAbove:
                 }
             for path, data in stored.items():
                 documents.pop(path[len(prefix) :], None)
-                if data is not None:
-                    content = load_json(data, key_prefix(path) + DOCUMENT)
+                content = _load(data, key_prefix(path) + DOCUMENT)
+                if content is not None:
                     content.pop("consolidated_metadata", None)
                     documents[path[len(prefix) :]] = content
             self._store.update(prefix + DOCUMENT, lambda data, documents=documents: _with(data, documents))  # type: ignore[misc]
         self._taken = {}
+
+
+def _load(data: Buffer | None, key: str) -> dict[str, Json] | None:
+    """Parse a document. Returns None if it is absent or not JSON: then it is not copied, as `consolidate` does."""
+    try:
+        return None if data is None else load_json(data, key)
+    except MetadataError:
+        return None
 
 
 def _with(data: Buffer | None, documents: dict[str, Json]) -> Buffer | None:

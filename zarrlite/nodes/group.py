@@ -538,12 +538,10 @@ class Group(Node):
         path = normalize_path(path)
         if not path:
             raise ArgumentError("a group cannot delete itself as its own member; use delete()")
-        try:
-            self[path].delete()
-        except NodeNotFoundError:
-            self._check_writable()
-            if not remove(self.store, key_prefix(self.path) + path):  # members left by an interrupted removal
-                raise
+        self._check_writable()
+        full_path = key_prefix(self.path) + path
+        if not remove(self.store, full_path):  # without opening it: a refused document can be removed as well
+            raise not_found(self.store, full_path)
 
     def __setitem__(self, path: str, value: npt.ArrayLike) -> None:
         """Store an array under a path. It replaces an existing node."""

@@ -30,10 +30,11 @@ from zarrlite.extensions.config import (
     Json,
     dump_json,
     load_json,
+    non_finite,
 )
 from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_node, serialize
-from zarrlite.names import DOCUMENT, key_prefix
+from zarrlite.names import DOCUMENT, check_new_path, key_prefix
 from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
 from zarrlite.stores import PrefixStore, Store
 
@@ -208,9 +209,13 @@ def clear(store: Store, path: str, *, overwrite: bool) -> None:
     Removals that were interrupted at the path, or at a missing group above it, are completed.
     """
     prefix = key_prefix(path)
+    check_new_path(path)
     if not overwrite and (store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)):
         raise _exists(store, path)
-    for group in missing_ancestors(store, path):
+    missing = missing_ancestors(store, path)
+    for group in missing:
+        check_new_path(group)
+    for group in missing:
         complete_removal(store, group)
     if overwrite:
         remove(store, path)
@@ -585,7 +590,7 @@ class Attributes(MutableMapping[str, Json]):
         >>> attrs
         Attributes({'b': 2})
         """
-        self._change(lambda old: dict(attributes))
+        self._change(dict(attributes), lambda old, new: new)
 
     def __getitem__(self, key: str) -> Json:
         return (self._node.metadata.attributes or {})[key]
@@ -596,7 +601,7 @@ class Attributes(MutableMapping[str, Json]):
     def __delitem__(self, key: str) -> None:
         if key not in self:
             raise KeyError(key)
-        self._change(lambda old: {k: v for k, v in old.items() if k != key})
+        self._change({}, lambda old, new: {k: v for k, v in old.items() if k != key})
 
     def update(  # type: ignore[override]  # one signature replaces the overloads of the base class
         self, other: Mapping[str, Json] | Iterable[tuple[str, Json]] = (), /, **attributes: Json
@@ -625,8 +630,7 @@ class Attributes(MutableMapping[str, Json]):
         >>> attrs
         Attributes({'a': 2, 'b': 3})
         """
-        new = dict(other, **attributes)
-        self._change(lambda old: {**old, **new})
+        self._change(dict(other, **attributes), lambda old, new: {**old, **new})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._node.metadata.attributes or {})
@@ -637,11 +641,30 @@ class Attributes(MutableMapping[str, Json]):
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"
 
-    def _change(self, change: Callable[[dict[str, Json]], dict[str, Json]]) -> None:
+    def _change(
+        self, given: dict[str, Json], change: Callable[[dict[str, Json], dict[str, Json]], dict[str, Json]]
+    ) -> None:
+        """Replace the attributes by a function of the stored ones and of the given ones, which must be JSON."""
+
         def changed(metadata: Any) -> Any:
-            attributes = change(dict(metadata.attributes or {}))
-            # keep the form that readers will see: text for the names of members, lists for tuples
-            return metadata.with_attributes(load_json(dump_json(attributes), "attributes"))
+            old = dict(metadata.attributes or {})
+            return metadata.with_attributes(change(old, _checked(given, old)))
 
         written = self._node._change_metadata(changed)
         self._node.metadata = self._node.metadata.with_attributes(written.attributes)
+
+
+def _checked(given: dict[str, Json], old: dict[str, Json]) -> dict[str, Json]:
+    """Return attributes in the form that readers will see: text for the names of members, lists for tuples.
+
+    Raises ArgumentError for values that are not JSON. A NaN that is stored already may be passed again.
+    """
+    kept = {
+        name: old[name] for name in given if any(non_finite(old.get(name))) and _text(given[name]) == _text(old[name])
+    }
+    new = {name: value for name, value in given.items() if name not in kept}
+    return {**load_json(dump_json(new), "attributes"), **kept}
+
+
+def _text(value: Json) -> bytes:
+    return dump_json({"": value}, allow_nan=True)

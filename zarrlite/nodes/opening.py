@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +16,14 @@ import numpy.typing as npt
 
 from zarrlite import threads
 from zarrlite.chunks.chunks import ArrayOptions
-from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
+from zarrlite.errors import (
+    ArgumentError,
+    KeyRefusedError,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    ZarrliteError,
+)
 from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
@@ -788,9 +796,10 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
 def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
     """Copy a node, with everything below it, to another location.
 
-    Values are copied byte for byte, without decoding, even those that are not part of a node. Chunks are copied
-    first, then documents from the leaves up: a node that can be opened at the target is complete. The document of the
-    copy itself comes last, and only one of several writers that copy to the same path can store it.
+    Values are copied byte for byte, without decoding, even those that are not part of a node. A node whose document
+    is refused is copied as well, with a warning. Chunks are copied first, then documents from the leaves up: a node
+    that can be opened at the target is complete. The document of the copy itself comes last, and only one of several
+    writers that copy to the same path can store it.
 
     Parameters
     ----------
@@ -816,6 +825,8 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
         If the node already exists and `overwrite` is not set, or the path leads through an array.
     ReadOnlyError
         If the target is read-only.
+    KeyRefusedError
+        If the source has a symbolic link that its store does not follow.
 
     Examples
     --------
@@ -830,10 +841,13 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):
         raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
     clear(target, where, overwrite=overwrite)
-    nodes = [("", source), *(source.members(None) if isinstance(source, Group) else ())]
-    for below, node in nodes:
+    for below, node in [("", source), *(source._walk(None) if isinstance(source, Group) else ())]:
         if isinstance(node, Array):
             Array(target, prefix + below if below else where, node.metadata)._chunks.erase_leftovers()
+        elif isinstance(node, KeyRefusedError):
+            raise node  # a copy would lack it
+        elif isinstance(node, ZarrliteError):
+            warnings.warn(f"{source.name}: the node {below!r} is copied unchecked: {node}", stacklevel=2)
     keys = list(source.store.list_prefix(origin))
     documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
 

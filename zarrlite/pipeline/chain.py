@@ -14,8 +14,6 @@ from zarrlite.extensions.config import Context, Json
 from zarrlite.extensions.extension import Ignored
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 
-# inserted in lenient mode if a list has no array -> bytes codec
-_REPAIR = {"name": "bytes", "configuration": {"endian": "little"}}
 _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
 
@@ -45,14 +43,10 @@ def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
 
 
 def parse_chain(values: Sequence[Json], pointer: str, context: Context) -> tuple[Codec | Ignored, ...]:
-    """Parse a JSON list of codecs. In lenient mode a missing array -> bytes codec is inserted, with a warning."""
+    """Parse a JSON list of codecs."""
     codecs: tuple[Codec | Ignored, ...] = registry.codecs.parse_list(values, pointer, context)
     try:
         check_chain(codecs)
     except MetadataError as error:
-        if context.strict or error.kind != "missing":
-            raise error.under(pointer, context.document) from None
-        context.warn("has no array -> bytes codec; bytes (little endian) is inserted", pointer)
-        at = 1 + max((i for i, codec in enumerate(codecs) if isinstance(codec, ArrayArrayCodec)), default=-1)
-        codecs = (*codecs[:at], registry.codecs.coerce(_REPAIR), *codecs[at:])
+        raise error.under(pointer, context.document) from None
     return codecs

@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -66,7 +67,11 @@ class Console:
 
     def json(self, value: Any) -> None:
         """Print a JSON document to stdout. Values that JSON does not have are printed as strings."""
-        self.print(json.dumps(value, indent=2, allow_nan=False, default=str))
+        try:
+            text = json.dumps(value, indent=2, allow_nan=False, default=str)
+        except ValueError:  # attributes may have them
+            text = json.dumps(_with_text(value), indent=2, default=str)
+        self.print(text)
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Print rows under headers; columns of numbers are aligned to the right."""
@@ -190,3 +195,12 @@ def _width(text: str) -> int:
 def _pad(text: str, width: int, right: bool) -> str:
     space = " " * (width - _width(text))
     return space + text if right else text + space
+
+
+def _with_text(value: Any) -> Any:
+    """Return a value with text in the place of NaN and Infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _with_text(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_text(item) for item in value]
+    return json.dumps(value) if isinstance(value, float) and not math.isfinite(value) else value

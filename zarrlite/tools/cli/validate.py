@@ -21,7 +21,7 @@ from zarrlite.errors import FaultKind, MetadataError, MetadataWarning, NodeNotFo
 from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, escape, load_json
 from zarrlite.formats.draft_store import find_draft
 from zarrlite.metadata.validation import validate
-from zarrlite.names import DOCUMENT, key_prefix, name_fault
+from zarrlite.names import DOCUMENT, key_prefix, name_fault, new_name_fault
 from zarrlite.stores import Store
 from zarrlite.stores.open import is_zip_path
 from zarrlite.tools.cli.console import Console, clean
@@ -103,6 +103,9 @@ def _check_hierarchy(validator: _Validator, store: Store, path: str, location: s
         data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
         if data is not None:
             documents[node_path] = validator.check_document(bytes(data), key)
+            fault = new_name_fault(node_path.rpartition("/")[2]) if node_path else None
+            if fault:
+                validator.add_fault(f"must not be the document of a node: {fault}", key, kind="value")
     if path not in documents:
         if not documents:
             raise NodeNotFoundError(f"{location} has no {DOCUMENT}", path=path)

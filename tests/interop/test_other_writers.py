@@ -1,0 +1,64 @@
+"""Hierarchies that zarr-python writes although the specification does not allow them.
+
+xarray writes unnamed arrays under the name used here, with attributes such as `missing_value`.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrlite
+from zarrlite.errors import MetadataWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
+
+NAME = "__xarray_dataarray_variable__"
+DATA = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_an_unnamed_array_of_xarray_is_opened(zarr: ModuleType, tmp_path: Path, consolidated: bool) -> None:
+    group = zarr.create_group(tmp_path, attributes={"history": math.nan})
+    attributes = {"missing_value": math.nan, "valid_range": [0.0, math.inf]}
+    group.create_array(NAME, data=DATA, dimension_names=["y", "x"], attributes=attributes, fill_value=math.nan)
+    if consolidated:
+        zarr.consolidate_metadata(tmp_path)
+    opened: Any = zarrlite.open_group(tmp_path, mode="r", use_consolidated=consolidated)
+    assert list(opened) == [NAME]
+    array = opened[NAME]
+    np.testing.assert_array_equal(array[...], DATA)
+    assert math.isnan(array.attrs["missing_value"])
+    assert array.attrs["valid_range"] == [0.0, math.inf]
+    assert math.isnan(opened.attrs["history"])
+
+
+def test_zarr_python_reads_attributes_with_nan_that_zarrlite_has_written_again(
+    zarr: ModuleType, tmp_path: Path
+) -> None:
+    zarr.create_array(tmp_path, data=DATA, attributes={"missing_value": math.nan})
+    zarrlite.open_array(tmp_path).attrs["units"] = "K"
+    attributes = zarr.open_array(tmp_path, mode="r").attrs
+    assert math.isnan(attributes["missing_value"])
+    assert attributes["units"] == "K"
+
+
+@pytest.mark.parametrize(("shape", "chunks"), [((0, 3), (0, 3)), ((3, 0), (3, 0)), ((0,), (0,))])
+def test_arrays_of_zarr_python_with_empty_axes_are_opened(
+    zarr: ModuleType, tmp_path: Path, shape: tuple[int, ...], chunks: tuple[int, ...]
+) -> None:
+    written = zarr.create_array(tmp_path, shape=shape, chunks=chunks, dtype="i2")
+    assert written.chunks == chunks
+    with pytest.warns(MetadataWarning, match="but the axis has no elements; 1 is used"):
+        array = zarrlite.open_array(tmp_path, strict=False)
+    assert (array.shape, array[...].size) == (shape, 0)
+    assert array.chunks == tuple(max(1, n) for n in chunks)
+    axis = shape.index(0)
+    with pytest.warns(MetadataWarning):  # the document is repaired when it is written
+        array.append(np.ones([2 if i == axis else n for i, n in enumerate(shape)], "i2"), axis=axis)
+    assert zarr.open_array(tmp_path, mode="r")[...].sum() == 2 * math.prod(n or 1 for n in shape)

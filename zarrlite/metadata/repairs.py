@@ -1,0 +1,153 @@
+"""Repairs of array documents that other writers produce (`strict=False`).
+
+Rules
+- The parser is strict in both modes. In lenient mode, each fault that it reports is looked up here; if there is a
+  repair, the document is changed and parsed again. Every repair is a warning with the JSON pointer of the fault.
+- Each repair is a guess that has one usual answer: the zero of the data type, little endian, the default codecs, a
+  chunk length of 1 along an axis without elements. All other faults stay errors.
+- Options address the document as it is stored: pointers after an inserted codec are shifted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from zarrlite.errors import MetadataError, MetadataWarning
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Context, Json, is_integer
+from zarrlite.pipeline.codec import ArrayArrayCodec
+
+Names = tuple[str, ...]  # the names that lead to a member
+Options = Mapping[str, Mapping[str, Any]]
+
+_BYTES: Final = {"name": "bytes", "configuration": {"endian": "little"}}
+# the codecs of a list that is absent
+_DEFAULTS: Final[dict[str, list[dict[str, Any]]]] = {"codecs": [_BYTES], "index_codecs": [_BYTES, {"name": "crc32c"}]}
+
+
+class Repair(NamedTuple):
+    """A change of a document."""
+
+    message: str
+    names: Names  # the place of the new value
+    value: Json
+    inserted: int | None = None  # position of an inserted item, if the value is a list
+
+
+def repair(
+    document: Mapping[str, Json], parse: Callable[[Mapping[str, Json]], object], options: Options | None
+) -> tuple[Mapping[str, Json], Options | None]:
+    """Return a document with all known repairs, and the options for it. `parse` raises its faults.
+
+    Warns of each repair if no other fault is left. Otherwise parsing the result raises the faults that are left.
+    """
+    repaired: dict[str, str] = {}  # messages, by the pointers of the faults
+    while True:
+        try:
+            parse(document)
+        except MetadataError as error:
+            faults = [fault for fault in error.problems if fault.pointer not in repaired]
+        else:
+            for pointer, message in repaired.items():
+                warnings.warn(MetadataWarning(message, pointer), stacklevel=2)
+            return document, options
+        before = len(repaired)
+        for fault in faults:
+            change = _find_repair(document, fault)
+            if change is not None:
+                repaired[fault.pointer] = change.message
+                document = _with(document, change.names, change.value)
+                options = _shifted(options, change)
+        if len(repaired) == before:
+            return document, options
+
+
+def _find_repair(document: Mapping[str, Json], fault: MetadataError) -> Repair | None:
+    """Return the repair of a fault. Returns None if it cannot be repaired."""
+    names = tuple(name.replace("~1", "/").replace("~0", "~") for name in fault.pointer.split("/")[1:])
+    value, is_missing = _get(document, names), fault.kind == "missing"
+    if names == ("fill_value",) and value is None:
+        return _fill_value(document, is_missing)
+    if is_missing and names[-1:] in (("codecs",), ("index_codecs",)):
+        return _codecs(names, value)
+    if is_missing and names[-2:] == ("configuration", "endian"):
+        return Repair("is missing; little endian is assumed", names, "little")
+    if names[-2:-1] == ("chunk_shape",):
+        return _chunk_length(document, names, value)
+    return None
+
+
+def _fill_value(document: Mapping[str, Json], is_missing: bool) -> Repair | None:
+    try:
+        data_type: Any = registry.data_types.parse(document.get("data_type"), "/data_type", Context())
+    except MetadataError:
+        return None
+    zero = data_type.fill_value_json(data_type.default_fill_value)
+    return Repair(f"is {'missing' if is_missing else 'null'}; the zero of the data type is used", ("fill_value",), zero)
+
+
+def _codecs(names: Names, value: Json) -> Repair:
+    """Insert an array -> bytes codec into a list of codecs, or add the list."""
+    if value is None:
+        chain = _DEFAULTS[names[-1]]
+        shown = " and ".join("bytes (little endian)" if codec is _BYTES else codec["name"] for codec in chain)
+        return Repair(f"is missing; the default is used: {shown}", names, chain)
+    filters = (i for i, codec in enumerate(value) if _is_filter(codec))
+    position = 1 + max(filters, default=-1)
+    message = "has no array -> bytes codec; bytes (little endian) is inserted"
+    return Repair(message, names, [*value[:position], _BYTES, *value[position:]], position)
+
+
+def _is_filter(codec: Json) -> bool:
+    """Whether JSON describes an array -> array codec."""
+    name = codec.get("name") if isinstance(codec, dict) else codec
+    found = registry.codecs.find(name) if isinstance(name, str) else None
+    return found is not None and issubclass(found, ArrayArrayCodec)
+
+
+def _chunk_length(document: Mapping[str, Json], names: Names, value: Json) -> Repair | None:
+    """Replace a chunk length of 0 or true, which zarr-python wrote for axes without elements."""
+    length = _get(document, ("shape", names[-1]))
+    if length != 0 or not is_integer(length) or not (value is True or (is_integer(value) and value == 0)):
+        return None
+    return Repair(f"is {str(value).lower()}, but the axis has no elements; 1 is used", names, 1)
+
+
+def _get(document: Json, names: Sequence[str]) -> Json:
+    """Return the member that names lead to. Returns None if it is absent."""
+    for name in names:
+        if isinstance(document, list) and name.isdecimal() and int(name) < len(document):
+            document = document[int(name)]
+        elif isinstance(document, Mapping):
+            document = document.get(name)
+        else:
+            return None
+    return document
+
+
+def _with(document: Json, names: Sequence[str], value: Json) -> Json:
+    """Return a copy of a document with one member replaced or added."""
+    if not names:
+        return value
+    if isinstance(document, str):
+        document = {"name": document}  # the short-hand of an extension
+    if isinstance(document, list):
+        position = int(names[0])
+        return [*document[:position], _with(document[position], names[1:], value), *document[position + 1 :]]
+    return {**document, names[0]: _with(document.get(names[0], {}), names[1:], value)}
+
+
+def _shifted(options: Options | None, change: Repair) -> Options | None:
+    """Return options with the pointers that they have after a change."""
+    if not options or change.inserted is None:
+        return options
+    above = "".join(f"/{name}" for name in change.names)
+    shifted = {}
+    for pointer, option in options.items():
+        position, slash, rest = pointer.removeprefix(f"{above}/").partition("/")
+        if pointer.startswith(f"{above}/") and position.isdecimal() and int(position) >= change.inserted:
+            pointer = f"{above}/{int(position) + 1}{slash}{rest}"
+        shifted[pointer] = option
+    return shifted
