@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
 
 if TYPE_CHECKING:
+    from zarrlite.codecs.bitround import BitRound
     from zarrlite.codecs.blosc import Blosc
     from zarrlite.codecs.bytes import Bytes
     from zarrlite.codecs.crc32c import Crc32c
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from zarrlite.codecs.zstd import Zstd
 
 _CLASSES = {
+    "BitRound": "bitround",
     "Blosc": "blosc",
     "Bytes": "bytes",
     "Crc32c": "crc32c",
@@ -40,6 +42,7 @@ __all__ = [
     "ArrayArrayCodec",
     "ArrayBytesCodec",
     "ArraySpec",
+    "BitRound",
     "Blosc",
     "Bytes",
     "BytesBytesCodec",

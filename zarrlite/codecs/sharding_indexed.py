@@ -103,6 +103,7 @@ class ShardingIndexed(ArrayBytesCodec):
         return byte_order_of(self.codecs)
 
     def bind(self, spec: ArraySpec) -> Serializer:
+        spec.require_fill()
         return ShardSerializer(self, spec)
 
     def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
