@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zarrlite.codecs.sharding_indexed import ShardingIndexed
     from zarrlite.codecs.transpose import Transpose
     from zarrlite.codecs.vlen import VlenBytes, VlenUtf8
+    from zarrlite.codecs.zfp import Zfp
     from zarrlite.codecs.zstd import Zstd
 
 _CLASSES = {
@@ -35,6 +36,7 @@ _CLASSES = {
     "Transpose": "transpose",
     "VlenBytes": "vlen",
     "VlenUtf8": "vlen",
+    "Zfp": "zfp",
     "Zstd": "zstd",
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "Transpose",
     "VlenBytes",
     "VlenUtf8",
+    "Zfp",
     "Zstd",
 ]
 

@@ -51,7 +51,9 @@ class ArraySpec:
         self.data_type = data_type
         self.dtype = data_type.dtype
         self.fill = scalar_array(fill, self.dtype)
-        self.fill_fault: str | None = None  # why the fill value of the array has no counterpart here; None if it has one
+        self.fill_fault: str | None = (
+            None  # why the fill value of the array has no counterpart here; None if it has one
+        )
         self.write_empty = write_empty  # whether chunks that contain only the fill value are stored
         self.require_chunks = require_chunks  # whether a missing chunk is an error
         self.size = math.prod(shape)
@@ -363,6 +365,15 @@ class Serializer:
         Without it, the description is that of newly written chunks.
         """
         return None
+
+
+class CompressingSerializer(Serializer):
+    """An array -> bytes codec that compresses elements of fixed size, bound to a chunk shape."""
+
+    def _limit(self) -> Limit:
+        """Return the largest size of an encoded chunk: compressors add little to what they cannot compress."""
+        size = self.spec.size * self.spec.dtype.itemsize
+        return Limit(size + size // 4 + 2**16)
 
 
 def byte_order_of(codecs: Iterable[Extension]) -> str:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from zarrlite.codecs.numcodecs.filters import AsType, Delta, FixedScaleOffset, Quantize
     from zarrlite.codecs.numcodecs.lz4 import LZ4
     from zarrlite.codecs.numcodecs.lzma import LZMA
+    from zarrlite.codecs.numcodecs.objects import JSON2, Categorize, VLenArray
     from zarrlite.codecs.numcodecs.packbits import PackBits
+    from zarrlite.codecs.numcodecs.pcodec import PCodec
     from zarrlite.codecs.numcodecs.shuffle import Shuffle
+    from zarrlite.codecs.numcodecs.zfpy import ZFPY
     from zarrlite.codecs.numcodecs.zstd import Zstd
 
 _CLASSES = {
@@ -30,16 +33,21 @@ _CLASSES = {
     "Blosc": "blosc",
     "CRC32": "checksums",
     "CRC32C": "checksums",
+    "Categorize": "objects",
     "Delta": "filters",
     "FixedScaleOffset": "filters",
     "Fletcher32": "checksums",
     "GZip": "deflate",
+    "JSON2": "objects",
     "JenkinsLookup3": "checksums",
     "LZ4": "lz4",
     "LZMA": "lzma",
+    "PCodec": "pcodec",
     "PackBits": "packbits",
     "Quantize": "filters",
     "Shuffle": "shuffle",
+    "VLenArray": "objects",
+    "ZFPY": "zfpy",
     "Zlib": "deflate",
     "Zstd": "zstd",
 }
@@ -48,20 +56,25 @@ __all__ = [
     "BZ2",
     "CRC32",
     "CRC32C",
+    "JSON2",
     "LZ4",
     "LZMA",
+    "ZFPY",
     "Adler32",
     "AsType",
     "BitRound",
     "Blosc",
+    "Categorize",
     "Delta",
     "FixedScaleOffset",
     "Fletcher32",
     "GZip",
     "JenkinsLookup3",
+    "PCodec",
     "PackBits",
     "Quantize",
     "Shuffle",
+    "VLenArray",
     "Zlib",
     "Zstd",
 ]

@@ -23,7 +23,7 @@ import numpy as np
 from zarrlite.data_types import DataType
 from zarrlite.data_types.native import from_numpy
 from zarrlite.errors import ArgumentError, MetadataError
-from zarrlite.extensions.config import Config, Json, show
+from zarrlite.extensions.config import Config, show
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArraySpec
 from zarrlite.pipeline.elements import NDArray
@@ -138,7 +138,7 @@ class FixedScaleOffset(_Filter):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        offset, scale = _number(config, "offset"), _number(config, "scale")
+        offset, scale = config.number("offset"), config.number("scale")
         if scale == 0:
             raise config.error("must not be 0", "scale")
         return cls(offset, scale, _optional(config, "dtype"), _optional(config, "astype"))
@@ -211,15 +211,6 @@ class AsType(_Filter):
 def _optional(config: Config, key: str) -> str | None:
     """Return a string, or None for null and absent members."""
     return None if config.raw(key, None) is None else config.string(key)
-
-
-def _number(config: Config, key: str) -> float:
-    value: Json = config.raw(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise config.error(f"must be a number, not {show(value)}", key, "type")
-    if isinstance(value, int) and abs(value) >= 2**1023:
-        raise config.error(f"must be within double precision, not {show(value)}", key)
-    return value
 
 
 def _fits(value: float, dtype: np.dtype[Any]) -> bool:
