@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from zarrlite.codecs.bitround import BitRound
     from zarrlite.codecs.blosc import Blosc
     from zarrlite.codecs.bytes import Bytes
+    from zarrlite.codecs.cast_value import CastValue
     from zarrlite.codecs.crc32c import Crc32c
     from zarrlite.codecs.gzip import Gzip
     from zarrlite.codecs.n5_default import N5Default
@@ -26,6 +27,7 @@ _CLASSES = {
     "BitRound": "bitround",
     "Blosc": "blosc",
     "Bytes": "bytes",
+    "CastValue": "cast_value",
     "Crc32c": "crc32c",
     "Gzip": "gzip",
     "N5Default": "n5_default",
@@ -48,6 +50,7 @@ __all__ = [
     "Blosc",
     "Bytes",
     "BytesBytesCodec",
+    "CastValue",
     "Codec",
     "Crc32c",
     "Gzip",

@@ -233,6 +233,7 @@ codecs: Registry[Any] = Registry(
         "bitround": "zarrlite.codecs.bitround",
         "blosc": "zarrlite.codecs.blosc",
         "bytes": "zarrlite.codecs.bytes",
+        "cast_value": "zarrlite.codecs.cast_value",
         "crc32c": "zarrlite.codecs.crc32c",
         "gzip": "zarrlite.codecs.gzip",
         "n5_default": "zarrlite.codecs.n5_default",
