@@ -85,6 +85,7 @@ def bounds(name: str) -> tuple[Fraction, Fraction]:
     )
 
 
+@functools.lru_cache(maxsize=2**16)
 def rounded(value: Fraction, name: str, rounding: str) -> Fraction:
     """Round a number to the precision of a type, as if its exponents had no upper bound."""
     unit = Fraction(1)
@@ -109,7 +110,7 @@ def rounded(value: Fraction, name: str, rounding: str) -> Fraction:
 
 
 def cast(value: float | Fraction, name: str, rounding: str, out_of_range: str | None) -> Any:
-    """Return the number of a type for a number, or None for an error; floats stand for themselves if not finite."""
+    """Return the number of a type for a number, or None for an error. Numbers that are not finite are floats."""
     specials = FLOATS[name].specials if name in FLOATS else ""
     if isinstance(value, float):
         if math.isnan(value):
@@ -137,21 +138,21 @@ def elements(array: Any) -> list[Any]:
 @functools.cache
 def edge_values(name: str) -> Any:
     """Return numbers of a type at and next to the edges of all types: bounds, ties, powers of two, specials."""
-    candidates = {Fraction(n, 4) for n in range(-20, 21)}
+    candidates = {Fraction(n, 4) for n in range(-10, 11)}
     for other in (*NATIVE_INTEGERS, *SMALL_INTEGERS, *FLOATS):
         for bound in bounds(other):
             steps = {Fraction(n, 2) for n in range(-3, 4)}
             if other in FLOATS:
                 unit = abs(bound) / 2 ** FLOATS[other].precision
-                steps |= {unit * Fraction(n, 4) for n in range(-9, 10)}
+                steps = {unit * Fraction(n, 4) for n in range(-5, 6)}
             candidates |= {bound + step for step in steps} | {bound * 2}
         if other in FLOATS:
             smallest = Fraction(2) ** (FLOATS[other].exponent - FLOATS[other].precision + 1)
             normal = Fraction(2) ** FLOATS[other].exponent
-            candidates |= {s * smallest * Fraction(n, 4) for n in range(13) for s in (1, -1)}
-            candidates |= {s * (normal + smallest * Fraction(n, 4)) for n in range(-6, 7) for s in (1, -1)}
+            candidates |= {s * smallest * Fraction(n, 4) for n in range(8) for s in (1, -1)}
+            candidates |= {s * (normal + smallest * Fraction(n, 2)) for n in range(-2, 3) for s in (1, -1)}
             one = Fraction(1, 2 ** (FLOATS[other].precision + 2))
-            candidates |= {s * (1 + one * n) for n in range(-9, 20) for s in (1, -1)}
+            candidates |= {s * (1 + one * n) for n in (-2, 1, 2, 3, 6, 10) for s in (1, -1)}
     low, high = bounds(name)
     both = {rounded(c, name, way) for c in candidates for way in ("towards-positive", "towards-negative")}
     numbers = sorted(

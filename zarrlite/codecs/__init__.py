@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from zarrlite.codecs.blosc import Blosc
     from zarrlite.codecs.bytes import Bytes
     from zarrlite.codecs.cast_value import CastValue
+    from zarrlite.codecs.conditional import Conditional
     from zarrlite.codecs.crc32c import Crc32c
     from zarrlite.codecs.gzip import Gzip
     from zarrlite.codecs.n5_default import N5Default
     from zarrlite.codecs.packbits import Packbits
     from zarrlite.codecs.pad import Offset, Pad
+    from zarrlite.codecs.reshape import Reshape
+    from zarrlite.codecs.scale_offset import ScaleOffset
     from zarrlite.codecs.sharding_indexed import ShardingIndexed
     from zarrlite.codecs.transpose import Transpose
     from zarrlite.codecs.vlen import VlenBytes, VlenUtf8
@@ -28,12 +31,15 @@ _CLASSES = {
     "Blosc": "blosc",
     "Bytes": "bytes",
     "CastValue": "cast_value",
+    "Conditional": "conditional",
     "Crc32c": "crc32c",
     "Gzip": "gzip",
     "N5Default": "n5_default",
     "Offset": "pad",
     "Packbits": "packbits",
     "Pad": "pad",
+    "Reshape": "reshape",
+    "ScaleOffset": "scale_offset",
     "ShardingIndexed": "sharding_indexed",
     "Transpose": "transpose",
     "VlenBytes": "vlen",
@@ -52,12 +58,15 @@ __all__ = [
     "BytesBytesCodec",
     "CastValue",
     "Codec",
+    "Conditional",
     "Crc32c",
     "Gzip",
     "N5Default",
     "Offset",
     "Packbits",
     "Pad",
+    "Reshape",
+    "ScaleOffset",
     "ShardingIndexed",
     "Transpose",
     "VlenBytes",

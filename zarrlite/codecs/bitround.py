@@ -30,6 +30,7 @@ class BitRound(ArrayArrayCodec):
     """Numbers, rounded to a number of significant bits."""
 
     name = "bitround"
+    elementwise = True
     fewest: ClassVar[int] = 1
     keepbits: int
 

@@ -34,6 +34,7 @@ class CastValue(ArrayArrayCodec):
     """A conversion of numbers to another data type."""
 
     name = "cast_value"
+    elementwise = True
     data_type: DataType
     rounding: str = "nearest-even"
     out_of_range: str | None = None

@@ -235,6 +235,9 @@ class Framing(BytesBytesCodec):
 class ArrayArrayCodec(Codec):
     """array -> array: transposition, filters."""
 
+    # whether every element is decoded by itself, so that parts can be decoded without the whole
+    elementwise: bool = False
+
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         """Return the spec of encoded arrays. Raises MetadataError, with a relative pointer, if `spec` does not fit."""
         return spec

@@ -130,6 +130,7 @@ class FixedScaleOffset(_Filter):
     """The integers next to `(x - offset) * scale`."""
 
     name = "numcodecs.fixedscaleoffset"
+    elementwise = True
     kinds = "iuf"
     offset: float
     scale: float
@@ -165,6 +166,7 @@ class Quantize(_Filter):
     """Floating-point numbers, rounded to a number of decimal digits."""
 
     name = "numcodecs.quantize"
+    elementwise = True
     kinds = "f"
     digits: int
     dtype: str | None = None
@@ -191,6 +193,7 @@ class AsType(_Filter):
     """Numbers of another data type, converted as numpy converts them."""
 
     name = "numcodecs.astype"
+    elementwise = True
     decoded_member = "decode_dtype"
     encoded_member = "encode_dtype"
     encode_dtype: str
