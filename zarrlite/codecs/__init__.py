@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zarrlite.codecs.crc32c import Crc32c
     from zarrlite.codecs.gzip import Gzip
     from zarrlite.codecs.n5_default import N5Default
+    from zarrlite.codecs.n5_lz4 import N5Lz4
     from zarrlite.codecs.packbits import Packbits
     from zarrlite.codecs.pad import Offset, Pad
     from zarrlite.codecs.reshape import Reshape
@@ -35,6 +36,7 @@ _CLASSES = {
     "Crc32c": "crc32c",
     "Gzip": "gzip",
     "N5Default": "n5_default",
+    "N5Lz4": "n5_lz4",
     "Offset": "pad",
     "Packbits": "packbits",
     "Pad": "pad",
@@ -62,6 +64,7 @@ __all__ = [
     "Crc32c",
     "Gzip",
     "N5Default",
+    "N5Lz4",
     "Offset",
     "Packbits",
     "Pad",

@@ -248,6 +248,7 @@ codecs: Registry[Any] = Registry(
         "transpose": "zarrlite.codecs.transpose",
         "vlen-bytes": "zarrlite.codecs.vlen",
         "vlen-utf8": "zarrlite.codecs.vlen",
+        "zarrlite.n5_lz4": "zarrlite.codecs.n5_lz4",
         "zfp": "zarrlite.codecs.zfp",
         "zstd": "zarrlite.codecs.zstd",
     },
