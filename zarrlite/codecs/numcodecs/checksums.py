@@ -22,7 +22,7 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.codecs.crc32c import checksum as crc32c
 from zarrlite.codecs.numcodecs.library import library
 from zarrlite.errors import ChecksumError
-from zarrlite.extensions.config import Config
+from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.anatomy import Field
 from zarrlite.pipeline.codec import Framing
@@ -49,6 +49,9 @@ class _Checksum(Framing):
     @property
     def tail(self) -> int:  # type: ignore[override]
         return 0 if self.at_start else 4
+
+    def to_json(self) -> Json:
+        return {**super().to_json(), "configuration": self.to_config()}  # zarr-python requires it, even if it is empty
 
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
         checksum = self.checksum(join(value)).to_bytes(4, "little")

@@ -15,6 +15,7 @@ import numpy as np
 
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import DataError, MetadataError
+from zarrlite.extensions.config import Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArraySpec
 from zarrlite.pipeline.elements import NDArray
@@ -26,6 +27,9 @@ class PackBits(ArrayArrayCodec):
     """Booleans as bits, with the number of padding bits in front."""
 
     name = "numcodecs.packbits"
+
+    def to_json(self) -> Json:
+        return {**super().to_json(), "configuration": {}}  # zarr-python requires it
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         if spec.dtype.kind != "b":
