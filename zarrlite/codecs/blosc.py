@@ -29,6 +29,7 @@ class Blosc(BytesBytesCodec):
     """A meta-compressor that shuffles bytes or bits before compressing them."""
 
     name = "blosc"
+    extra = "numcodecs"
     compressors: ClassVar[tuple[str, ...]] = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
     shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # blosc numbers them 0, 1, 2
     cname: str = "zstd"

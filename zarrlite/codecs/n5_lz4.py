@@ -38,6 +38,7 @@ class N5Lz4(BytesBytesCodec):
     """LZ4 compression, as Java's N5 stores it."""
 
     name = "zarrlite.n5_lz4"
+    extra = "numcodecs"
     block_size: int = 2**16
 
     @classmethod

@@ -47,6 +47,7 @@ class Zfp(ArrayBytesCodec):
     """Compression of arrays of numbers, lossless or within a tolerance."""
 
     name = "zfp"
+    extra = "numcodecs"
     mode: str = "reversible"
     tolerance: float | None = None
     rate: float | None = None

@@ -27,6 +27,7 @@ class Blosc(BytesBytesCodec):
     """A meta-compressor that shuffles bytes or bits before compressing them."""
 
     name = "numcodecs.blosc"
+    extra = "numcodecs"
     cname: str = "lz4"
     clevel: int = 5
     shuffle: int = 1

@@ -149,6 +149,7 @@ class JenkinsLookup3(_Checksum):
     """The checksum of HDF5's metadata: Bob Jenkins' lookup3."""
 
     name = "numcodecs.jenkins_lookup3"
+    extra = "numcodecs"
     initval: int = 0
 
     @classmethod

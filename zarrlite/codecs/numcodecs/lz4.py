@@ -22,6 +22,7 @@ class LZ4(BytesBytesCodec):
     """LZ4 compression."""
 
     name = "numcodecs.lz4"
+    extra = "numcodecs"
     acceleration: int = 1
 
     @classmethod

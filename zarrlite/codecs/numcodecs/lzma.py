@@ -43,7 +43,7 @@ class LZMA(BytesBytesCodec):
     def from_config(cls, config: Config) -> Self:
         container = config.integer("format", 0, 3, default=cls.format)
         check = config.integer("check", -1, 15, default=cls.check)
-        preset = None if config.raw("preset", None) is None else config.integer("preset", 0, 9 | lzma.PRESET_EXTREME)
+        preset = _preset(config)
         filters = None if config.raw("filters", None) is None else [_filter(item) for item in config.objects("filters")]
         if filters is None and container == lzma.FORMAT_RAW:
             raise config.error("is required with format 3", "filters", "missing")
@@ -78,6 +78,16 @@ class LZMA(BytesBytesCodec):
 
     def decode(self, data: Buffer, limit: int) -> bytes:
         return decompress(data, limit, self._start, "lzma", single=self.format == lzma.FORMAT_RAW)
+
+
+def _preset(config: Config) -> int | None:
+    """Return a level from 0 to 9, with or without the flag for more effort."""
+    if config.raw("preset", None) is None:
+        return None
+    preset = config.integer("preset", 0, 2**32 - 1)
+    if preset & ~lzma.PRESET_EXTREME > 9:
+        raise config.error(f"must be a level from 0 to 9, not {preset}", "preset")
+    return preset
 
 
 class _Filter(dict[str, int]):

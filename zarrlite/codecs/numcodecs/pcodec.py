@@ -29,6 +29,7 @@ class PCodec(ArrayBytesCodec):
     """Compression of sequences of numbers."""
 
     name = "numcodecs.pcodec"
+    extra = "numcodecs"
     level: int = 8
     mode_spec: str = "auto"
     delta_spec: str = "auto"

@@ -32,6 +32,7 @@ class ZFPY(ArrayBytesCodec):
     """Compression of arrays of numbers within a tolerance."""
 
     name = "numcodecs.zfpy"
+    extra = "numcodecs"
     mode: int = 4
     tolerance: float = -1
     rate: float = -1
