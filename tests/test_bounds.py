@@ -346,7 +346,7 @@ def test_only_damaged_entries_of_an_index_are_looked_at_one_by_one() -> None:
 
 @pytest.mark.parametrize(
     ("codec", "empty", "message"),
-    [(Zstd(), Zstd().encode(b""), "1000 zstd frames"), (Gzip(), Gzip().encode(b""), "1000 gzip members")],
+    [(Zstd(), Zstd().encode(b""), "1000 zstd frames"), (Gzip(), Gzip().encode(b""), "1000 gzip streams")],
     ids=["zstd", "gzip"],
 )
 def test_compressed_values_may_have_a_thousand_frames_without_content(codec: Any, empty: bytes, message: str) -> None:

@@ -116,5 +116,5 @@ def test_without_numcodecs_the_error_names_the_extra(monkeypatch: pytest.MonkeyP
     for use in (lambda: array.__setitem__(..., 1), lambda: Blosc().decode(bytes(16), 1)):
         with pytest.raises(DependencyError) as caught:
             use()
-        assert str(caught.value) == "the blosc codec needs numcodecs: pip install 'zarrlite[blosc]'"
+        assert str(caught.value) == "the blosc codec needs numcodecs: pip install 'zarrlite[numcodecs]'"
         assert isinstance(caught.value, ImportError)

@@ -9,6 +9,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import zarrlite
+from tests.required import lacking
 
 Document = dict[str, Any]
 Part = tuple[slice, ...]
@@ -215,6 +217,31 @@ class ZarrsCore:
         return np.dtype("{}8[{scale_factor}{unit}]".format(letter, **data_type["configuration"]))
 
 
+class Zarrista:
+    """The newest zarrs."""
+
+    def __init__(self) -> None:
+        try:
+            self.zarrista, self.stores = import_module("zarrista"), import_module("zarrista.store")
+        except ImportError:
+            lacking("zarrista is not installed")
+
+    def _open(self, path: Path) -> Any:
+        return self.zarrista.Array.open(self.stores.FilesystemStore(str(path)), "/")
+
+    def write(self, path: Path, document: Document, values: np.ndarray) -> None:
+        path.mkdir()
+        self.zarrista.Array.from_metadata(document, self.stores.FilesystemStore(str(path)), "/").store_metadata()
+        self.update(path, tuple(slice(0, n) for n in values.shape), values)
+
+    def update(self, path: Path, part: Part, values: np.ndarray) -> None:
+        self._open(path).store_array_subset(part, np.ascontiguousarray(values))
+
+    def read(self, path: Path, part: Part | None = None) -> np.ndarray:
+        array = self._open(path)
+        return np.asarray(array.retrieve_array_subset(part or tuple(slice(0, n) for n in array.shape)))
+
+
 @pytest.fixture
 def ours() -> Zarrlite:
     return Zarrlite()
@@ -222,7 +249,9 @@ def ours() -> Zarrlite:
 
 @pytest.fixture
 def peer(request: pytest.FixtureRequest) -> Any:
-    """Return the peer that a test is parametrized with: "zarr", "zarrs", "zarrs_core" or "tensorstore"."""
+    """Return the peer that a test is parametrized with: "zarr", "zarrs", "zarrs_core", "zarrista" or "tensorstore"."""
+    if request.param == "zarrista":
+        return Zarrista()
     if request.param == "tensorstore":
         return TensorStore(request.getfixturevalue("tensorstore"))
     zarr = request.getfixturevalue("zarr")

@@ -8,31 +8,45 @@ from typing import TYPE_CHECKING, Any
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
 
 if TYPE_CHECKING:
+    from zarrlite.codecs.bitround import BitRound
     from zarrlite.codecs.blosc import Blosc
     from zarrlite.codecs.bytes import Bytes
+    from zarrlite.codecs.cast_value import CastValue
+    from zarrlite.codecs.conditional import Conditional
     from zarrlite.codecs.crc32c import Crc32c
     from zarrlite.codecs.gzip import Gzip
     from zarrlite.codecs.n5_default import N5Default
+    from zarrlite.codecs.n5_lz4 import N5Lz4
     from zarrlite.codecs.packbits import Packbits
     from zarrlite.codecs.pad import Offset, Pad
+    from zarrlite.codecs.reshape import Reshape
+    from zarrlite.codecs.scale_offset import ScaleOffset
     from zarrlite.codecs.sharding_indexed import ShardingIndexed
     from zarrlite.codecs.transpose import Transpose
     from zarrlite.codecs.vlen import VlenBytes, VlenUtf8
+    from zarrlite.codecs.zfp import Zfp
     from zarrlite.codecs.zstd import Zstd
 
 _CLASSES = {
+    "BitRound": "bitround",
     "Blosc": "blosc",
     "Bytes": "bytes",
+    "CastValue": "cast_value",
+    "Conditional": "conditional",
     "Crc32c": "crc32c",
     "Gzip": "gzip",
     "N5Default": "n5_default",
+    "N5Lz4": "n5_lz4",
     "Offset": "pad",
     "Packbits": "packbits",
     "Pad": "pad",
+    "Reshape": "reshape",
+    "ScaleOffset": "scale_offset",
     "ShardingIndexed": "sharding_indexed",
     "Transpose": "transpose",
     "VlenBytes": "vlen",
     "VlenUtf8": "vlen",
+    "Zfp": "zfp",
     "Zstd": "zstd",
 }
 
@@ -40,20 +54,27 @@ __all__ = [
     "ArrayArrayCodec",
     "ArrayBytesCodec",
     "ArraySpec",
+    "BitRound",
     "Blosc",
     "Bytes",
     "BytesBytesCodec",
+    "CastValue",
     "Codec",
+    "Conditional",
     "Crc32c",
     "Gzip",
     "N5Default",
+    "N5Lz4",
     "Offset",
     "Packbits",
     "Pad",
+    "Reshape",
+    "ScaleOffset",
     "ShardingIndexed",
     "Transpose",
     "VlenBytes",
     "VlenUtf8",
+    "Zfp",
     "Zstd",
 ]
 

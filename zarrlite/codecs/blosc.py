@@ -1,4 +1,4 @@
-"""The `blosc` codec, implemented by numcodecs (install zarrlite[blosc]).
+"""The `blosc` codec, implemented by numcodecs (install zarrlite[numcodecs]).
 
 Rules (codecs/blosc, Configuration parameters)
 - `typesize` is required unless `shuffle` is "noshuffle".
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from zarrlite.buffers.ranges import Buffer
+from zarrlite.codecs.numcodecs.library import library
 from zarrlite.errors import DataError, DependencyError, TruncatedError
 from zarrlite.extensions.config import Config
 from zarrlite.extensions.registry import register
@@ -28,6 +29,7 @@ class Blosc(BytesBytesCodec):
     """A meta-compressor that shuffles bytes or bits before compressing them."""
 
     name = "blosc"
+    extra = "numcodecs"
     compressors: ClassVar[tuple[str, ...]] = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
     shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # blosc numbers them 0, 1, 2
     cname: str = "zstd"
@@ -86,10 +88,7 @@ class Blosc(BytesBytesCodec):
 
 def _library(cname: str) -> Any:
     """Return the blosc module of numcodecs. Raises DependencyError unless it supports this compressor."""
-    try:
-        from numcodecs import blosc
-    except ImportError as error:
-        raise DependencyError("the blosc codec needs numcodecs: pip install 'zarrlite[blosc]'") from error
+    blosc = library("numcodecs.blosc", "blosc")
     if cname not in blosc.list_compressors():
         raise DependencyError(f"the blosc of the installed numcodecs was built without {cname}")
     return blosc

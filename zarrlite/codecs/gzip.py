@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from zarrlite.buffers.ranges import Buffer
-from zarrlite.errors import DataError, TruncatedError
+from zarrlite.codecs.streams import decompress
 from zarrlite.extensions.config import Config
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
-from zarrlite.pipeline.decoding import MAX_EMPTY
 
 _GZIP = 16 + zlib.MAX_WBITS
-_STEP = 2**8  # bytes; members after the first are read in steps from this size on, since zlib copies unused input
 
 
 @register
@@ -39,24 +37,4 @@ class Gzip(BytesBytesCodec):
         return compressor.compress(data) + compressor.flush()
 
     def decode(self, data: Buffer, limit: int) -> bytes:
-        view = memoryview(data)
-        pieces: list[bytes] = []
-        # one byte more than the limit shows that it is exceeded; besides, zlib takes 0 for "no limit"
-        room, position, step, empty = limit + 1, 0, len(view), 0
-        while position < len(view) or not pieces:
-            member, room_before = zlib.decompressobj(_GZIP), room
-            while not member.eof:
-                block = view[position : position + step]
-                if not block:
-                    raise TruncatedError("the gzip stream ends too early")
-                step *= 2
-                pieces.append(member.decompress(block, room))
-                position += len(block) - len(member.unused_data)
-                room -= len(pieces[-1])
-                if room <= 0:
-                    raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
-            step = _STEP
-            empty += room == room_before
-            if empty > MAX_EMPTY:
-                raise DataError(f"must have at most {MAX_EMPTY} gzip members without content")
-        return b"".join(pieces)
+        return decompress(data, limit, lambda: zlib.decompressobj(_GZIP), "gzip")

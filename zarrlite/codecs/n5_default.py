@@ -77,6 +77,7 @@ class N5Default(ArrayBytesCodec):
         return byte_order_of(self.codecs)
 
     def bind(self, spec: ArraySpec) -> Serializer:
+        spec.require_fill()
         return BlockSerializer(self, spec)
 
     def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:

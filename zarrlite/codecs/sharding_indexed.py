@@ -109,6 +109,7 @@ class ShardingIndexed(ArrayBytesCodec):
         return replace(self, header=nbytes)
 
     def bind(self, spec: ArraySpec) -> Serializer:
+        spec.require_fill()
         return ShardSerializer(self, spec)
 
     def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:

@@ -27,9 +27,10 @@ class _Vlen(ArrayBytesCodec):
     """The format that the two codecs share."""
 
     element: ClassVar[str]  # plural noun, for messages
+    serializer: ClassVar[str]  # the array -> bytes codec of the data types that it can store
 
     def bind(self, spec: ArraySpec) -> Serializer:
-        if spec.data_type.serializer != self.name:
+        if spec.data_type.serializer != self.serializer:
             message = f"{self.name} stores {self.element}, not {spec.data_type.name}; use {spec.data_type.serializer}"
             raise MetadataError(message, kind="conflict")
         return super().bind(spec)
@@ -76,6 +77,7 @@ class VlenUtf8(_Vlen):
 
     name = "vlen-utf8"
     element = "strings"
+    serializer = "vlen-utf8"
 
     def encode(self, array: Array, spec: ArraySpec) -> bytes:
         return self.join([text.encode() for text in array.ravel().tolist()])
@@ -96,6 +98,7 @@ class VlenBytes(_Vlen):
 
     name = "vlen-bytes"
     element = "byte strings"
+    serializer = "vlen-bytes"
 
     def encode(self, array: Array, spec: ArraySpec) -> bytes:
         items = array.ravel().tolist()

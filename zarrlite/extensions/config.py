@@ -140,6 +140,13 @@ class Config:
             raise self.error(f"must be an integer from {low} to {high}, not {show(value)}", key, "value")
         return value
 
+    def number(self, key: str, default: Json = _REQUIRED) -> float:
+        """Return a number, an integer or a float within double precision."""
+        value: float = self._typed(key, default, is_number, "a number")
+        if is_integer(value) and abs(value) >= 2**1023:
+            raise self.error(f"must be within double precision, not {show(value)}", key, "value")
+        return value
+
     def boolean(self, key: str, default: Json = _REQUIRED) -> bool:
         """Return true or false."""
         value: bool = self._typed(key, default, lambda v: isinstance(v, bool), "true or false")
@@ -202,6 +209,11 @@ class Config:
 def is_integer(value: Json) -> bool:
     """Whether a JSON value is an integer; `true` and `4.0` are not."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Json) -> bool:
+    """Whether a JSON value is a number; `true` is not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def escape(key: str) -> str:

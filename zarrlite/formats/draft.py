@@ -30,6 +30,7 @@ from zarrlite.selections.casting import MAX_NDIM
 _CORE_URI: Final = "https://purl.org/zarr/spec/protocol/core/3.0"  # zarr-python's; in the draft without "protocol/"
 _CODEC_URI: Final = "https://purl.org/zarr/spec/codec/"
 _BLOSC_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
+_NUMCODECS: Final = ("bz2", "lz4", "lzma", "zlib")  # codecs that Zarr v3 has only under the names of numcodecs
 _OBJECT_TYPES: Final = {"vlen-utf8": "string", "vlen-bytes": "bytes"}  # filter of an array of objects -> data type
 
 _is_key_suffix = re.compile(r"[A-Za-z0-9._-]*").fullmatch  # draft, Abstract store interface: keys, without "/"
@@ -217,7 +218,8 @@ def _compressors(top: Config, data_type: DataType) -> list[BytesBytesCodec]:
         raise outer.error(f"must be {_CODEC_URI}, a name and a version, not {show(uri)}", "codec")
     if name == "blosc":
         configuration = _blosc_configuration(configuration, data_type.itemsize or 1)
-    codec = registry.codecs.parse({"name": name, "configuration": configuration}, "/compressor", top.context)
+    current = f"numcodecs.{name}" if name in _NUMCODECS else name
+    codec = registry.codecs.parse({"name": current, "configuration": configuration}, "/compressor", top.context)
     if not isinstance(codec, BytesBytesCodec):
         raise outer.error(f"must name a bytes -> bytes codec, not {show(name)}", "codec")
     return [codec]

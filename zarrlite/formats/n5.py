@@ -22,12 +22,17 @@ from zarrlite.buffers.ranges import ByteRange
 from zarrlite.codecs.blosc import Blosc
 from zarrlite.codecs.gzip import Gzip
 from zarrlite.codecs.n5_default import DATA_TYPES, MAX_LENGTH, n5_header
+from zarrlite.codecs.n5_lz4 import N5Lz4
+from zarrlite.codecs.numcodecs.bz2 import BZ2
+from zarrlite.codecs.numcodecs.deflate import Zlib
+from zarrlite.codecs.numcodecs.lzma import LZMA
 from zarrlite.codecs.zstd import Zstd
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, Config, Context, Faults, Json, load_json, show
 from zarrlite.formats.foreign import ForeignStore
 from zarrlite.names import DOCUMENT, key_prefix
+from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.stores import Listing, check_prefix
 
@@ -158,12 +163,27 @@ def _raw(parameters: Config, itemsize: int) -> None:
     """Return None: raw blocks need no codec."""
 
 
-def _gzip(parameters: Config, itemsize: int) -> Gzip:
-    if parameters.boolean("useZlib", default=False):
-        message = "must be false: a zlib stream is not a gzip stream, and no Zarr codec is registered for it"
-        raise parameters.error(message, "useZlib")
+def _gzip(parameters: Config, itemsize: int) -> Gzip | Zlib:
     level = parameters.integer("level", -1, 9, default=-1)  # N5, item 4: "level (integer, default -1)"
+    # N5, item 4: "useZlib (boolean, default false)"
+    if parameters.boolean("useZlib", default=False):
+        return Zlib(level)
     return Gzip(6 if level == -1 else level)  # zlib's default level
+
+
+def _bzip2(parameters: Config, itemsize: int) -> BZ2:
+    return BZ2(parameters.integer("blockSize", 1, 9, default=9))  # N5, item 4: "blockSize ([1-9], default 9)"
+
+
+def _xz(parameters: Config, itemsize: int) -> LZMA:
+    return LZMA(preset=parameters.integer("preset", 0, 9, default=6))  # N5, item 4: "preset (integer, default 6)"
+
+
+def _lz4(parameters: Config, itemsize: int) -> N5Lz4:
+    size = parameters.integer(
+        "blockSize", 0, 2**31 - 1, default=2**16
+    )  # N5, item 4: "blockSize (integer, default 65536)"
+    return N5Lz4(size if 64 <= size <= 2**25 else 2**16)  # z5 writes its level, 6 by default
 
 
 def _zstd(parameters: Config, itemsize: int) -> Zstd:
@@ -187,9 +207,12 @@ def _blosc(parameters: Config, itemsize: int) -> Blosc:
 
 
 # name of an N5 compression -> function from its parameters and the element size to a codec
-_COMPRESSIONS: dict[str, Callable[[Config, int], Gzip | Zstd | Blosc | None]] = {
+_COMPRESSIONS: dict[str, Callable[[Config, int], BytesBytesCodec | None]] = {
     "raw": _raw,
     "gzip": _gzip,
+    "bzip2": _bzip2,
+    "xz": _xz,
+    "lz4": _lz4,
     "zstd": _zstd,
     "blosc": _blosc,
 }

@@ -20,7 +20,7 @@ from zarrlite.buffers.pieces import Patch, Value, as_list, join
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source, Window, inner_size
 from zarrlite.data_types.base import DataType
-from zarrlite.errors import TruncatedError
+from zarrlite.errors import MetadataError, TruncatedError
 from zarrlite.extensions.extension import Extension
 from zarrlite.pipeline.anatomy import Anatomy, Field
 from zarrlite.pipeline.decoding import Limit, decode_array
@@ -36,7 +36,7 @@ Patches = list[Patch]  # offsets in a stored value and the bytes to write there,
 class ArraySpec:
     """The properties of arrays that a codec may depend on: shape, data type, fill value."""
 
-    __slots__ = ("_first", "data_type", "dtype", "fill", "require_chunks", "shape", "size", "write_empty")
+    __slots__ = ("_first", "data_type", "dtype", "fill", "fill_fault", "require_chunks", "shape", "size", "write_empty")
 
     def __init__(
         self,
@@ -51,6 +51,9 @@ class ArraySpec:
         self.data_type = data_type
         self.dtype = data_type.dtype
         self.fill = scalar_array(fill, self.dtype)
+        self.fill_fault: str | None = (
+            None  # why the fill value of the array has no counterpart here; None if it has one
+        )
         self.write_empty = write_empty  # whether chunks that contain only the fill value are stored
         self.require_chunks = require_chunks  # whether a missing chunk is an error
         self.size = math.prod(shape)
@@ -58,8 +61,26 @@ class ArraySpec:
 
     def reshaped(self, shape: tuple[int, ...]) -> ArraySpec:
         """Return the same spec with another shape."""
+        return self._changed(shape, self.data_type, self.fill, self.fill_fault)
+
+    def recast(self, data_type: DataType, fill: Any, fill_fault: str | None = None) -> ArraySpec:
+        """Return the same spec with another data type and fill value.
+
+        A filter that has no counterpart for the fill value passes any value and the reason; codecs that store arrays
+        without their fill values then refuse the chain.
+        """
+        return self._changed(self.shape, data_type, fill, self.fill_fault or fill_fault)
+
+    def _changed(self, shape: tuple[int, ...], data_type: DataType, fill: Any, fill_fault: str | None) -> ArraySpec:
         options = {"write_empty": self.write_empty, "require_chunks": self.require_chunks}
-        return ArraySpec(shape, self.data_type, self.fill, **options)
+        spec = ArraySpec(shape, data_type, fill, **options)
+        spec.fill_fault = fill_fault
+        return spec
+
+    def require_fill(self) -> None:
+        """Raise MetadataError if the fill value of the array has no counterpart here."""
+        if self.fill_fault is not None:
+            raise MetadataError(self.fill_fault, kind="conflict")
 
     def filled(self) -> NDArray:
         """Return a new array that contains only the fill value."""
@@ -214,6 +235,9 @@ class Framing(BytesBytesCodec):
 class ArrayArrayCodec(Codec):
     """array -> array: transposition, filters."""
 
+    # whether every element is decoded by itself, so that parts can be decoded without the whole
+    elementwise: bool = False
+
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         """Return the spec of encoded arrays. Raises MetadataError, with a relative pointer, if `spec` does not fit."""
         return spec
@@ -348,6 +372,15 @@ class Serializer:
         Without it, the description is that of newly written chunks.
         """
         return None
+
+
+class CompressingSerializer(Serializer):
+    """An array -> bytes codec that compresses elements of fixed size, bound to a chunk shape."""
+
+    def _limit(self) -> Limit:
+        """Return the largest size of an encoded chunk: compressors add little to what they cannot compress."""
+        size = self.spec.size * self.spec.dtype.itemsize
+        return Limit(size + size // 4 + 2**16)
 
 
 def byte_order_of(codecs: Iterable[Extension]) -> str:

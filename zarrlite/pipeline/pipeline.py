@@ -114,11 +114,12 @@ class Pipeline:
 
     def _prepare_units(self) -> None:
         """Compute how many bytes are decoded and encoded at once; 0 to decode an uncompressed chunk."""
-        everywhere = all(codec.encode_selection(everything(spec.shape)) is not None for codec, spec in self.filters)
-        in_parts = everywhere and all(isinstance(codec, Framing) for codec, _ in self.compressors)
-        whole = 0 if in_parts else self.nbytes
-        self.write_unit = max(self.serializer.write_unit, whole)
-        self.read_unit = max(self.serializer.read_unit, whole) if self.layout is None else 0
+        whole = everything(self.spec.shape)
+        framed = all(isinstance(codec, Framing) for codec, _ in self.compressors)
+        writes_parts = framed and self._encode_selection(whole) is not None
+        reads_parts = framed and self._encode_selection(whole, elementwise=True) is not None
+        self.write_unit = max(self.serializer.write_unit, 0 if writes_parts else self.nbytes)
+        self.read_unit = max(self.serializer.read_unit, 0 if reads_parts else self.nbytes) if self.layout is None else 0
 
     def _decoded_layout(self) -> ElementLayout | None:
         layout = self.serializer.layout
@@ -258,17 +259,28 @@ class Pipeline:
     def _read_through_filters(
         self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits
     ) -> Reading[list[int]]:
-        """Read whole chunks through array -> array codecs that cannot translate selections."""
+        """Read chunks through array -> array codecs that change elements, whole unless these are elementwise."""
         spec = self.serializer.spec
-        arrays = [np.empty(spec.shape, spec.dtype) for _ in parts]
-        missing = yield from self.serializer.read(handles, [(everything(spec.shape), a) for a in arrays], limits)
-        for i, (array, (selection, target)) in enumerate(zip(arrays, parts, strict=True)):
+        encoded = [self._encode_selection(selection, elementwise=True) for selection, _ in parts]
+        arrays = [np.empty(spec.shape if below is None else below.shape, spec.dtype) for below in encoded]
+        needed = [everything(spec.shape) if below is None else below for below in encoded]
+        missing = yield from self.serializer.read(handles, [*zip(needed, arrays, strict=True)], limits)
+        for i, (array, below, (selection, target)) in enumerate(zip(arrays, encoded, parts, strict=True)):
             if i not in missing:
                 try:
-                    target[...] = selection.take(self._undo_filters(array))
+                    target[...] = (
+                        selection.take(self._undo_filters(array)) if below is None else self._decode_part(array)
+                    )
                 except DataError as error:
                     raise FailedPart(i, error) from error
         return missing
+
+    def _decode_part(self, array: NDArray) -> NDArray:
+        """Undo the filters that change elements, for some elements of a chunk."""
+        for codec, spec in reversed(self.filters):
+            if codec.elementwise:
+                array = decode_array(codec, array, spec.reshaped(array.shape))
+        return array
 
     def read_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         """Read a single element as numpy represents it. Returns None if the chunk is missing."""
@@ -458,11 +470,15 @@ class Pipeline:
                 patches = codec.patch(patches, sources.pop())
         return patches
 
-    def _encode_selection(self, selection: Selection) -> Selection | None:
-        """Return the selection as the array -> bytes codec sees it. Returns None if a filter cannot translate it."""
+    def _encode_selection(self, selection: Selection, *, elementwise: bool = False) -> Selection | None:
+        """Return the selection as the array -> bytes codec sees it. Returns None if a filter cannot translate it.
+
+        With `elementwise`, the selected elements may have other values there.
+        """
         encoded: Selection | None = selection
         for codec, _ in self.filters:
-            encoded = None if encoded is None else codec.encode_selection(encoded)
+            if encoded is not None and not (elementwise and codec.elementwise):
+                encoded = codec.encode_selection(encoded)
         return encoded
 
 

@@ -92,12 +92,13 @@ def _steps_of_codecs(case: Json) -> list[Step]:
     )
     text, key = _encode_document(document), "/".join(["c", *("0" for _ in case["shape"])])
     elements = {"data": case["decoded"]} if "decoded" in case else {"values": case["values"]}
+    written = {"data": case["written"]} if "written" in case else elements
     everything = [[0, n, 1] for n in case["shape"]]
     read = {"store": {"zarr.json": text, key: case["encoded"]}, "path": "", "selection": everything}
     stored = {"chunk": key} | ({} if case.get("decode_only") else {"value": case["encoded"]})
     return [
         Step("read", read, {"shape": case["shape"], **elements}),
-        Step("write", {"store": {"zarr.json": text}, "path": "", **elements}, {**stored, **elements}),
+        Step("write", {"store": {"zarr.json": text}, "path": "", **written}, {**stored, **elements}),
     ]
 
 

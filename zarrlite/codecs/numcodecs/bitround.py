@@ -1,0 +1,32 @@
+"""The `numcodecs.bitround` codec: `bitround` for floating-point numbers, written back under its own name.
+
+Rules
+- More bits than a mantissa has are refused. `keepbits` may be 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zarrlite.codecs import bitround
+from zarrlite.errors import MetadataError
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArraySpec
+
+
+@register
+@dataclass(frozen=True)
+class BitRound(bitround.BitRound):
+    """Floating-point numbers, rounded to a number of bits of their mantissa."""
+
+    name = "numcodecs.bitround"
+    fewest = 0
+
+    def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
+        bits = bitround.mantissa_bits(spec.dtype)
+        if bits is None or spec.dtype.kind != "f":
+            raise MetadataError(f"{self.name} cannot round {spec.data_type.name}", kind="conflict")
+        if self.keepbits > bits:
+            message = f"must be at most {bits}, the bits of the mantissa of {spec.data_type.name}, not {self.keepbits}"
+            raise MetadataError(message, pointer="/configuration/keepbits", kind="conflict")
+        return super().encoded_spec(spec)

@@ -1,0 +1,164 @@
+"""The checksums of numcodecs: `numcodecs.crc32`, `adler32`, `crc32c`, `fletcher32` and `jenkins_lookup3`.
+
+Rules
+- A checksum has four bytes, little endian. It is before the value for `crc32` and `adler32`, after it for the others.
+- `location` of the first three overrides the place; it is only written if it differs from the default, because older
+  versions of numcodecs do not know it.
+- A checksum covers the whole value, so every partial read reads the whole value to verify it.
+- `fletcher32` is that of HDF5 (H5checksum.c): big-endian words of 16 bits, and sums modulo 65535 that are 65535, not
+  0, unless all words are 0.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from zarrlite.buffers.pieces import Value, join
+from zarrlite.buffers.ranges import Buffer
+from zarrlite.codecs.crc32c import checksum as crc32c
+from zarrlite.codecs.numcodecs.library import library
+from zarrlite.errors import ChecksumError
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.anatomy import Field
+from zarrlite.pipeline.codec import Framing
+
+_WORDS = 2**16  # 16-bit words that are summed at once; the weighted sum of so many fits into 64 bits
+_WEIGHTS = np.arange(_WORDS, 0, -1, dtype="u8")
+
+
+class _Checksum(Framing):
+    """Four bytes before or after the value."""
+
+    at_start: bool = False
+    verifies = True
+    depends_on_value = True
+
+    def checksum(self, data: Buffer) -> int:
+        """Return the checksum of a value."""
+        raise NotImplementedError
+
+    @property
+    def head(self) -> int:  # type: ignore[override]
+        return 4 if self.at_start else 0
+
+    @property
+    def tail(self) -> int:  # type: ignore[override]
+        return 0 if self.at_start else 4
+
+    def to_json(self) -> Json:
+        return {**super().to_json(), "configuration": self.to_config()}  # zarr-python requires it, even if it is empty
+
+    def frame(self, value: Value) -> tuple[Buffer, Buffer]:
+        checksum = self.checksum(join(value)).to_bytes(4, "little")
+        return (checksum, b"") if self.at_start else (b"", checksum)
+
+    def verify(self, data: Buffer) -> None:
+        view = memoryview(data)
+        stored, value = (view[:4], view[4:]) if self.at_start else (view[-4:], view[:-4])
+        expected, computed = int.from_bytes(stored, "little"), self.checksum(value)
+        if expected != computed:
+            raise ChecksumError(f"the checksum is {expected:08x}, but the data has {computed:08x}")
+
+    def fields(self) -> tuple[list[Field], list[Field]]:
+        field = Field("checksum", 4, "checksum")
+        return ([field], []) if self.at_start else ([], [field])
+
+
+@dataclass(frozen=True)
+class _Located(_Checksum):
+    """A checksum whose place is configurable."""
+
+    default: ClassVar[str] = "start"
+    location: str | None = None  # None: the default
+
+    @property
+    def at_start(self) -> bool:  # type: ignore[override]
+        return (self.location or self.default) == "start"
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        location = config.string("location", ("start", "end"), default=cls.default)
+        return cls(None if location == cls.default else location)
+
+
+@register
+@dataclass(frozen=True)
+class CRC32(_Located):
+    """The CRC-32 of zlib and gzip."""
+
+    name = "numcodecs.crc32"
+
+    def checksum(self, data: Buffer) -> int:
+        return zlib.crc32(data)
+
+
+@register
+@dataclass(frozen=True)
+class Adler32(_Located):
+    """Adler-32 (RFC 1950)."""
+
+    name = "numcodecs.adler32"
+
+    def checksum(self, data: Buffer) -> int:
+        return zlib.adler32(data)
+
+
+@register
+@dataclass(frozen=True)
+class CRC32C(_Located):
+    """CRC-32C, as `crc32c` stores it if `location` is "end"."""
+
+    name = "numcodecs.crc32c"
+    default = "end"
+
+    def checksum(self, data: Buffer) -> int:
+        return crc32c(data)
+
+
+@register
+@dataclass(frozen=True)
+class Fletcher32(_Checksum):
+    """The Fletcher checksum of HDF5."""
+
+    name = "numcodecs.fletcher32"
+
+    def checksum(self, data: Buffer) -> int:
+        data = bytes(data) + b"\0" if len(data) % 2 else data
+        words = np.frombuffer(data, ">u2")
+        first = second = 0  # the sum of the words, and the sum of its values after each word
+        for i in range(0, len(words), _WORDS):
+            block = words[i : i + _WORDS].astype("u8")
+            second += len(block) * first + int(block @ _WEIGHTS[-len(block) :])
+            first += int(block.sum())
+        return _ones_complement(second) << 16 | _ones_complement(first)
+
+
+def _ones_complement(total: int) -> int:
+    """Return a sum as HDF5 folds it: modulo 65535, but 65535 for multiples other than 0."""
+    return (total - 1) % 65535 + 1 if total else 0
+
+
+@register
+@dataclass(frozen=True)
+class JenkinsLookup3(_Checksum):
+    """The checksum of HDF5's metadata: Bob Jenkins' lookup3."""
+
+    name = "numcodecs.jenkins_lookup3"
+    extra = "numcodecs"
+    initval: int = 0
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        if config.raw("prefix", None) is not None:
+            raise config.error("must be null: numcodecs takes bytes, for which it has no JSON form", "prefix")
+        return cls(config.integer("initval", 0, 2**32 - 1, default=0))
+
+    def checksum(self, data: Buffer) -> int:
+        jenkins = library("numcodecs.jenkins", self.name)
+        checksum: int = jenkins.jenkins_lookup3(np.frombuffer(data, "u1"), self.initval)
+        return checksum

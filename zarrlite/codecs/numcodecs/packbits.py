@@ -1,0 +1,48 @@
+"""The `numcodecs.packbits` codec: booleans, eight to a byte.
+
+Rules
+- This is not the format of the registered codec `packbits`: the first byte is the number of padding bits, and the
+  first element is the most significant bit.
+- Encoded arrays have one dimension and the data type uint8. Absent chunks have no encoded form, so the chain cannot
+  end in shards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zarrlite.data_types import from_dtype
+from zarrlite.errors import DataError, MetadataError
+from zarrlite.extensions.config import Json
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArraySpec
+from zarrlite.pipeline.elements import NDArray
+
+
+@register
+@dataclass(frozen=True)
+class PackBits(ArrayArrayCodec):
+    """Booleans as bits, with the number of padding bits in front."""
+
+    name = "numcodecs.packbits"
+
+    def to_json(self) -> Json:
+        return {**super().to_json(), "configuration": {}}  # zarr-python requires it
+
+    def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
+        if spec.dtype.kind != "b":
+            raise MetadataError(f"{self.name} stores booleans, not {spec.data_type.name}", kind="conflict")
+        fault = f"{self.name} has no encoded form of absent chunks; use it in the codecs of the inner chunks"
+        return spec.recast(from_dtype("uint8"), 0, fault).reshaped((1 + -(-spec.size // 8),))
+
+    def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:
+        bits = np.packbits(np.ascontiguousarray(array).reshape(-1))
+        return np.concatenate((np.array([-spec.size % 8], "u1"), bits))
+
+    def decode(self, array: NDArray, spec: ArraySpec) -> NDArray:
+        padding = -spec.size % 8
+        if array[0] != padding:
+            raise DataError(f"the number of padding bits must be {padding}, not {array[0]}")
+        return np.unpackbits(array[1:], count=spec.size).view(bool).reshape(spec.shape)

@@ -1,0 +1,85 @@
+"""The `numcodecs.pcodec` codec: numbers, compressed by pcodec (install zarrlite[numcodecs]).
+
+Rules
+- A chunk is a standalone file of pcodec with all elements in row-major order.
+- The configuration affects only writing. The members are those of numcodecs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from zarrlite.buffers.ranges import Buffer
+from zarrlite.codecs.numcodecs.library import library
+from zarrlite.errors import MetadataError, TruncatedError
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, CompressingSerializer, Serializer
+from zarrlite.pipeline.elements import NDArray
+
+DATA_TYPES = ("uint16", "uint32", "uint64", "int16", "int32", "int64", "float16", "float32", "float64")
+
+
+@register
+@dataclass(frozen=True)
+class PCodec(ArrayBytesCodec):
+    """Compression of sequences of numbers."""
+
+    name = "numcodecs.pcodec"
+    extra = "numcodecs"
+    level: int = 8
+    mode_spec: str = "auto"
+    delta_spec: str = "auto"
+    paging_spec: str = "equal_pages_up_to"
+    delta_encoding_order: int | None = None
+    equal_pages_up_to: int = 2**18
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        order = None
+        if config.raw("delta_encoding_order", None) is not None:
+            order = config.integer("delta_encoding_order", 0, 7)
+        delta = config.string("delta_spec", ("auto", "none", "try_consecutive", "try_lookback"), default="auto")
+        if order is not None and delta not in ("auto", "try_consecutive"):
+            message = 'must be null unless delta_spec is "auto" or "try_consecutive"'
+            raise config.error(message, "delta_encoding_order", "conflict")
+        return cls(
+            config.integer("level", 0, 12, default=cls.level),
+            config.string("mode_spec", ("auto", "classic"), default=cls.mode_spec),
+            delta,
+            config.string("paging_spec", ("equal_pages_up_to",), default=cls.paging_spec),
+            order,
+            config.integer("equal_pages_up_to", 1, default=cls.equal_pages_up_to),
+        )
+
+    def to_config(self) -> dict[str, Json]:
+        return {**super().to_config(), "delta_encoding_order": self.delta_encoding_order}
+
+    def bind(self, spec: ArraySpec) -> Serializer:
+        if spec.data_type.name not in DATA_TYPES:
+            message = f"{self.name} cannot store {spec.data_type.name}; use one of {', '.join(DATA_TYPES)}"
+            raise MetadataError(message, kind="conflict")
+        return CompressingSerializer(self, spec)
+
+    def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
+        elements = np.ascontiguousarray(array, spec.dtype).reshape(-1)
+        encoded: Buffer = _module(self.name).PCodec(**self.to_config()).encode(elements)
+        return encoded
+
+    def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
+        standalone = _module(self.name).standalone
+        elements = np.empty(spec.size + 1, spec.dtype)  # one more shows that there are too many
+        count = standalone.simple_decompress_into(bytes(data), elements).n_processed
+        if count != spec.size:
+            at_least = "at least " if count > spec.size else ""
+            raise TruncatedError(f"has {at_least}{count} elements, but the chunk has {spec.size}")
+        return elements[:-1].reshape(spec.shape)
+
+
+def _module(codec: str) -> Any:
+    """Return the module of numcodecs, which imports pcodec. Raises DependencyError if one of them is missing."""
+    library("pcodec", codec)
+    return library("numcodecs.pcodec", codec)

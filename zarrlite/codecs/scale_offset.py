@@ -1,0 +1,139 @@
+"""The `scale_offset` codec: `(x - offset) * scale`, in the arithmetic of the data type.
+
+Rules (codecs/scale_offset, Algorithm)
+- A difference, product or quotient that the data type cannot represent is an error: integers must not overflow and
+  must be divided without remainder, finite numbers must not become infinite. Floating-point results are rounded.
+- A `scale` of 0 could not be undone, and infinity or NaN neither; the text does not mention them. They are refused.
+- The fill value is encoded like an element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from zarrlite.codecs.numbers import Integers, number_type
+from zarrlite.errors import ArgumentError, MetadataError
+from zarrlite.extensions.config import Config, Json
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArraySpec
+from zarrlite.pipeline.elements import NDArray
+
+
+@register
+@dataclass(frozen=True)
+class ScaleOffset(ArrayArrayCodec):
+    """Numbers that are shifted, then multiplied."""
+
+    name = "scale_offset"
+    elementwise = True
+    offset: Any = None  # in the JSON of a fill value of the array's data type; None: 0
+    scale: Any = None  # None: 1
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        for key in ("offset", "scale"):
+            if key in config and not isinstance(config.raw(key), (int, float, str)):
+                raise config.error("must be a number, in the form of a fill value", key, "type")
+        return cls(config.raw("offset", None), config.raw("scale", None))
+
+    def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
+        if number_type(spec.data_type) is None:
+            raise MetadataError(f"{self.name} changes real numbers, not {spec.data_type.name}", kind="conflict")
+        for key in ("offset", "scale"):
+            number = self._parameter(key, spec)
+            if not np.isfinite(np.float64(number)) or (key == "scale" and number == 0):
+                message = f"must be a finite number{', other than 0' if key == 'scale' else ''}, not {number}"
+                raise MetadataError(message, pointer=f"/configuration/{key}")
+        try:
+            fill = self._encode(spec.fill, spec)
+        except ValueError as error:
+            message = f"must have a counterpart for the fill value {spec.fill[()]}: {error}"
+            raise MetadataError(message, kind="conflict") from None
+        return spec.recast(spec.data_type, fill)
+
+    def _parameter(self, key: str, spec: ArraySpec) -> Any:
+        """Return a parameter as a number of the data type."""
+        value: Json = getattr(self, key)
+        if value is None:
+            value = 1 if key == "scale" else 0
+        try:
+            return spec.data_type.parse_fill_value(value)
+        except MetadataError as error:
+            raise error.under(f"/configuration/{key}") from None
+
+    def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:
+        try:
+            return self._encode(np.asarray(array), spec)
+        except ValueError as error:
+            raise ArgumentError(f"{self.name}: {error}") from None
+
+    def _encode(self, array: NDArray, spec: ArraySpec) -> NDArray:
+        array = np.asarray(array, spec.dtype)
+        offset, scale = self._parameter("offset", spec), self._parameter("scale", spec)
+        numbers = number_type(spec.data_type)
+        if isinstance(numbers, Integers):
+            # x - offset and (x - offset) * scale are in the range if x is between these bounds
+            low, high = _divided(numbers, int(scale))
+            _check(array, low + int(offset), high + int(offset), f"(x - {offset}) * {scale}")
+            wide = _wide(numbers)
+            return _cast((array.astype(wide) - wide.type(offset)) * wide.type(scale), spec)
+        with np.errstate(all="ignore"):
+            difference = array - offset
+            product = difference * scale
+            _check_finite(array, difference, product, f"(x - {offset}) * {scale}")
+        return _cast(product, spec)
+
+    def decode(self, array: NDArray, spec: ArraySpec) -> NDArray:
+        offset, scale = self._parameter("offset", spec), self._parameter("scale", spec)
+        array = np.asarray(array, spec.dtype)
+        numbers = number_type(spec.data_type)
+        if isinstance(numbers, Integers):
+            low = max(numbers.low, numbers.low - int(offset))
+            high = min(numbers.high, numbers.high - int(offset))
+            bounds = (low * int(scale), high * int(scale))
+            _check(array, min(bounds), max(bounds), f"x / {scale} + {offset}")
+            wide = _wide(numbers)
+            values = array.astype(wide)
+            rest = values % wide.type(scale) != 0
+            if rest.any():
+                raise ValueError(f"{values[rest].flat[0]} is not a multiple of the scale {scale}")
+            return _cast(values // wide.type(scale) + wide.type(offset), spec)
+        with np.errstate(all="ignore"):
+            quotient = array / scale
+            result = quotient + offset
+            _check_finite(array, quotient, result, f"x / {scale} + {offset}")
+        return _cast(result, spec)
+
+
+def _cast(result: Any, spec: ArraySpec) -> NDArray:
+    """Return a result, which fits, in the data type; numpy has scalars for results without dimensions."""
+    return np.asarray(result).astype(spec.dtype)
+
+
+def _wide(numbers: Integers) -> np.dtype[Any]:
+    """Return the 64-bit type in which integers are computed; results within the range do not overflow it."""
+    return np.dtype("u8" if numbers.low == 0 else "i8")
+
+
+def _divided(numbers: Integers, scale: int) -> tuple[int, int]:
+    """Return the bounds of the integers that are in the range, and still are if they are multiplied."""
+    bounds = (numbers.low, numbers.high) if scale > 0 else (-numbers.high, -numbers.low)
+    low, high = -(-bounds[0] // abs(scale)), bounds[1] // abs(scale)
+    return max(low, numbers.low), min(high, numbers.high)
+
+
+def _check(array: NDArray, low: int, high: int, formula: str) -> None:
+    """Raise ValueError if a number is outside of bounds, which may be beyond the range of the array."""
+    for number in (array.min(), array.max()) if array.size else ():
+        if not low <= int(number) <= high:
+            raise ValueError(f"{formula} is beyond the range of {array.dtype} for {number}")
+
+
+def _check_finite(array: NDArray, first: NDArray, second: NDArray, formula: str) -> None:
+    """Raise ValueError if a finite number has become infinite."""
+    lost = np.isfinite(array) & ~(np.isfinite(first) & np.isfinite(second))
+    if lost.any():
+        raise ValueError(f"{formula} is beyond the range of {array.dtype} for {array[lost].flat[0]}")

@@ -1,0 +1,142 @@
+"""The `zfp` codec, implemented by zfpy (install zarrlite[numcodecs]).
+
+Rules (codecs/zfp)
+- A chunk is a zfp stream without a header, of an array of one to four dimensions; no dimensions are one element.
+- Integers of 8 and 16 bits are "promoted to 32-bit" by a shift, float16 by a cast.
+- The text lists uint32 and uint64, which zfp does not have. As in zarrs they are stored as signed integers of the same
+  size: larger values are refused, and negative ones, which a lossy mode can produce, are read as 0.
+- zfpy has no expert mode. The codec is refused with it.
+- zfp does not check where its input ends. A value is extended by zeros to the largest size that zfp can read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from zarrlite.buffers.ranges import Buffer
+from zarrlite.codecs.numcodecs.library import library
+from zarrlite.errors import ArgumentError, MetadataError, TruncatedError
+from zarrlite.extensions.config import Config, show
+from zarrlite.extensions.registry import register
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, CompressingSerializer, Serializer
+from zarrlite.pipeline.elements import NDArray
+
+MODES = {"reversible": None, "fixed_accuracy": "tolerance", "fixed_rate": "rate", "fixed_precision": "precision"}
+_STORED = {  # data type -> the type that zfp compresses
+    "int8": "i4",
+    "uint8": "i4",
+    "int16": "i4",
+    "uint16": "i4",
+    "int32": "i4",
+    "uint32": "i4",
+    "int64": "i8",
+    "uint64": "i8",
+    "float16": "f4",
+    "float32": "f4",
+    "float64": "f8",
+}
+
+
+@register
+@dataclass(frozen=True)
+class Zfp(ArrayBytesCodec):
+    """Compression of arrays of numbers, lossless or within a tolerance."""
+
+    name = "zfp"
+    extra = "numcodecs"
+    mode: str = "reversible"
+    tolerance: float | None = None
+    rate: float | None = None
+    precision: int | None = None
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        mode = config.string("mode", (*MODES, "expert"))
+        if mode == "expert":
+            raise config.error("must not be expert: zfpy, which zarrlite uses, has no such mode", "mode")
+        parameter = MODES[mode]
+        if parameter is None:
+            return cls(mode)
+        if parameter == "precision":
+            return cls(mode, precision=config.integer(parameter, 0, 64))
+        value = config.number(parameter)
+        if not 0 <= value <= 1e300:
+            raise config.error(f"must be a positive number, not {show(value)}", parameter)
+        return cls(mode, tolerance=value) if parameter == "tolerance" else cls(mode, rate=value)
+
+    def bind(self, spec: ArraySpec) -> Serializer:
+        check(self.name, spec, _STORED)
+        return CompressingSerializer(self, spec)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        parameter = MODES[self.mode]
+        return {} if parameter is None else {parameter: getattr(self, parameter)}
+
+    def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
+        zfpy = library("zfpy", self.name)
+        field = promote(np.ascontiguousarray(array, spec.dtype)).reshape(spec.shape or (1,))
+        encoded: Buffer = zfpy.compress_numpy(field, write_header=False, **self._options)
+        return encoded
+
+    def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
+        zfpy = library("zfpy", self.name)
+        stored = np.dtype(_STORED[spec.data_type.name])
+        readable = extended(data, spec.shape, stored.itemsize)
+        kind = zfpy.dtype_to_ztype(stored)
+        field = np.empty(spec.shape or (1,), stored)
+        zfpy._decompress(readable, kind, field.shape, out=field, **self._options)
+        return demote(field.reshape(spec.shape), spec.dtype)
+
+
+def check(name: str, spec: ArraySpec, data_types: Any) -> None:
+    """Raise MetadataError for chunks that zfp cannot compress."""
+    if spec.data_type.name not in data_types:
+        message = f"{name} cannot store {spec.data_type.name}; use one of {', '.join(data_types)}"
+        raise MetadataError(message, kind="conflict")
+    # codecs/zfp, Supported Chunk Shapes: "only supports 1, 2, 3 and 4 dimensional arrays"
+    if len(spec.shape) > 4:
+        message = f"{name} stores chunks of at most 4 dimensions, not {len(spec.shape)}; put reshape before it"
+        raise MetadataError(message, kind="conflict")
+
+
+def extended(data: Buffer, shape: tuple[int, ...], itemsize: int) -> bytes:
+    """Return a value with zeros up to the largest size that zfp reads for an array of this shape."""
+    if not len(data):
+        raise TruncatedError("has 0 bytes, but a zfp stream has at least 8")
+    blocks = math.prod(-(-n // 4) for n in shape)
+    bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # elements, their widths, an exponent
+    return bytes(data).ljust(blocks * -(-bits // 8) + 64, b"\0")
+
+
+def promote(array: NDArray) -> NDArray:
+    """Return elements in a type that zfp compresses."""
+    kind, bits = array.dtype.kind, 8 * array.dtype.itemsize
+    if kind == "f":
+        return array.astype("f4") if bits == 16 else array
+    if bits < 32:
+        # codecs/zfp, Compression: "int32_value = (int32_t)intN_value << (31 - N)"
+        promoted: NDArray = (array.astype("i4") - (1 << (bits - 1) if kind == "u" else 0)) << (31 - bits)
+        return promoted
+    if kind == "u" and array.size and array.max() >= 1 << (bits - 1):
+        raise ArgumentError(f"zfp stores {array.dtype} up to {(1 << (bits - 1)) - 1}, not {array.max()}")
+    return array.astype(f"i{bits // 8}")
+
+
+def demote(field: NDArray, dtype: np.dtype[Any]) -> NDArray:
+    """Undo `promote`."""
+    kind, bits = dtype.kind, 8 * dtype.itemsize
+    if kind == "f":
+        with np.errstate(over="ignore"):
+            return field.astype(dtype)
+    if bits < 32:
+        # codecs/zfp, Decompression: "clamp" to the range of the data type
+        half = 1 << (bits - 1)
+        field = np.clip(np.right_shift(field, 31 - bits), -half, half - 1) + (half if kind == "u" else 0)
+    elif kind == "u":
+        field = np.maximum(field, 0)
+    return field.astype(dtype)
