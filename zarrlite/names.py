@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from zarrlite.errors import ArgumentError
 
+RESERVED_PREFIX = "__"
 DOCUMENT = "zarr.json"  # core spec, Metadata: "metadata documents are stored under the key zarr.json"
 
 

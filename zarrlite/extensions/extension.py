@@ -65,6 +65,8 @@ class Extension(ABC):
         Other names that are accepted on reading.
     pattern : str or None
         A regular expression for the names, if the class serves a family of names.
+    proposal : str or None
+        The text of an experimental extension that is not registered, and its version. None for other extensions.
     must_understand : bool
         Whether readers that do not know the extension must refuse the array.
 
@@ -81,6 +83,7 @@ class Extension(ABC):
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     pattern: ClassVar[str | None] = None
+    proposal: ClassVar[str | None] = None
     # core spec, must_understand: "implicit field must_understand set to True"
     must_understand: bool = True
 

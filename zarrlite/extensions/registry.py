@@ -198,6 +198,8 @@ chunk_key_encodings: Registry[Any] = Registry(
         "default": "zarrlite.chunk_key_encodings.default",
         "v2": "zarrlite.chunk_key_encodings.v2",
         "suffix": "zarrlite.chunk_key_encodings.suffix",
+        "fanout": "zarrlite.chunk_key_encodings.fanout",
+        "template": "zarrlite.chunk_key_encodings.template",
     },
 )
 codecs: Registry[Any] = Registry(

@@ -151,6 +151,7 @@ class ArrayMetadata(Members):
         """Raise MetadataError if two members contradict each other; pointers are relative to the document."""
         checks: list[tuple[str, Any]] = [
             ("/chunk_grid", lambda: self.chunk_grid.check(self.shape)),
+            ("/chunk_key_encoding", lambda: self.chunk_key_encoding.check(len(self.shape))),
             ("/codecs", lambda: self.pipeline(self.chunk_grid.chunk_shape((0,) * len(self.shape)))),
         ]
         for i, transformer in enumerate(self.storage_transformers or ()):
