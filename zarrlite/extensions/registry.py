@@ -189,7 +189,9 @@ data_types: Registry[Any] = Registry(
     },
 )
 chunk_grids: Registry[Any] = Registry(
-    "chunk_grid", ignorable=False, modules={"regular": "zarrlite.chunk_grids.regular"}
+    "chunk_grid",
+    ignorable=False,
+    modules={"regular": "zarrlite.chunk_grids.regular", "rectilinear": "zarrlite.chunk_grids.rectilinear"},
 )
 chunk_key_encodings: Registry[Any] = Registry(
     "chunk_key_encoding",
