@@ -91,7 +91,8 @@ class Array(Node):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
         if options.max_chunk_bytes is not None:
             chunk_limit(options.max_chunk_bytes)  # raises if it is not a valid size
-        self._has_scalars = metadata.data_type.dtype.kind in "biufcmM"  # numpy returns such elements as scalars
+        data_type = metadata.data_type
+        self._has_scalars = data_type.is_number or data_type.dtype.kind in "bmM"  # numpy returns them as scalars
 
     @cached_property
     def _chunks(self) -> Chunks:
