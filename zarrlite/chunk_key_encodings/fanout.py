@@ -60,7 +60,7 @@ class FanoutKeys(ChunkKeyEncoding):
         return "/".join([str(count - 1), *groups])
 
     def decode(self, key: str, ndim: int) -> Shape | None:
-        first, *rest = key.split("/")
+        rest = key.split("/")[1:]
         coords: list[int] = []
         while rest and len(coords) < ndim:
             count = rest.pop(0)
@@ -72,7 +72,5 @@ class FanoutKeys(ChunkKeyEncoding):
             if len(digits) > MAX_DIGITS or not (digits.isascii() and digits.isdigit()):
                 return None
             coords.append(int(digits))
-        if rest or first != "c" or len(coords) != ndim:
-            return None
         found = tuple(coords)
-        return found if self.encode(found) == key else None
+        return found if len(found) == ndim and self.encode(found) == key else None
