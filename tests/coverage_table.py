@@ -22,7 +22,7 @@ MAX_SHOWN = 4  # entries of `cases` that a row names; it only counts the others
 HEAD = """# Coverage
 
 Every normative statement that concerns a reader or a writer, in the order of the texts: those of the Zarr v3 core
-specification and the documents that it lists, and those of the five proposals. Each has cases in
+specification and the documents that it lists, of the rectilinear grid, and of the proposals. Each has cases in
 [spec_fixtures](../spec_fixtures/README.md), or a reason why no case is possible. A `*` at the end of an id
 matches all cases whose id begins with the rest.
 

@@ -202,6 +202,8 @@ def create_array(
     """
     container, node_path = open_store(store), normalize_path(path)
     metadata = array_metadata(shape, dtype, chunks=chunks, attributes=attributes)
+    if not metadata.chunk_grid.uniform:
+        raise ArgumentError(f"the blocks of an N5 array must have one length along each dimension, not {chunks!r}")
     user_attributes = metadata.attributes or {}
     conflicts = sorted(RESERVED.intersection(user_attributes))
     if conflicts:

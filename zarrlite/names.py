@@ -12,6 +12,7 @@ from __future__ import annotations
 from zarrlite.errors import ArgumentError
 
 RESERVED = "__zarrlite."  # the beginning of keys that zarrlite stores for its own use
+RESERVED_PREFIX = "__"  # core spec, Node names: "must not start with the reserved prefix"
 DOCUMENT = "zarr.json"  # core spec, Metadata: "metadata documents are stored under the key zarr.json"
 
 

@@ -241,6 +241,8 @@ def open_array(
 def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
     """Return the runtime option that makes the last codec generate headers. Empty if the header is in `zarr.json`."""
     chain = _image_chain(metadata)
+    if not metadata.chunk_grid.uniform:
+        raise ArgumentError("the chunks of a TIFF array must have one shape, because they share a header")
     chunks = metadata.chunk_grid.chunk_shape((0,) * len(metadata.shape))
     for rgb in (False, True):
         with contextlib.suppress(ArgumentError):  # such chunks may be an RGB image but not a grey one, or vice versa

@@ -25,11 +25,14 @@ def fields(*pairs) -> dict:
 
 PAIRS = configured("structured", fields=[["x", "float32"], ["y", fields(("z", "r8"))]])
 RAW = ["r8", "r16", "r128"]
-NUMBERS = [name for cls in (Bool, Integer, Float, Complex) for name in (cls.name, *cls.aliases)]
+NAMES = [name for cls in (Bool, Integer, Float, Complex) for name in (cls.name, *cls.aliases)]
+NUMBERS = [name for name in NAMES if not name.startswith("complex_")]  # the names that numpy has, too
 
 # argument, JSON of the data type, numpy dtype in memory
 NAMED = [
     *((name, name, name) for name in NUMBERS),
+    ("complex_float32", "complex_float32", "c8"),
+    ("complex_float64", "complex_float64", "c16"),
     *((name, name, f"V{int(name[1:]) // 8}") for name in RAW),
     ("string", "string", "T"),
     ("bytes", "bytes", "O"),
@@ -153,7 +156,9 @@ def test_long_doubles_are_refused(scalar_type, closest):
 def test_an_unknown_name_is_refused():
     with pytest.raises(UnknownExtensionError) as caught:
         from_dtype("float31")
-    assert caught.value.message.startswith('"float31" is not a known data type (known: bool, bytes, complex128,')
+    assert caught.value.message.startswith(
+        '"float31" is not a known data type (known: bfloat16, bool, bytes, complex128,'
+    )
 
 
 def test_an_extension_of_another_kind_is_refused():

@@ -301,7 +301,7 @@ MESSAGES: dict[str, dict[str, Json]] = {
     "/chunk_grid/configuration/chunk_shape/0: must be an integer from 1 to 9223372036854775807, not 0": array(
         chunk_grid=grid(0, 3)
     ),
-    '/chunk_key_encoding: "v1" is not a known chunk key encoding (known: default, suffix, v2)': array(
+    '/chunk_key_encoding: "v1" is not a known chunk key encoding (known: default, fanout, suffix, template, v2)': array(
         chunk_key_encoding="v1"
     ),
     '/chunk_key_encoding/configuration/separator: must be "/" or ".", not "-"': array(

@@ -593,7 +593,10 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"chunk_key_encoding": "nope"},
             UnknownExtensionError,
-            'chunk_key_encoding#: "nope" is not a known chunk key encoding (known: default, suffix, v2)',
+            (
+                'chunk_key_encoding#: "nope" is not a known chunk key encoding '
+                "(known: default, fanout, suffix, template, v2)"
+            ),
         ),
         (
             {"chunk_key_encoding": Zstd()},

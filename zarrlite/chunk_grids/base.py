@@ -8,7 +8,7 @@ Rules
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import mul
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ class ChunkGrid(Extension):
     """
 
     kind: ClassVar[str] = "chunk_grid"
-    uniform: ClassVar[bool] = False  # whether all chunks have the same shape
+    uniform: bool = False  # whether all chunks have the same shape
 
     @abstractmethod
     def check(self, shape: Shape) -> None:
@@ -37,6 +37,21 @@ class ChunkGrid(Extension):
     @abstractmethod
     def chunk_shape(self, coords: Shape) -> Shape:
         """Return the shape of an encoded chunk. At the edges it may extend beyond the array."""
+
+    def largest_chunk(self, ndim: int) -> Shape:
+        """Return the largest length of a chunk along each dimension; no chunk may have all of them."""
+        return self.chunk_shape((0,) * ndim)
+
+    def sample_shapes(self, ndim: int) -> Iterable[Shape]:
+        """Return chunk shapes for which the codecs are checked when an array is opened."""
+        return [self.chunk_shape((0,) * ndim)]
+
+    def resized(self, shape: Shape, unit: Shape) -> ChunkGrid:
+        """Return a grid that covers another shape of the array. Chunks that this grid has stay the same.
+
+        The lengths of new chunks are multiples of `unit`.
+        """
+        return self
 
     @abstractmethod
     def origin(self, coords: Shape) -> Shape:

@@ -34,6 +34,9 @@ class ChunkKeyEncoding(Extension):
         """Return `encode` for arrays of `ndim` dimensions. Override to share work between keys."""
         return self.encode
 
+    def check(self, ndim: int) -> None:
+        """Raise MetadataError, with a pointer relative to the encoding, if it has no keys for this many dimensions."""
+
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Shape | None:
         """Return the coordinates that encode to exactly this key. Returns None if it is not the key of a chunk."""

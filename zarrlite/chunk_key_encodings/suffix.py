@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
+from zarrlite.errors import MetadataError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import chunk_key_encodings, register
 from zarrlite.names import key_text_fault
@@ -64,6 +65,12 @@ class SuffixKeys(ChunkKeyEncoding):
 
     def to_config(self) -> dict[str, Json]:
         return {"suffix": self.suffix, "base_encoding": self.base_encoding.to_json()}
+
+    def check(self, ndim: int) -> None:
+        try:
+            self.base_encoding.check(ndim)
+        except MetadataError as error:
+            raise error.under("/configuration/base_encoding") from None
 
     def encode(self, coords: Shape) -> str:
         return self.bound(len(coords))(coords)

@@ -122,17 +122,26 @@ class Chunks:
             if sparse is not None:
                 threads.run(lambda batch: self._read_sparse(pipeline, batch, out), sparse, nbytes, place, held)
                 return
-        batches = threads.batches(self.grid.project(selection), count)
-        threads.run(lambda jobs: self._read_jobs(jobs, out), batches, nbytes, place, held)
+        threads.run(lambda jobs: self._read_jobs(jobs, out), self._batches(selection, count), nbytes, place, held)
+
+    def _batches(self, selection: Selection, count: int) -> Iterator[list[Job]]:
+        """Return the chunks of a selection in lists of at most `count` chunks that have the same pipeline."""
+        jobs = self.grid.project(selection)
+        if self._pipeline is not None:
+            return threads.batches(jobs, count)
+        return _by_shape(jobs, self.grid.chunk_shape, count)
+
+    @property
+    def _estimate(self) -> Pipeline:
+        """The pipeline of all chunks, or of the largest if they differ, from which sizes are estimated."""
+        return self._pipeline or self._bind(self.grid.largest_chunk(len(self.metadata.shape)))
 
     def _batching(self, selection: Selection, out: NDArray, one_by_one: bool) -> tuple[int, int, int]:
         """Return how many chunks are best read together, the bytes of work, and how many bytes each chunk holds.
 
         The bytes of work determine if threads are used.
         """
-        pipeline = self._pipeline
-        if pipeline is None:
-            return 1, out.nbytes, 0
+        pipeline = self._estimate
         count = max(1, selection.spread(pipeline.spec.shape))
         work = out.nbytes if pipeline.reads_parts else pipeline.nbytes * count
         read = out.nbytes // count  # bytes of each chunk
@@ -160,11 +169,7 @@ class Chunks:
             else:
                 parts.append((inside, np.empty(inside.shape, out.dtype)))
                 copies.append((place, parts[-1][1]))
-        if self._pipeline is not None:
-            self._read([coords for coords, _, _ in jobs], parts)
-        else:  # each chunk has its own chain
-            for (coords, _, _), part in zip(jobs, parts, strict=True):
-                self._read([coords], [part])
+        self._read([coords for coords, _, _ in jobs], parts)
         for place, elements in copies:
             place.put(out, elements)
 
@@ -345,7 +350,7 @@ class Chunks:
             coords, inside = only
             self._store([self._change(coords, inside, values, fields)])
             return
-        pipeline = self.pipeline((0,) * selection.ndim)
+        pipeline = self._estimate
         nbytes = math.prod(selection.shape) * pipeline.spec.dtype.itemsize
         count = BATCH_BYTES // max(1, pipeline.nbytes)
         if pipeline.nbytes < THREADED_COPY_BYTES and pipeline.layout is not None:
@@ -353,25 +358,24 @@ class Chunks:
             count = max(count, min(WRITE_BATCH_BYTES // max(1, pipeline.nbytes), touched // 8))
         place = place_of(self.store)
         count = 1 if place is not None else max(1, min(count, MAX_BATCH_CHUNKS))
-        batches = threads.batches(self.grid.project(selection), count)
+        batches = self._batches(selection, count)
         threads.run(lambda jobs: self._write_jobs(jobs, values, fields), batches, nbytes, place, 2 * pipeline.nbytes)
 
     def _write_jobs(self, jobs: Sequence[Job], values: NDArray, fields: Any) -> None:
         """Write several chunks, which the store receives together."""
-        pipeline = self._pipeline
+        pipeline = self.pipeline(jobs[0][0])
         covered = (
-            pipeline is not None
-            and len(jobs) > 1
+            len(jobs) > 1
             and pipeline.decoded_layout is not None
             and pipeline.encode_batch > 1
             and pipeline.write_unit <= self._limit
             and not (pipeline.needs_old or pipeline.filters or fields is not None or not values.ndim)
             and all(inside.covers(pipeline.spec.shape) for _, inside, _ in jobs)
         )
-        if not covered or pipeline is None:
+        if not covered:
             changes = (self._change(*self._part(job, values), fields) for job in jobs)
             # one at a time, unless their size is bounded: all of them may not fit in memory
-            bounded = pipeline is not None and pipeline.max_size is not None
+            bounded = pipeline.max_size is not None
             self._store([*changes] if bounded else changes)
             return
         memory = scratch.acquire(len(jobs) * pipeline.nbytes)
@@ -514,6 +518,27 @@ class Chunks:
                     self.store.update(key, _filling(filling, Selection(spans)))
             except Exception as error:
                 self._failed(error, key, "cut")
+
+
+def _by_shape(jobs: Iterator[Job], chunk_shape: Callable[[Shape], Shape], count: int) -> Iterator[list[Job]]:
+    """Return the same jobs in lists of at most `count` whose chunks have the same shape.
+
+    At most `MAX_BATCH_CHUNKS` jobs wait for others whose chunks have the same shape.
+    """
+    waiting: dict[Shape, list[Job]] = {}
+    held = 0
+    for job in jobs:
+        shape = chunk_shape(job[0])
+        same = waiting.setdefault(shape, [])
+        same.append(job)
+        held += 1
+        if len(same) >= count:
+            held -= len(same)
+            yield waiting.pop(shape)
+        elif held >= MAX_BATCH_CHUNKS:
+            yield from waiting.values()
+            waiting, held = {}, 0
+    yield from waiting.values()
 
 
 def _filling(pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:

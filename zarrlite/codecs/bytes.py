@@ -52,21 +52,24 @@ class Bytes(ArrayBytesCodec):
             # codecs/bytes, Configuration parameters: "Required for data types for which endianness is applicable"
             message = f'is required for {data_type.name}: "little" or "big"'
             raise MetadataError(message, pointer="/configuration/endian", kind="missing")
-        return BytesSerializer(self, spec)
+        return BytesSerializer(self, spec) if data_type.is_raw(self.byte_order) else super().bind(spec)
 
     def layout(self, spec: ArraySpec) -> ElementLayout:
         """Return the layout of the elements of a chunk."""
         dtype = spec.dtype.newbyteorder(">" if self.endian == "big" else "<")
         # every bit pattern is a valid number, but not a valid boolean or character
-        check = None if dtype.kind in "iufc" else spec.data_type.check
+        check = None if spec.data_type.is_number else spec.data_type.check
         return ElementLayout(dtype, spec.shape, row_major_strides(spec.shape, dtype.itemsize), self.name, check)
 
     def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
-        elements = np.ascontiguousarray(array, self.layout(spec).dtype)
-        return elements.reshape(-1).view("u1").data
+        return spec.data_type.to_bytes(array, self.byte_order).data
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
-        return self.layout(spec).array(data)
+        layout = self.layout(spec)
+        if spec.data_type.is_raw(self.byte_order):
+            return layout.array(data)
+        layout.check_size(len(data))
+        return layout.check(spec.data_type.from_bytes(np.frombuffer(data, "u1"), self.byte_order).reshape(spec.shape))
 
     def encoded_size(self, spec: ArraySpec) -> int:
         return spec.size * spec.dtype.itemsize

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from zarrlite.buffers.ranges import Buffer
+from zarrlite.data_types.base import Packing
 from zarrlite.errors import DataError, MetadataError, TruncatedError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
@@ -47,10 +48,7 @@ class Packbits(ArrayBytesCodec):
         return {k: v for k, v in super().to_config().items() if (k, v) != ("padding_encoding", "none")}
 
     def bind(self, spec: ArraySpec) -> Serializer:
-        kind = spec.dtype.kind
-        if kind not in "biufc" or spec.dtype.itemsize > 16:
-            raise MetadataError(f"packbits stores booleans and numbers, not {spec.data_type.name}", kind="conflict")
-        bits = _bits(spec)
+        bits = _packing(spec).bits
         for key in ("first_bit", "last_bit"):
             value = getattr(self, key)
             if value is not None and value >= bits:
@@ -60,12 +58,12 @@ class Packbits(ArrayBytesCodec):
 
     def _range(self, spec: ArraySpec) -> tuple[int, int]:
         """Return the first bit that is kept, and the bit after the last."""
-        return self.first_bit or 0, _bits(spec) if self.last_bit is None else self.last_bit + 1
+        return self.first_bit or 0, _packing(spec).bits if self.last_bit is None else self.last_bit + 1
 
     def _sizes(self, spec: ArraySpec) -> tuple[int, int]:
         """Return the number of bytes of the packed bits, and the number of padding bits among them."""
         first, end = self._range(spec)
-        bits = spec.size * _components(spec) * (end - first)
+        bits = spec.size * _packing(spec).components * (end - first)
         return -(-bits // 8), -bits % 8
 
     def encoded_size(self, spec: ArraySpec) -> int:
@@ -73,7 +71,7 @@ class Packbits(ArrayBytesCodec):
 
     def encode(self, array: Array, spec: ArraySpec) -> bytes:
         first, end = self._range(spec)
-        rows = _rows(np.ascontiguousarray(array, spec.dtype.newbyteorder("<")), spec)
+        rows = _rows(spec.data_type.to_bytes(array, "little"), spec)
         pieces = []
         for i in range(0, len(rows), _BLOCK):
             bits = rows[i : i + _BLOCK]
@@ -88,8 +86,9 @@ class Packbits(ArrayBytesCodec):
     def decode(self, data: Buffer, spec: ArraySpec) -> Array:
         first, end = self._range(spec)
         packed = self._without_padding(np.frombuffer(data, "u1"), spec)
-        array = np.zeros(spec.shape, spec.dtype.newbyteorder("<"))
-        rows = _rows(array, spec)
+        packing = _packing(spec)
+        stored: Array = np.zeros(spec.size * spec.dtype.itemsize, "u1")
+        rows = _rows(stored, spec)
         width = end - first
         for i in range(0, len(rows), _BLOCK):
             part = rows[i : i + _BLOCK]
@@ -99,12 +98,12 @@ class Packbits(ArrayBytesCodec):
             if spec.dtype.kind == "b":
                 part[:] = kept
                 continue
-            bits = np.zeros((len(part), _bits(spec)), "u1")
+            bits = np.zeros((len(part), 8 * rows.shape[1]), "u1")
             bits[:, first:end] = kept
-            if spec.dtype.kind == "i":
-                bits[:, end:] = kept[:, -1:]
+            if packing.signed:
+                bits[:, end : packing.bits] = kept[:, -1:]
             part[:] = np.packbits(bits, axis=1, bitorder="little")
-        return array
+        return spec.data_type.from_bytes(stored, "little").reshape(spec.shape)
 
     def _without_padding(self, data: Array, spec: ArraySpec) -> Array:
         """Check the padding and its count; returns the packed bits."""
@@ -122,16 +121,14 @@ class Packbits(ArrayBytesCodec):
         return data
 
 
-def _components(spec: ArraySpec) -> int:
-    """Return the number of components of an element: real and imaginary part, or the element itself."""
-    return 2 if spec.dtype.kind == "c" else 1
+def _packing(spec: ArraySpec) -> Packing:
+    """Return the bits and the components of an element, which `bind` has checked."""
+    packing = spec.data_type.packing
+    if packing is None:
+        raise MetadataError(f"packbits stores booleans and numbers, not {spec.data_type.name}", kind="conflict")
+    return packing
 
 
-def _bits(spec: ArraySpec) -> int:
-    """Return the number of bits of a component."""
-    return 1 if spec.dtype.kind == "b" else 8 * spec.dtype.itemsize // _components(spec)
-
-
-def _rows(array: Array, spec: ArraySpec) -> Array:
-    """Return a view of an array with one row of bytes for each component."""
-    return array.reshape(-1).view("u1").reshape(-1, max(1, _bits(spec) // 8))
+def _rows(stored: Array, spec: ArraySpec) -> Array:
+    """Return a view of the bytes of elements, with one row for each component."""
+    return stored.reshape(-1, spec.dtype.itemsize // _packing(spec).components)

@@ -11,7 +11,7 @@ Rules
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -21,6 +21,14 @@ from zarrlite.extensions.extension import Extension
 
 NDArray = np.ndarray[Any, Any]
 MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused, since parsing a document allocates a fill value
+
+
+class Packing(NamedTuple):
+    """The bits of an element, for `packbits`."""
+
+    bits: int  # bits of each component
+    components: int = 1  # 2 for complex numbers
+    signed: bool = False  # whether it is a signed integer, which is extended by its sign
 
 
 class DataType(Extension, ABC):
@@ -50,6 +58,33 @@ class DataType(Extension, ABC):
     def has_byte_order(self) -> bool:
         """Whether stored elements differ between little and big endian."""
         return False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether elements are numbers, for which every bit pattern is valid, and numpy returns them as scalars."""
+        return self.dtype.kind in "iufc"
+
+    @property
+    def packing(self) -> Packing | None:
+        """The bits of an element that `packbits` stores. None if it is not a number or a boolean."""
+        kind, components = self.dtype.kind, 2 if self.dtype.kind == "c" else 1
+        if kind not in "biufc":
+            return None
+        return Packing(1 if kind == "b" else 8 * self.dtype.itemsize // components, components, kind == "i")
+
+    def is_raw(self, byte_order: str) -> bool:
+        """Whether elements are stored as numpy's `dtype` in this byte order; if not, `to_bytes` converts them."""
+        return True
+
+    def to_bytes(self, array: NDArray, byte_order: str) -> NDArray:
+        """Return the stored bytes of the elements of an array, in row-major order."""
+        dtype = self.dtype.newbyteorder(byte_order)  # type: ignore[arg-type]
+        return np.ascontiguousarray(array, dtype).reshape(-1).view("u1")
+
+    def from_bytes(self, data: NDArray, byte_order: str) -> NDArray:
+        """Return elements, in one dimension, from their stored bytes."""
+        dtype = self.dtype.newbyteorder(byte_order)  # type: ignore[arg-type]
+        return data.view(dtype).astype(self.dtype, copy=False)
 
     @property
     def default_fill_value(self) -> Any:

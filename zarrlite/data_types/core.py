@@ -82,7 +82,7 @@ class Integer(_NumpyNamed):
     """
 
     name = "int8"
-    aliases = ("int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    aliases: ClassVar[tuple[str, ...]] = ("int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
     @cached_property
     def limits(self) -> tuple[int, int]:
@@ -122,7 +122,7 @@ class Float(_NumpyNamed):
     """
 
     name = "float16"
-    aliases = ("float32", "float64")
+    aliases: ClassVar[tuple[str, ...]] = ("float32", "float64")
 
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:
         if isinstance(value, str):
@@ -204,8 +204,18 @@ class Complex(_NumpyNamed):
     """
 
     name = "complex64"
-    aliases = ("complex128",)
-    parts: ClassVar[dict[str, Float]] = {"complex64": Float("float32"), "complex128": Float("float64")}
+    # data-types/complex_float32: "an alias of the core complex64 data type"
+    aliases: ClassVar[tuple[str, ...]] = ("complex128", "complex_float32", "complex_float64")
+    parts: ClassVar[dict[str, Float]] = {
+        "complex64": Float("float32"),
+        "complex128": Float("float64"),
+        "complex_float32": Float("float32"),
+        "complex_float64": Float("float64"),
+    }
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(f"c{2 * self.part.dtype.itemsize}")
 
     @property
     def part(self) -> Float:

@@ -29,6 +29,9 @@ _BY_KIND: Final = {
     "m": "numpy.timedelta64",
 }
 
+# names of ml_dtypes that differ from those of the data types
+_BY_NAME: Final = {"complex32": "complex_float16", "bcomplex32": "complex_bfloat16"}
+
 # numpy's kind -> the remedy for a dtype of zero bytes
 _ZERO_SIZE: Final = {
     "S": 'use "bytes" for any length, or S<n>',
@@ -95,7 +98,7 @@ def _name_for(dtype: np.dtype[Any]) -> str:
         return "struct"  # np.record included
     if dtype.type is np.void:  # other types of kind V are defined by other packages, for example bfloat16
         return "r8"
-    return _BY_KIND.get(dtype.kind, dtype.name)
+    return _BY_KIND.get(dtype.kind) or _BY_NAME.get(dtype.name, dtype.name)
 
 
 def _closest(dtype: np.dtype[Any]) -> str:

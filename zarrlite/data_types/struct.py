@@ -74,6 +74,28 @@ class Struct(DataType):
         # extension struct, Endianness: "Struct types composed entirely of single-byte fields"
         return any(data_type.has_byte_order for _, data_type in self.fields)
 
+    def is_raw(self, byte_order: str) -> bool:
+        return all(data_type.is_raw(byte_order) for _, data_type in self.fields)
+
+    def to_bytes(self, array: NDArray, byte_order: str) -> NDArray:
+        if self.is_raw(byte_order):
+            return super().to_bytes(array, byte_order)
+        array = np.ascontiguousarray(array, self.dtype).reshape(-1)
+        columns = [t.to_bytes(array[name], byte_order).reshape(len(array), -1) for name, t in self.fields]
+        return np.concatenate(columns, axis=1).reshape(-1)
+
+    def from_bytes(self, data: NDArray, byte_order: str) -> NDArray:
+        if self.is_raw(byte_order):
+            return super().from_bytes(data, byte_order)
+        rows = data.reshape(-1, self.dtype.itemsize)
+        array: NDArray = np.empty(len(rows), self.dtype)
+        start = 0
+        for name, data_type in self.fields:
+            stop = start + data_type.dtype.itemsize
+            array[name] = data_type.from_bytes(np.ascontiguousarray(rows[:, start:stop]).reshape(-1), byte_order)
+            start = stop
+        return array
+
     @property
     def default_fill_value(self) -> np.void:
         return self._pack([data_type.default_fill_value for _, data_type in self.fields])
@@ -218,15 +240,14 @@ class Structured(Struct):
         if len(data) != self.dtype.itemsize:
             raise refuse(f"must have {self.dtype.itemsize} bytes, not {len(data)}")
         # extension structured, Base64-encoded fill values: "follows the endian parameter of the bytes codec"
-        array = np.frombuffer(data, self.dtype.newbyteorder(byte_order)).astype(self.dtype)  # type: ignore[arg-type]
+        array = self.from_bytes(np.frombuffer(data, "u1"), byte_order)
         message = self.check(array)
         if message:
             raise refuse(message)
         return self._scalar(array.tobytes())
 
     def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
-        array = np.array(value, self.dtype)
-        return write_base64(array.astype(self.dtype.newbyteorder(byte_order)).tobytes())  # type: ignore[arg-type]
+        return write_base64(self.to_bytes(np.array(value, self.dtype), byte_order).tobytes())
 
 
 class _Pair(Config):

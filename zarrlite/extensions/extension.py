@@ -67,6 +67,8 @@ class Extension(ABC):
         A regular expression for the names, if the class serves a family of names.
     extra : str or None
         The optional dependency that it needs, as in `pip install 'zarrlite[extra]'`.
+    proposal : str or None
+        The text of an experimental extension that is not registered, and its version. None for other extensions.
     must_understand : bool
         Whether readers that do not know the extension must refuse the array.
 
@@ -84,6 +86,7 @@ class Extension(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     pattern: ClassVar[str | None] = None
     extra: ClassVar[str | None] = None
+    proposal: ClassVar[str | None] = None
     # core spec, must_understand: "implicit field must_understand set to True"
     must_understand: bool = True
 

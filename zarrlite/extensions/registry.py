@@ -26,9 +26,12 @@ C = TypeVar("C", bound=type[Extension])
 class Registry(Generic[E]):
     """The extensions of one extension point, by name."""
 
-    def __init__(self, kind: str, *, ignorable: bool, modules: Mapping[str, str]) -> None:
+    def __init__(
+        self, kind: str, *, ignorable: bool, modules: Mapping[str, str], refused: Mapping[str, str] | None = None
+    ) -> None:
         self.kind = kind
         self.ignorable = ignorable
+        self._refused = refused or {}  # registered name -> the reason why this library does not have it
         self._modules = dict(modules)  # name -> the module of this library that registers it
         self._classes: dict[str, type[E]] = {}
         self._entry_points: dict[str, Any] = {}  # by name, of the packages that were installed at the first lookup
@@ -94,9 +97,11 @@ class Registry(Generic[E]):
         if cls is None:
             # core spec, must_understand: "if implementations can ignore its presence"
             if understood or not self.ignorable:
-                known = ", ".join(self.names())
+                reason = (
+                    self._refused.get(config.name) or f"is not a known {self._label} (known: {', '.join(self.names())})"
+                )
                 raise UnknownExtensionError(
-                    f"{show(config.name)} is not a known {self._label} (known: {known})",
+                    f"{show(config.name)} {reason}",
                     pointer=pointer,
                     kind="unknown-extension",
                     document=context.document,
@@ -178,6 +183,11 @@ class Registry(Generic[E]):
         return self.kind.replace("_", " ")
 
 
+_INTEGERS = ("int2", "int4", "uint2", "uint4")
+_FLOATS_8 = ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+_SUBFLOATS = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", *(f"float8_{form}" for form in _FLOATS_8))
+_SMALL = (*_INTEGERS, "bfloat16", "float8_e4m3fn", *_SUBFLOATS, "complex_float16", "complex_bfloat16")
+
 data_types: Registry[Any] = Registry(
     "data_type",
     ignorable=False,
@@ -186,10 +196,14 @@ data_types: Registry[Any] = Registry(
         **dict.fromkeys(("fixed_length_utf32", "null_terminated_bytes", "raw_bytes"), "zarrlite.data_types.fixed"),
         **dict.fromkeys(("numpy.datetime64", "numpy.timedelta64"), "zarrlite.data_types.time"),
         **dict.fromkeys(("struct", "structured"), "zarrlite.data_types.struct"),
+        **dict.fromkeys(_SMALL, "zarrlite.data_types.small"),
     },
+    refused={f"complex_{name}": f"cannot be used: numpy has no complex numbers of {name}" for name in _SUBFLOATS},
 )
 chunk_grids: Registry[Any] = Registry(
-    "chunk_grid", ignorable=False, modules={"regular": "zarrlite.chunk_grids.regular"}
+    "chunk_grid",
+    ignorable=False,
+    modules={"regular": "zarrlite.chunk_grids.regular", "rectilinear": "zarrlite.chunk_grids.rectilinear"},
 )
 chunk_key_encodings: Registry[Any] = Registry(
     "chunk_key_encoding",
@@ -198,6 +212,8 @@ chunk_key_encodings: Registry[Any] = Registry(
         "default": "zarrlite.chunk_key_encodings.default",
         "v2": "zarrlite.chunk_key_encodings.v2",
         "suffix": "zarrlite.chunk_key_encodings.suffix",
+        "fanout": "zarrlite.chunk_key_encodings.fanout",
+        "template": "zarrlite.chunk_key_encodings.template",
     },
 )
 _NUMCODECS = {  # name without the prefix `numcodecs.` -> module

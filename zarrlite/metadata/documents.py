@@ -14,7 +14,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from zarrlite.chunk_grids.base import ChunkGrid
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
@@ -33,6 +33,7 @@ from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer, leading_bytes_after
 
 Options = Mapping[str, Mapping[str, Any]]
+MAX_PIPELINES: Final = 1024  # bound chains that are kept, one for each shape of chunks; more are bound again
 ForChunks = tuple[Callable[[tuple[int, ...]], str], Pipeline | None]  # the encoder of chunk keys, and the codec chain
 
 
@@ -113,11 +114,24 @@ class ArrayMetadata(Members):
     ) -> Pipeline:
         """Return the codec chain bound to chunks of this shape."""
         pipelines, key = self._pipelines, (chunk_shape, write_empty, require_chunks)
-        if key not in pipelines:
+        pipeline = pipelines.get(key)
+        if pipeline is None:
             options = {"write_empty": write_empty, "require_chunks": require_chunks}
             spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, **options)
-            pipelines[key] = Pipeline(self._written_codecs(), spec)
-        return pipelines[key]
+            pipeline = Pipeline(self._written_codecs(), spec)
+            if len(pipelines) >= MAX_PIPELINES:
+                pipelines.clear()
+            pipelines[key] = pipeline
+        return pipeline
+
+    @property
+    def inner_chunk_shape(self) -> tuple[int, ...] | None:
+        """The shape of the inner chunks of a shard. None if the codecs do not make shards."""
+        pipeline = self.pipeline(self.chunk_grid.largest_chunk(len(self.shape)))
+        shape = pipeline.serializer.codec.inner_chunk_shape
+        for codec, _ in reversed(pipeline.filters):
+            shape = shape and codec.decoded_shape(shape)
+        return shape
 
     def _written_codecs(self) -> tuple[Codec | Ignored, ...]:
         """Return the codecs with the header that the first storage transformer stores apart, if there is one."""
@@ -160,7 +174,8 @@ class ArrayMetadata(Members):
         """Raise MetadataError if two members contradict each other; pointers are relative to the document."""
         checks: list[tuple[str, Any]] = [
             ("/chunk_grid", lambda: self.chunk_grid.check(self.shape)),
-            ("/codecs", lambda: self.pipeline(self.chunk_grid.chunk_shape((0,) * len(self.shape)))),
+            ("/chunk_key_encoding", lambda: self.chunk_key_encoding.check(len(self.shape))),
+            ("/codecs", lambda: [*map(self.pipeline, self.chunk_grid.sample_shapes(len(self.shape)))]),
         ]
         for i, transformer in enumerate(self.storage_transformers or ()):
             if isinstance(transformer, StorageTransformer):
@@ -198,8 +213,13 @@ class ArrayMetadata(Members):
         return {**document, **self.extra}
 
     def with_shape(self, shape: tuple[int, ...]) -> Self:
-        """Return the same metadata with a different shape."""
-        return self._with(shape=shape)
+        """Return the same metadata with a different shape, and a chunk grid that covers it."""
+        unit = self.inner_chunk_shape or (1,) * len(shape)
+        return self._with(shape=shape, chunk_grid=self.chunk_grid.resized(shape, unit))
+
+    def with_shape_of(self, other: ArrayMetadata) -> Self:
+        """Return the same metadata with the shape and the chunk grid of other metadata of the array."""
+        return self._with(shape=other.shape, chunk_grid=other.chunk_grid)
 
     def replace(self, **members: Any) -> Self:
         """Return the same metadata with some members replaced."""

@@ -25,6 +25,7 @@ from zarrlite.storage_transformers.base import StorageTransformer
 
 Length: TypeAlias = int | np.integer[Any]
 ShapeLike: TypeAlias = Length | Sequence[Length]
+ChunksLike: TypeAlias = Length | Sequence[Length | Sequence[Length]]  # (4, 10), or [[3, 4, 5], 10] for different ones
 DTypeLike: TypeAlias = npt.DTypeLike | DataType | dict[str, Json]
 ExtensionJson: TypeAlias = str | dict[str, Json]  # a name, or an object as in zarr.json
 FilterLike: TypeAlias = ArrayArrayCodec | ExtensionJson
@@ -39,8 +40,8 @@ MissingChunks: TypeAlias = Literal["fill", "error"]
 class DocumentKeywords(TypedDict, total=False):
     """Keywords of `create_array` that determine the metadata document, other than the shape and the data type."""
 
-    chunks: ShapeLike | Literal["auto"] | bool | None
-    shards: ShapeLike | Literal["auto"] | None
+    chunks: ChunksLike | Literal["auto"] | bool | None
+    shards: ChunksLike | Literal["auto"] | None
     filters: FilterLike | Sequence[FilterLike] | None
     serializer: SerializerLike
     compressors: CompressorLike | Sequence[CompressorLike] | None

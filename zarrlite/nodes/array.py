@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.info import Info
 
 NDArray = np.ndarray[Any, Any]
+MAX_SIZES = 2**20  # chunks along a dimension; more are not listed by `write_chunk_sizes`
 RESIZING = "__zarrlite.resize"  # key below the array; if it exists, chunks outside the shape may still be stored
 
 
@@ -90,7 +91,8 @@ class Array(Node):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
         if options.max_chunk_bytes is not None:
             chunk_limit(options.max_chunk_bytes)  # raises if it is not a valid size
-        self._has_scalars = metadata.data_type.dtype.kind in "biufcmM"  # numpy returns such elements as scalars
+        data_type = metadata.data_type
+        self._has_scalars = data_type.is_number or data_type.dtype.kind in "bmM"  # numpy returns them as scalars
 
     @cached_property
     def _chunks(self) -> Chunks:
@@ -188,11 +190,13 @@ class Array(Node):
 
     @property
     def _grid_chunk_shape(self) -> Shape:
-        return self.metadata.chunk_grid.chunk_shape((0,) * self.ndim)
+        return self.metadata.chunk_grid.largest_chunk(self.ndim)
 
     @property
     def chunks(self) -> Shape:
         """The shape of a chunk, or of an inner chunk if the array has shards.
+
+        If chunks differ in shape, it is the largest length along each dimension; `write_chunk_sizes` has all lengths.
 
         Examples
         --------
@@ -206,6 +210,8 @@ class Array(Node):
     def shards(self) -> Shape | None:
         """The shape of a shard. None if the array has no shards.
 
+        If shards differ in shape, it is the largest length along each dimension.
+
         Examples
         --------
         >>> import zarrlite
@@ -214,16 +220,70 @@ class Array(Node):
         """
         if self._inner_chunk_shape:
             return self._grid_chunk_shape
-        folded = self.metadata.folded().chunk_grid.chunk_shape((0,) * self.ndim)  # by a transformer
+        folded = self.metadata.folded().chunk_grid.largest_chunk(self.ndim)  # by a transformer
         return folded if folded != self._grid_chunk_shape else None
 
     @property
+    def write_chunk_sizes(self) -> tuple[Shape, ...]:
+        """The lengths of all chunks along each dimension, or of all shards, without parts outside the array.
+
+        Raises
+        ------
+        ArgumentError
+            If there are more than a million chunks along a dimension.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(9, 9), dtype="int16", chunks=[[2, 3, 4], 5]).write_chunk_sizes
+        ((2, 3, 4), (5, 4))
+        """
+        grid = self.metadata.chunk_grid
+        counts = grid.grid_shape(self.shape)
+        if any(count > MAX_SIZES for count in counts):
+            raise ArgumentError(f"the array must have at most {MAX_SIZES} chunks along each dimension, not {counts}")
+        return tuple(
+            tuple(min(stop, self.shape[dim]) - start for start, stop in map(self._chunk_bounds(dim), range(count)))
+            for dim, count in enumerate(counts)
+        )
+
+    @property
+    def read_chunk_sizes(self) -> tuple[Shape, ...]:
+        """The lengths of all chunks along each dimension, of inner chunks if the array has shards.
+
+        Raises
+        ------
+        ArgumentError
+            If there are more than a million chunks along a dimension.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=9, dtype="int16", chunks=2, shards=[[4, 6]]).read_chunk_sizes
+        ((2, 2, 2, 2, 1),)
+        """
+        inner = self._inner_chunk_shape
+        if not inner:
+            return self.write_chunk_sizes
+        if any(count > MAX_SIZES for count in self.cdata_shape):
+            message = f"the array must have at most {MAX_SIZES} chunks along each dimension, not {self.cdata_shape}"
+            raise ArgumentError(message)
+        return tuple(tuple(min(c, n - i) for i in range(0, n, c)) for n, c in zip(self.shape, inner, strict=True))
+
+    def _chunk_bounds(self, dim: int) -> Callable[[int], tuple[int, int]]:
+        """Return a function from the number of a chunk along a dimension to its first element and its end."""
+        grid = self.metadata.chunk_grid
+
+        def bounds(number: int) -> tuple[int, int]:
+            coords = tuple(number if d == dim else 0 for d in range(self.ndim))
+            start = grid.origin(coords)[dim]
+            return start, start + grid.chunk_shape(coords)[dim]
+
+        return bounds
+
+    @property
     def _inner_chunk_shape(self) -> Shape | None:
-        pipeline = self.metadata.pipeline(self._grid_chunk_shape)
-        shape = pipeline.serializer.codec.inner_chunk_shape
-        for codec, _ in reversed(pipeline.filters):
-            shape = shape and codec.decoded_shape(shape)
-        return shape
+        return self.metadata.inner_chunk_shape
 
     @property
     def cdata_shape(self) -> Shape:
@@ -407,7 +467,8 @@ class Array(Node):
         array([[2, 3],
                [6, 7]])
         """
-        return Indexer(self, lambda index: indexing.blocks(index, self.shape, self._grid_chunk_shape))
+        counts = self.metadata.chunk_grid.grid_shape(self.shape)
+        return Indexer(self, lambda index: indexing.blocks(index, self.shape, counts, self._chunk_bounds))
 
     def _get(self, request: indexing.Request) -> Any:
         selection = request.selection
@@ -481,7 +542,7 @@ class Array(Node):
                 self._base.set(RESIZING, dump_json({"shape": old}))
             return new
 
-        self.metadata = self.metadata.with_shape(self._change_metadata(reshaped).shape)
+        self.metadata = self.metadata.with_shape_of(self._change_metadata(reshaped))
         self.__dict__.pop("_chunks", None)
         return old
 
@@ -496,7 +557,7 @@ class Array(Node):
         old = Config(load_json(mark, RESIZING), "", Context(document=RESIZING)).integers("shape")
         if len(old) != len(stored.shape):  # left by another array at this path
             old = (MAX_LENGTH,) * len(stored.shape)
-        metadata = self.metadata.with_shape(stored.shape)
+        metadata = self.metadata.with_shape_of(stored)
         chunks = Chunks(self._base, key_prefix(self.path), metadata, self.options, fold=True)
         for coords, key in list(chunks.stored()):
             chunks.trim(coords, key, old)

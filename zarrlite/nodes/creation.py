@@ -24,6 +24,7 @@ from zarrlite.extensions.config import Context, Json, dump_json, load_json
 from zarrlite.metadata.documents import ArrayMetadata, Options
 from zarrlite.nodes.arguments import (
     ChunkKeyEncodingLike,
+    ChunksLike,
     CodecLike,
     CompressorLike,
     DocumentKeywords,
@@ -62,8 +63,8 @@ def array_metadata(
     shape: ShapeLike,
     dtype: DTypeLike,
     *,
-    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
-    shards: ShapeLike | Literal["auto"] | None = None,
+    chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
+    shards: ChunksLike | Literal["auto"] | None = None,
     codecs: Sequence[CodecLike] | None = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
@@ -78,6 +79,13 @@ def array_metadata(
     """Return the metadata of a new array. The arguments are those of `create_array`."""
     shape = normalize_shape(shape)
     data_type = from_dtype(dtype)
+    uneven = _uneven_grid("chunks", chunks, len(shape)) or _uneven_grid("shards", shards, len(shape))
+    if _is_uneven(chunks):
+        if shards is not None:
+            raise ArgumentError("chunks of a shard must have one length along each dimension; pass the list as shards=")
+        chunks = "auto"
+    elif uneven is not None:
+        shards = uneven.largest_chunk(len(shape))
     chunk_shape = _chunk_shape(chunks, shape, data_type, shards)
     if codecs is None:
         chain = _chain(data_type, filters, serializer, compressors)
@@ -95,7 +103,7 @@ def array_metadata(
     metadata = ArrayMetadata(
         shape=shape,
         data_type=data_type,
-        chunk_grid=chunk_grids.Regular(chunk_shape),
+        chunk_grid=uneven or chunk_grids.Regular(chunk_shape),
         chunk_key_encoding=_key_encoding(chunk_key_encoding),
         fill_value=_fill_value(data_type, fill_value),
         codecs=tuple(chain),
@@ -145,6 +153,27 @@ def _chunk_shape(chunks: Any, shape: Shape, data_type: DataType, shards: Any) ->
     if shards is not None and not _is_auto(shards):
         return _lengths("shards", shards, len(shape))
     return guess_chunks(shape, data_type.itemsize or VARIABLE_ITEMSIZE)
+
+
+def _is_uneven(value: Any) -> bool:
+    """Whether chunks or shards are given by the lengths along each dimension, as in [[3, 4, 5], 10]."""
+    items = value if isinstance(value, (list, tuple)) else ()
+    return any(isinstance(item, (list, tuple, np.ndarray)) for item in items)
+
+
+def _uneven_grid(argument: str, value: Any, ndim: int) -> chunk_grids.Rectilinear | None:
+    """Return the grid of chunks or shards with different lengths. Returns None if they have one length."""
+    if not _is_uneven(value):
+        return None
+    try:
+        grid = chunk_grids.Rectilinear(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{argument} must have a length or a list of lengths for each dimension, not {value!r}"
+        ) from None
+    if len(grid.chunk_shapes) != ndim:
+        raise ArgumentError(f"{argument} must have {ndim} items, one for each dimension, not {len(grid.chunk_shapes)}")
+    return grid
 
 
 def _shard_shape(shards: Any, chunks: Shape, shape: Shape) -> Shape:

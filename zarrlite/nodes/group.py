@@ -31,6 +31,7 @@ from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
 from zarrlite.nodes.arguments import (
     ArrayKeywords,
     ChunkKeyEncodingLike,
+    ChunksLike,
     CodecLike,
     CompressorLike,
     DTypeLike,
@@ -633,8 +634,8 @@ class Group(Node):
         shape: ShapeLike | None = None,
         dtype: DTypeLike | None = None,
         data: npt.ArrayLike | None = None,
-        chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
-        shards: ShapeLike | Literal["auto"] | None = None,
+        chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
+        shards: ChunksLike | Literal["auto"] | None = None,
         filters: FilterLike | Sequence[FilterLike] | None = "auto",
         serializer: SerializerLike = "auto",
         compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
@@ -669,9 +670,9 @@ class Group(Node):
             A numpy dtype, a Python type, a name, or JSON as in zarr.json; taken from `data` if omitted.
         data : array_like, optional
             The elements to store.
-        chunks : int, sequence of int, "auto", bool or None, optional
+        chunks : int, sequence of int or of lists, "auto", bool or None, optional
             The shape of a chunk, or of an inner chunk if there are shards.
-        shards : int, sequence of int, "auto" or None, optional
+        shards : int, sequence of int or of lists, "auto" or None, optional
             The shape of a shard; None for an array without shards.
         filters, serializer, compressors : codec, name, JSON, list of them, "auto" or None, optional
             The codecs of each of the three kinds.

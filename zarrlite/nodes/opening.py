@@ -29,6 +29,7 @@ from zarrlite.metadata.documents import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
 from zarrlite.nodes.arguments import (
     ChunkKeyEncodingLike,
+    ChunksLike,
     CodecLike,
     CompressorLike,
     DTypeLike,
@@ -69,8 +70,8 @@ def open(  # noqa: A001
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     data: npt.ArrayLike | None = None,
-    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
-    shards: ShapeLike | Literal["auto"] | None = None,
+    chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
+    shards: ChunksLike | Literal["auto"] | None = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
     compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
@@ -213,8 +214,8 @@ def open_array(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     data: npt.ArrayLike | None = None,
-    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
-    shards: ShapeLike | Literal["auto"] | None = None,
+    chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
+    shards: ChunksLike | Literal["auto"] | None = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
     compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
@@ -550,8 +551,8 @@ def create_array(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     data: npt.ArrayLike | None = None,
-    chunks: ShapeLike | Literal["auto"] | bool | None = "auto",
-    shards: ShapeLike | Literal["auto"] | None = None,
+    chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
+    shards: ChunksLike | Literal["auto"] | None = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
     compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
@@ -594,13 +595,15 @@ def create_array(
     data : array_like, optional
         The elements to store, cast to `dtype` as numpy does. Strings are stored with variable length, unless they are
         in a numpy array of fixed length.
-    chunks : int, sequence of int, "auto", bool or None, optional
+    chunks : int, sequence of int or of lists, "auto", bool or None, optional
         The shape of a chunk, or of an inner chunk if there are shards. A single number applies to all dimensions.
         "auto", True and None choose chunks of at most 1 MiB, and False stores the array as one chunk. With `codecs`,
-        this is the shape of the chunk grid.
-    shards : int, sequence of int, "auto" or None, optional
+        this is the shape of the chunk grid. Chunks of different lengths are a list for each dimension, or a number for
+        equal ones: `[[3, 4, 5], 10]`.
+    shards : int, sequence of int or of lists, "auto" or None, optional
         The shape of a shard, a multiple of `chunks`. A shard is stored as one value with an index. "auto" puts up to 8
-        chunks along each dimension into a shard. None stores each chunk separately.
+        chunks along each dimension into a shard. None stores each chunk separately. Lists are shards of different
+        lengths, as for `chunks`.
     filters : array -> array codec, list of them, "auto" or None, optional
         Codecs that transform the elements, such as `transpose`. "auto" and None mean no filters.
     serializer : array -> bytes codec or "auto", optional

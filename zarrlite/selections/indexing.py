@@ -10,7 +10,7 @@ Rules
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index as to_integer
 from operator import mod
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selections.selection import Part, Points, Selection, Shape, Span
 
 NDArray = np.ndarray[Any, Any]
+Bounds = Callable[[int], tuple[int, int]]  # from the number of a chunk to its first element and its end
 Index = Any
 
 
@@ -324,12 +325,12 @@ def orthogonal(index: Index, shape: Shape) -> Request:
     return Request(Selection(parts), tuple(result_shape), _flips(backwards), scalar=not result_shape)
 
 
-def blocks(index: Index, shape: Shape, chunk_shape: Shape) -> Request:
+def blocks(index: Index, shape: Shape, grid: Shape, bounds: Callable[[int], Bounds]) -> Request:
     """Return the request of `array.blocks[index]`: integers and slices of step 1 that count chunks.
 
-    An integer selects one chunk and keeps its axis.
+    An integer selects one chunk and keeps its axis. `grid` is the number of chunks along each dimension, and
+    `bounds(dimension)` a function that returns the first element of a chunk and its end.
     """
-    grid = tuple(-(-n // c) for n, c in zip(shape, chunk_shape, strict=True))
     slices = []
     for dim, item in enumerate(_per_dimension(index, shape)):
         if isinstance(item, slice):
@@ -340,8 +341,12 @@ def blocks(index: Index, shape: Shape, chunk_shape: Shape) -> Request:
             raise SelectionError("blocks takes only integers and slices")
         if axis.backwards or axis.part.step != 1:
             raise SelectionError("blocks takes only slices of step 1")
-        first, count, length = axis.part.start, axis.part.length, chunk_shape[dim]
-        slices.append(slice(first * length, min((first + count) * length, shape[dim])))
+        first, count = axis.part.start, axis.part.length
+        if count:
+            start, stop = bounds(dim)(first)[0], bounds(dim)(first + count - 1)[1]
+            slices.append(slice(start, min(stop, shape[dim])))
+        else:
+            slices.append(slice(0, 0))
     return basic(tuple(slices), shape)
 
 

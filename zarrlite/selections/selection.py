@@ -1,4 +1,4 @@
-"""Selections of array elements in one normal form, and their projection onto a regular grid.
+"""Selections of array elements in one normal form, and their projection onto a grid.
 
 Rules
 - A `Selection` is a list of parts. Each part picks along one dimension (a `Span`) or along several at once (`Points`),
@@ -6,6 +6,7 @@ Rules
   differ from the order of the array's dimensions.
 - `indexing.py` translates negative steps, integers, new axes and masks into this form; lower layers use only this form.
 - The form is closed: projecting a selection onto a chunk yields a selection of that chunk.
+- A grid divides each dimension on its own, into chunks of one length or of the lengths of `Edges`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrlite.cached import cached_property
+from zarrlite.selections.edges import Edges
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+Division = int | Edges  # a dimension divided into chunks
+Divisions = tuple[Division, ...]
 
 
 class Span(NamedTuple):
@@ -40,9 +44,9 @@ class Span(NamedTuple):
         last = (self.length - 1) * self.step
         return self.start, self.start + last, np.arange(0, last + 1, self.step)
 
-    def along(self, chunk_length: int) -> Iterator[tuple[Shape, Span, Span]]:
-        """Yield for each chunk of this length: its index, the part inside it, the part of the result."""
-        for chunk, first, length, place, _ in _pieces(self, chunk_length):
+    def along(self, division: Division) -> Iterator[tuple[Shape, Span, Span]]:
+        """Yield for each chunk: its index, the part inside it, the part of the result."""
+        for chunk, first, length, place, _ in _pieces(self, division):
             yield (chunk,), Span(first, length, self.step), Span(place, length)
 
 
@@ -67,9 +71,10 @@ class Points:
         first = int(coords.min())
         return first, int(coords.max()), coords - first
 
-    def along(self, lengths: Shape) -> Iterator[tuple[Shape, Points, Part]]:
+    def along(self, divisions: Divisions) -> Iterator[tuple[Shape, Points, Part]]:
         """Yield for each chunk that contains points: its index, the points inside it, their places in the result."""
-        chunks = [c // n for c, n in zip(self.coords, lengths, strict=True)]
+        pairs = zip(self.coords, divisions, strict=True)
+        chunks = [c // n if type(n) is int else n.chunks(c) for c, n in pairs]  # type: ignore[union-attr]
         group = np.zeros(self.length, np.intp)
         for c in chunks:  # number the chunks densely: a product of grid lengths could overflow
             values, inverse = np.unique(c, return_inverse=True)
@@ -77,10 +82,12 @@ class Points:
         order = np.argsort(group, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
             first = places[0]
-            inner = tuple(c[places] - int(k[first]) * n for c, k, n in zip(self.coords, chunks, lengths, strict=True))
+            position = tuple(int(k[first]) for k in chunks)
+            starts = [k * n if type(n) is int else n.bounds(k)[0] for k, n in zip(position, divisions, strict=True)]  # type: ignore[union-attr]
+            inner = tuple(c[places] - start for c, start in zip(self.coords, starts, strict=True))
             consecutive = places[-1] - first == len(places) - 1  # true if the points are sorted by chunk
             outer = Span(int(first), len(places)) if consecutive else Points((places,))
-            yield tuple(int(k[first]) for k in chunks), Points(inner), outer
+            yield position, Points(inner), outer
 
 
 Part = Span | Points
@@ -214,17 +221,17 @@ class Selection:
                 mesh[dim] = coord
         return tuple(mesh)
 
-    def project(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
-        """Yield for each chunk of a regular grid: its coordinates, the selection inside it, its place in the result."""
+    def project(self, divisions: Divisions) -> Iterator[tuple[Shape, Selection, Selection]]:
+        """Yield for each chunk of a grid: its coordinates, the selection inside it, its place in the result."""
         if 0 in self.shape:
             return
         if self.plain:
-            yield from self._project_box(chunk_shape)
+            yield from self._project_box(divisions)
             return
         meshed = Points in map(type, self.parts)
         order = [dim for dims in self.dims for dim in dims]
         back = None if order == sorted(order) else [order.index(dim) for dim in range(len(order))]
-        for picks in _product([self._along(axis, chunk_shape, meshed) for axis in range(len(self.parts))]):
+        for picks in _product([self._along(axis, divisions, meshed) for axis in range(len(self.parts))]):
             chunks, parts, places, coords = zip(*picks, strict=True)
             position, mesh = sum(chunks, ()), sum(coords, ())
             if back is not None:
@@ -237,15 +244,15 @@ class Selection:
             else:
                 yield position, inside, Selection.box(tuple([span.start for span in places]), inside.shape)
 
-    def _project_box(self, chunk_shape: Shape) -> Iterator[tuple[Shape, Selection, Selection]]:
+    def _project_box(self, divisions: Divisions) -> Iterator[tuple[Shape, Selection, Selection]]:
         """Project slices: each dimension is divided once, not for every chunk."""
-        only = self.only_chunk(chunk_shape)
+        only = self.only_chunk(divisions)
         if only is not None:
             yield (*only, everything(self.shape))
             return
         inside = Selection.box((), ())
-        pairs: Any = zip(self.parts, chunk_shape, strict=True)
-        for picks in _product([_pieces(span, length) for span, length in pairs]):
+        pairs: Any = zip(self.parts, divisions, strict=True)
+        for picks in _product([_pieces(span, division) for span, division in pairs]):
             chunk, firsts, lengths, places, slices = zip(*picks, strict=True)
             if inside.shape != lengths or inside.starts != firsts:  # else reuse the previous one
                 inside = Selection.box(firsts, lengths, self.steps)
@@ -265,7 +272,7 @@ class Selection:
                 count *= part.length
         return count
 
-    def only_chunk(self, chunk_shape: Shape) -> tuple[Shape, Selection] | None:
+    def only_chunk(self, divisions: Divisions) -> tuple[Shape, Selection] | None:
         """Return the only chunk that slices touch, and the selection inside it: the common case.
 
         Returns None if they touch several chunks, or none, or if the selection is not plain.
@@ -275,25 +282,28 @@ class Selection:
             return None
         reach = shape if self.steps is None else [(n - 1) * step + 1 for n, step in zip(shape, self.steps, strict=True)]
         chunk, inside = [], []
-        for dim, n in enumerate(chunk_shape):
+        for dim, n in enumerate(divisions):
             start = starts[dim]
-            first = start % n
+            if type(n) is int:
+                number, first = start // n, start % n
+            else:
+                number, first, n = n.find(start)  # type: ignore[union-attr]
             if first + reach[dim] > n:
                 return None
-            chunk.append(start // n)
+            chunk.append(number)
             inside.append(first)
         return tuple(chunk), Selection.box(tuple(inside), shape, self.steps)
 
-    def _along(self, axis: int, chunk_shape: Shape, meshed: bool) -> Iterator[tuple[Shape, Any, Any, Any]]:
+    def _along(self, axis: int, divisions: Divisions, meshed: bool) -> Iterator[tuple[Shape, Any, Any, Any]]:
         """Yield for each chunk along one axis: its index, the part inside it, its place, and its index arrays.
 
         The index arrays are empty unless `meshed`.
         """
         part, dims = self.parts[axis], self.dims[axis]
         if isinstance(part, Points):
-            projected: Iterator[tuple[Shape, Any, Any]] = part.along(tuple(chunk_shape[d] for d in dims))
+            projected: Iterator[tuple[Shape, Any, Any]] = part.along(tuple(divisions[d] for d in dims))
         else:
-            projected = part.along(chunk_shape[dims[0]])
+            projected = part.along(divisions[dims[0]])
         for chunk, inside, place in projected:
             yield chunk, inside, place, self._along_axis(axis, inside.coordinates()) if meshed else ()
 
@@ -345,11 +355,16 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
             yield (head, *tail)
 
 
-def _pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int, slice]]:
+def _pieces(span: Span, division: Division) -> Iterator[tuple[int, int, int, int, slice]]:
     """Yield for each chunk along one dimension: its index, the first position in it, the number of elements.
 
     These are followed by their place in the result, as a start and as a slice.
     """
+    return _equal_pieces(span, division) if isinstance(division, int) else division.pieces(*span)
+
+
+def _equal_pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int, slice]]:
+    """Return the pieces for chunks of one length."""
     start, length, step = span
     place = 0
     while place < length:

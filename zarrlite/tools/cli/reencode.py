@@ -119,6 +119,9 @@ def _chunking(source: Array, args: argparse.Namespace) -> tuple[tuple[int, ...],
     grid = old.chunk_grid.chunk_shape((0,) * source.ndim)
     chain: list[Any] = [codec for codec in old.codecs if not isinstance(codec, Ignored)]
     sharding = next((codec for codec in chain if isinstance(codec, ShardingIndexed)), None)
+    kept = args.chunks is None or (sharding is not None and args.shards is None)
+    if kept and not old.chunk_grid.uniform:
+        raise ArgumentError("the chunks of the source differ in shape; pass --chunks, and --shards if it has shards")
     if args.chunks is None and args.shards is None and (args.codecs is None or sharding is None):
         return grid, chain if args.codecs is None else _parse_codecs(source, args.codecs)
     if sharding is not None and len(chain) > 1 and args.codecs is None:

@@ -1,7 +1,8 @@
 """The grid of chunks and shards: the last dimensions as a line, a plane or a cuboid, the others in words.
 
 Rules
-- Each dimension is to scale, unless it has too many chunks to be drawn: then the first ones, a gap, the last ones.
+- Each dimension is to scale, unless it has too many chunks to be drawn: then the first ones, a gap, the last ones, all
+  of the same size.
 - Chunks that extend beyond the array are dashed there. The first chunk or shard, which is one stored object, is
   highlighted.
 - The number of lines is bounded for every shape.
@@ -9,7 +10,8 @@ Rules
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.tools.pictures.svg import COLOURS, Picture, box, element, number, plural, text, text_width, title
@@ -20,6 +22,12 @@ _FIRST, _LAST, _GAP = 7, 2, 26.0  # cells drawn before and after the gap if ther
 _MIN_INNER = 5.0  # pixels; smaller inner chunks are not drawn
 
 Shape = tuple[int, ...]
+Bounds = Callable[[int], tuple[int, int]]
+
+
+def _unit(i: int) -> tuple[int, int]:
+    """Return the bounds of the only chunk of a dimension of one element."""
+    return 0, 1
 
 
 @dataclass(frozen=True)
@@ -28,20 +36,25 @@ class Axis:
 
     name: str
     length: int
-    cell: int  # the length of a stored chunk or shard
+    cell: int  # the length of a stored chunk or shard, or of the longest one
     inner: int  # the length of an inner chunk; equal to `cell` without shards
     pixels: float  # the length of the drawing
+    count: int = 1  # stored chunks or shards
+    bounds: Bounds = _unit  # from their numbers to their first element and their end
 
     @property
-    def count(self) -> int:
-        return max(1, -(-self.length // self.cell))
+    def extent(self) -> int:
+        """The end of the last stored chunk or shard."""
+        return self.bounds(self.count - 1)[1]
 
     @property
     def cells(self) -> list[tuple[int, float, float]]:
         """The cells that are drawn: number, start and end in pixels."""
         if self.count <= _MAX_CELLS:
-            step = self.pixels / self.count
-            return [(i, i * step, (i + 1) * step) for i in range(self.count)]
+            bounds = map(self.bounds, range(self.count))
+            return [
+                (i, self.pixels * (a / self.extent), self.pixels * (b / self.extent)) for i, (a, b) in enumerate(bounds)
+            ]
         step = (self.pixels - _GAP) / (_FIRST + _LAST)
         first = [(i, i * step, (i + 1) * step) for i in range(_FIRST)]
         return first + [
@@ -58,7 +71,8 @@ class Axis:
     def end(self) -> float:
         """The end of the array, in pixels."""
         i, start, stop = self.cells[-1]
-        return start + (self.length - i * self.cell) / self.cell * (stop - start)
+        first, end = self.bounds(i)
+        return start + (self.length - first) / (end - first) * (stop - start)
 
     @property
     def lines(self) -> list[float]:
@@ -68,11 +82,14 @@ class Axis:
     @property
     def inner_lines(self) -> list[float]:
         """The boundaries between inner chunks, in pixels; empty if they are too close to be drawn."""
-        parts = self.cell // self.inner
-        _, start, stop = self.cells[0]
-        if parts < 2 or (stop - start) / parts < _MIN_INNER:
-            return []
-        return [a + (b - a) * i / parts for _, a, b in self.cells for i in range(1, parts)]
+        lines: list[float] = []
+        for i, start, stop in self.cells:
+            first, end = self.bounds(i)
+            parts = (end - first) // self.inner
+            if self.cell == self.inner or (stop - start) / parts < _MIN_INNER:
+                return []
+            lines += [start + (stop - start) * k / parts for k in range(1, parts)]
+        return lines
 
     @property
     def words(self) -> str:
@@ -80,33 +97,46 @@ class Axis:
         name = f"{self.name} " if self.name else ""
         if not self.length:
             return f"{name}0"
+        size = str(self.cell) if self.extent == self.count * self.cell else f"up to {self.cell}"
         if self.cell == self.inner:
-            return f"{name}{self.length}: {plural(self.count, 'chunk')} of {self.cell}"
-        return f"{name}{self.length}: {plural(self.count, 'shard')} of {self.cell}, chunks of {self.inner}"
+            return f"{name}{self.length}: {plural(self.count, 'chunk')} of {size}"
+        return f"{name}{self.length}: {plural(self.count, 'shard')} of {size}, chunks of {self.inner}"
 
 
 def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -> Picture:
     """Draw an array with these chunks and shards."""
-    names = metadata.dimension_names or (None,) * len(metadata.shape)
-    cells = shards or chunks
-    shown = min(len(metadata.shape), 3)
-    first = len(metadata.shape) - shown
-    extents = [max(-(-n // c), 1) * c for n, c in zip(metadata.shape, cells, strict=True)][first:]
-    longest = max(extents, default=1)
+    ndim = len(metadata.shape)
+    names = metadata.dimension_names or (None,) * ndim
+    every = [_axis(metadata, dim, names[dim] or "", chunks, shards) for dim in range(ndim)]
+    shown = min(ndim, 3)
+    first = ndim - shown
+    longest = max((axis.extent for axis in every[first:]), default=1)
     axes = []
-    for i, extent in enumerate(extents, first):
-        longest_side = _DEPTH if shown == 3 and i == first else _SIDE
-        pixels = longest_side
-        if -(-metadata.shape[i] // cells[i]) <= _MAX_CELLS:
-            pixels = min(max(longest_side * (extent / longest) ** 0.6, _MIN_SIDE), longest_side)
-        axes.append(Axis(names[i] or "", metadata.shape[i], cells[i], chunks[i], pixels))
+    for i, axis in enumerate(every[first:]):
+        longest_side = pixels = _DEPTH if shown == 3 and i == 0 else _SIDE
+        if axis.count <= _MAX_CELLS:
+            pixels = min(max(longest_side * (axis.extent / longest) ** 0.6, _MIN_SIDE), longest_side)
+        axes.append(replace(axis, pixels=pixels))
     if not axes:
         axes = [Axis("", 1, 1, 1, _MIN_SIDE)]
     if len(axes) == 1:
         axes = [Axis("", 1, 1, 1, _MIN_SIDE), *axes]
-    others = [Axis(names[i] or f"dimension {i}", metadata.shape[i], cells[i], chunks[i], 0.0) for i in range(first)]
-    key = metadata.chunk_key_encoding.encode((0,) * len(metadata.shape))
-    return _cuboid(axes, others, len(metadata.shape), f"{'shard' if shards else 'chunk'} {key}")
+    others = [replace(axis, name=axis.name or f"dimension {i}") for i, axis in enumerate(every[:first])]
+    key = metadata.chunk_key_encoding.encode((0,) * ndim)
+    return _cuboid(axes, others, ndim, f"{'shard' if shards else 'chunk'} {key}")
+
+
+def _axis(metadata: ArrayMetadata, dim: int, name: str, chunks: Shape, shards: Shape | None) -> Axis:
+    """Return a dimension of an array; its size in pixels is not known yet."""
+    grid = metadata.folded().chunk_grid  # the shards, also if a storage transformer makes them
+
+    def bounds(i: int) -> tuple[int, int]:
+        coords = tuple(i if d == dim else 0 for d in range(len(metadata.shape)))
+        start = grid.origin(coords)[dim]
+        return start, start + grid.chunk_shape(coords)[dim]
+
+    count = max(1, grid.grid_shape(metadata.shape)[dim])
+    return Axis(name, metadata.shape[dim], (shards or chunks)[dim], chunks[dim], 0.0, count, bounds)
 
 
 def _cuboid(axes: list[Axis], others: list[Axis], ndim: int, first: str) -> Picture:
