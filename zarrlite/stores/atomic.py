@@ -118,7 +118,7 @@ class _Temporaries:
         """Write a value to a temporary file."""
         self.key = key
         path = self.root.path(key)
-        directory = os.path.dirname(path)
+        directory = path[: path.rindex("/")] or "/"
         self.items.append(_Temporary(key, path, directory, files.temporary_name(directory)))
         _write(self.items[-1], value, self.fsync)
 
@@ -157,7 +157,7 @@ def _write(item: _Temporary, value: Value, fsync: bool) -> None:
 def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: bool) -> int:
     """Rename the items from `first` on while they are new files of the same directory. Returns their number."""
     directory, done = items[first].directory, first
-    if files.is_journal(items[first].path) or not is_free(items[first].path, root):
+    if not is_free(items[first].path, root) or files.is_journal(items[first].path):
         return 0
     try:
         with lock_directory(directory, root) as is_mine:
