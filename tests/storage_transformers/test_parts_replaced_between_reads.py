@@ -13,7 +13,8 @@ import pytest
 import zarrlite
 from tests.storage_transformers.test_parts_journal import NEW, OLD, STACKS, create, options_of
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import Source
+from zarrlite.buffers.source import MAX_ATTEMPTS, Source
+from zarrlite.errors import DataError
 from zarrlite.storage_transformers.parts_journal import Journal, key_of
 from zarrlite.stores import LocalStore, MappingStore, MemoryStore, PrefixStore, Store
 from zarrlite.stores.base import Request
@@ -117,6 +118,29 @@ def test_a_chunk_that_is_replaced_between_two_steps_of_a_reader_is_read_in_one_s
             assert any(np.array_equal(found, state[selection]) for state in states), (selection, number, found)
             if store.left > 0:  # the read has fewer steps
                 break
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_a_chunk_that_is_replaced_in_every_attempt_to_read_it_is_an_error(tmp_path: Path, kind: str) -> None:
+    below = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    create(below, "checksum apart")
+    writer = zarrlite.open_array(below, mode="r+")
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        written += 1
+        writer[...] = OLD + written
+        store.left = 1
+
+    store = Stepwise(below, write)
+    reader = zarrlite.open_array(store, mode="r")
+    store.left = 1
+    with pytest.raises(DataError, match=r"chunk c/0/0.* read it again"):
+        reader[...]
+    assert written >= MAX_ATTEMPTS
+    store.left = 0
+    np.testing.assert_array_equal(reader, OLD + written)
 
 
 class StoredAndErased(PrefixStore):

@@ -288,6 +288,20 @@ def test_changes_of_one_chunk_are_applied_in_order() -> None:
     assert bytes(store.get("c/0")) == b"missing"
 
 
+def test_chunks_and_other_keys_are_stored_in_order() -> None:
+    stored: list[str] = []
+
+    class Below(zarrlite.MemoryStore):
+        def set(self, key: str, value: Any) -> None:
+            stored.append(key)
+            super().set(key, value)
+
+    store = wrap(Below(), (2,))
+    store.change([("x", b""), ("c/0", b"a"), ("c/1", b"b"), ("x", b"1"), ("c/2", b"c"), ("c/0", b""), ("c/2", b"d")])
+    assert stored == ["x", "c/0", "x", "c/1", "c/0", "c/1"]
+    assert [bytes(store.get(key)) for key in ("c/0", "c/1", "c/2", "x")] == [b"", b"b", b"d", b"1"]
+
+
 def test_a_shard_of_too_many_chunks_is_refused() -> None:
     below = zarrlite.MemoryStore()
     store = wrap(below, (2**40,))

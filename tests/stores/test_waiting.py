@@ -39,6 +39,26 @@ def test_after_the_time_limit_the_error_names_the_process_that_holds_the_lock(tm
     assert list(tmp_path.rglob("__zarrlite*")) == []
 
 
+def test_journals_are_stored_and_erased_without_a_lock(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, lock_timeout=0.01)
+    store.set("a/k", b"")
+    fd = os.open(tmp_path / "a", os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)  # the holder of any other absent file
+    try:
+        for value in (b"new", b"other"):
+            store.set("a/__zarrlite.journal.k", value)
+            assert store.get("a/__zarrlite.journal.k") == value
+        store.erase("a/__zarrlite.journal.k")
+        store.erase("a/__zarrlite.journal.k")
+    finally:
+        os.close(fd)
+    assert list(store.list()) == ["a/k"]
+    store.erase("a/k")
+    store.set("b/__zarrlite.journal.k", b"")
+    store.erase("b/__zarrlite.journal.k")
+    assert list(tmp_path.iterdir()) == []  # directories are removed with their last value
+
+
 def test_a_file_system_that_reports_changing_files_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore(tmp_path)
     store.set("k", b"old")

@@ -6,6 +6,9 @@ Rules
 - It has the sizes of the parts before and after the change, and the bytes that change; a checksum covers all of it.
   Without such bytes it says that a chunk whose parts do not fit together is missing: enough for a new chunk, and for
   one that is erased.
+- A large part that is replaced as a whole is not in it, since that would write it twice. Instead it has the way back,
+  the old bytes of the part that is emptied, and a mark: bytes of the large part that only the new one has. While these
+  are not stored, the chunk is the old one.
 - Parts that fit together are the chunk, whatever a journal says: another program may have written since.
 
 The order of changes is in parts_store.py.
@@ -14,7 +17,7 @@ The order of changes is in parts_store.py.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from zarrlite.buffers.pieces import Value, as_list, join, size_of
@@ -22,10 +25,11 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.codecs.crc32c import Crc32c
 from zarrlite.errors import ChecksumError
 from zarrlite.stores.base import overwrite
+from zarrlite.stores.files import JOURNAL
 
-NAME: Final = "__zarrlite.journal"
-_MAGIC = b"zarrlite journal 1\n"
-_COUNTS = struct.Struct("<II")  # number of parts, number of patches
+NAME: Final = JOURNAL
+_MAGIC = b"zarrlite journal 2\n"
+_COUNTS = struct.Struct("<IIII")  # numbers of parts, of patches, of patches that lead back, and of marks
 _MISSING = 2**64 - 1  # the size of a missing part
 _PATCH = struct.Struct("<IQQ")  # number of the part, offset in it, length
 _CHECKSUM = Crc32c()
@@ -52,14 +56,22 @@ class Journal(NamedTuple):
     before: Sizes
     after: Sizes
     patches: Sequence[PartPatch]
+    back: Sequence[PartPatch] = ()  # patches that lead back to the old chunk, as long as the mark is not stored
+    mark: PartPatch | None = None  # bytes of a part that is not in the journal; no bytes if its size tells it apart
 
     def encode(self) -> list[Buffer]:
-        """Return the stored form, in pieces."""
+        """Return the stored form, in pieces. It lacks the part that has the mark."""
+        marks = [] if self.mark is None else [self.mark]
+        patches = [patch for patch in self.patches if self.mark is None or patch[0] != self.mark[0]]
         sizes = [_MISSING if size is None else size for size in (*self.before, *self.after)]
-        head = [_MAGIC, _COUNTS.pack(len(self.before), len(self.patches)), struct.pack(f"<{len(sizes)}Q", *sizes)]
-        head += [_PATCH.pack(number, start, size_of(data)) for number, start, data in self.patches]
-        value = [b"".join(head), *(join([piece]) for _, _, data in self.patches for piece in as_list(data))]
-        return [*value, _CHECKSUM.frame([*value])[1]]
+        head = [_MAGIC, _COUNTS.pack(len(self.before), len(patches), len(self.back), len(marks))]
+        head.append(struct.pack(f"<{len(sizes)}Q", *sizes))
+        data: list[Buffer] = []
+        for number, start, value in (*patches, *self.back, *marks):
+            head.append(_PATCH.pack(number, start, size_of(value)))
+            data += [join([piece]) for piece in as_list(value)]
+        form = [b"".join(head), *data]
+        return [*form, _CHECKSUM.frame([*form])[1]]
 
     @classmethod
     def parse(cls, data: bytes) -> Journal | None:
@@ -69,28 +81,25 @@ class Journal(NamedTuple):
             return None
         try:
             _CHECKSUM.verify(data)
-            count, patched = _COUNTS.unpack_from(data, len(_MAGIC))
+            count, changed, undone, marked = _COUNTS.unpack_from(data, len(_MAGIC))
             sizes = [None if n == _MISSING else n for n in struct.unpack_from(f"<{2 * count}Q", data, position)]
             position += 16 * count
-            heads = [_PATCH.unpack_from(data, position + i * _PATCH.size) for i in range(patched)]
+            listed = range(changed + undone + marked)
+            heads = [_PATCH.unpack_from(data, position + i * _PATCH.size) for i in listed]
         except (ChecksumError, struct.error):
             return None
-        position += patched * _PATCH.size
+        position += len(heads) * _PATCH.size
         patches: list[PartPatch] = []
         for number, start, length in heads:
             patches.append((number, start, data[position : position + length]))
             position += length
-        return cls(sizes[:count], sizes[count:], patches)
+        back, marks = patches[changed : changed + undone], patches[changed + undone :]
+        return cls(sizes[:count], sizes[count:], patches[:changed], back, next(iter(marks), None))
 
     def explains(self, found: Sizes, parts: Sizes) -> bool:
         """Whether this change leads to parts of these sizes on its way; `parts` are the sizes that some must have."""
-        if len(self.before) != len(found):
+        if len(self.before) != len(found) or not self._can_be_applied(found):
             return False
-        room = sum(size_of(data) for _, _, data in self.patches)  # bytes by which a part can grow
-        for number, start, data in self.patches:
-            end = self.after[number] if number < len(found) else None
-            if end is None or start + size_of(data) > end or start > (found[number] or 0) + room:
-                return False
         for size, before, after, expected in zip(found, self.before, self.after, parts, strict=True):
             if size in (before, after):
                 continue
@@ -100,8 +109,28 @@ class Journal(NamedTuple):
                 return False
         return True
 
-    def values(self, read: Callable[[int], Buffer | None]) -> list[Buffer] | None:
-        """Return the parts after the change; `read` returns a stored one. Returns None if there is no chunk then."""
+    def _can_be_applied(self, found: Sizes) -> bool:
+        """Whether all patches are within parts, which do not grow by more than the bytes of the patches."""
+        room = sum(size_of(data) for _, _, data in self.patches)
+        ends = [*((patch, self.after) for patch in self.patches), *((patch, self.before) for patch in self.back)]
+        for (number, start, data), sizes in ends:
+            end = sizes[number] if number < len(found) else None
+            if end is None or start + size_of(data) > end or start > (found[number] or 0) + room:
+                return False
+        return self.mark is None or self.mark[0] < len(found)
+
+    def remaining(self, stored: Sequence[Buffer | None]) -> Journal:
+        """Return the change that makes the chunk of the stored parts: this one, or the one that leads back."""
+        if self.mark is None:
+            return self
+        number, start, data = self.mark
+        part, data = stored[number], join(data)
+        if part is not None and len(part) == self.after[number] and part[start : start + len(data)] == data:
+            return self
+        return Journal(self.before, self.before, self.back)
+
+    def values(self, stored: Sequence[Buffer | None]) -> list[Buffer] | None:
+        """Return the parts after the change, given the stored ones. Returns None if there is no chunk then."""
         if not self.patches:
             return None
         values: list[Buffer] = []
@@ -110,5 +139,5 @@ class Journal(NamedTuple):
             if len(patches) == 1 and patches[0][0] == 0 and len(patches[0][1]) == size:
                 values.append(patches[0][1])
             else:
-                values.append(bytes(overwrite(read(number), patches)[:size]))
+                values.append(bytes(overwrite(stored[number], patches)[:size]))
         return values

@@ -300,7 +300,7 @@ class ChunkInParts(Source):
         journal = None if stored is None else Journal.parse(bytes(stored))
         values = None
         if journal is not None and journal.explains(sizes, self._parts.sizes):
-            values = journal.values(lambda number: self._opened[number].read_one())
+            values = self._values(journal)
         else:
             journal = None
         # as long as the parts are what they were, the journal belongs to them
@@ -319,6 +319,14 @@ class ChunkInParts(Source):
         self._opened = {number: InMemory(value) for number, value in enumerate(values or ())}
         self._sizes = [*map(len, values or ())]
         return self._sizes
+
+    def _values(self, journal: Journal) -> list[Buffer] | None:
+        """Return the parts that a journal leads to. Returns None if there is no chunk then."""
+        stored: list[Buffer | None] = [None] * len(self._opened)
+        # the part with the mark is read last: if it is an old one then, so were the others before
+        for number in sorted(self._opened, key=lambda i: journal.mark is not None and i == journal.mark[0]):
+            stored[number] = self._opened[number].read_one()
+        return journal.remaining(stored).values(stored)
 
 
 def _has_only_grown(part: Source) -> bool:

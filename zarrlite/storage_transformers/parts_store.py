@@ -4,7 +4,9 @@ Rules
 - A value that does not fit the parts is refused before anything is stored.
 - A chunk is replaced in this order, each step a durable operation of the store: its journal (parts_journal.py); one
   sized part emptied, from which moment on the journal is what counts; the other parts; that part; the journal removed.
-  An interruption leaves the old chunk or the new one, and the next writer completes the change.
+  An interruption leaves the old chunk or the new one, and the next writer completes the change, or undoes it.
+- The largest part is not in the journal if it is replaced as a whole. It is stored before all others, and decides
+  whether the chunk is the new one.
 - A new chunk is missing until all parts are there, and one that is erased as soon as one is not: its journal says so.
 - One object that is replaced as a whole needs no journal. Neither do bytes that are appended before a new last part, as
   those of a shard whose index is a part of its own.
@@ -42,6 +44,8 @@ from zarrlite.stores.base import (
 )
 
 _MAX_SEEN = 1024  # chunk keys to remember
+_FIRST_COMPARED = 256  # bytes of a part that are compared first
+_MARK = 16  # bytes that tell a new part from an old one
 
 
 class PartsStore(Store):
@@ -165,26 +169,56 @@ class PartsStore(Store):
             else:
                 self._replace(key, self._difference(key, values, after))
 
-    def _difference(self, key: str, values: Sequence[list[Any]], after: Sequence[int]) -> Journal:
+    def _difference(self, key: str, values: list[list[Any]], after: Sequence[int]) -> Journal:
         """Return the change that leads to these values: of one part, if all others are the same already.
 
-        The largest part is not compared: that would take as long as to store it.
+        The largest part is compared only if another one differs, and only up to the first difference.
         """
+        keys = self.keys_of(key)
+        sentinel: Any = self.parts.sentinel
+        largest = max(range(len(after)), key=lambda number: (after[number], number != sentinel))
         before: list[int | None] = []
-        patches: list[PartPatch] = []
-        for number, (part, value) in enumerate(zip(self.keys_of(key), values, strict=True)):
-            if after[number] in (0, max(after)):
-                before.append(self.store.size(part))
-                is_same = False
-            else:
-                stored, value = self.store.get(part), [join(value)]
-                before.append(None if stored is None else len(stored))
-                is_same = stored == value[0]
-            if not is_same:
-                patches.append((number, 0, value))
-        if len(patches) > 1 or not self._fit(before):
-            patches = [(number, 0, value) for number, value in enumerate(values)]
-        return Journal(before, after, patches)
+        old: list[Any] = []
+        changed: list[int] = []
+        for number, part in enumerate(keys):
+            is_read = bool(after[number]) and number != largest
+            stored = self.store.get(part) if is_read else None
+            if is_read:
+                values[number] = [join(values[number])]
+            old.append(stored)
+            before.append(self.store.size(part) if stored is None else len(stored))
+            if number == largest or before[number] != after[number] or (is_read and stored != values[number][0]):
+                changed.append(number)
+        change = Journal(before, after, [(number, 0, value) for number, value in enumerate(values)])
+        if not self._fit(before):
+            return change
+        if len(changed) > 1 and largest != sentinel and self.journal:
+            mark = self._mark(keys, largest, values[largest], before[largest], after[largest])
+            if mark is not None:
+                return change._replace(back=[(sentinel, 0, old[sentinel])], mark=mark)
+            changed.remove(largest)
+            change = change._replace(patches=[patch for patch in change.patches if patch[0] != largest])
+        if len(changed) == 1:
+            change = change._replace(patches=[patch for patch in change.patches if patch[0] in changed])
+        return change
+
+    def _mark(self, keys: Sequence[str], number: int, value: Value, before: int | None, after: int) -> PartPatch | None:
+        """Return the first bytes of a part that differ from the stored ones. Returns None if it is the same.
+
+        They are empty if the size tells the new part from the old one.
+        """
+        if before != after:
+            return number, 0, b""
+        start, length = 0, _FIRST_COMPARED
+        while start < after:
+            stop = min(start + length, after)
+            new = join(split(value, (start, stop - start, after - stop))[1])
+            stored = self.store.get(keys[number], ByteRange(start, stop))
+            if stored != new:
+                first, data = _first_difference(stored or b"", new)
+                return number, start + first, data
+            start, length = stop, 16 * length
+        return None
 
     def _stored_sizes(self, key: str) -> list[int | None]:
         return [self.store.size(part) for part in self.keys_of(key)]
@@ -197,15 +231,15 @@ class PartsStore(Store):
     def _replace(self, key: str, change: Journal) -> None:
         """Change a chunk, so that readers and crashes see the old one or the new one."""
         patches = [p for p in change.patches if size_of(p[2]) or change.before[p[0]] != change.after[p[0]]]
+        change = change._replace(patches=patches)
         if all(size is None for size in change.before):
             # until all parts are there, the chunk is still missing
             self._set_journal(key, change._replace(patches=()))
-            self._store_parts(key, change, range(len(change.after)))
+            self.store.change(self._changes(key, change, range(len(change.after))))
         elif self._fit(change.before) and len(patches) <= 1 and all(_is_whole(change, *patch) for patch in patches):
-            self._store_parts(key, change, [number for number, _, _ in patches])
+            self.store.change(self._changes(key, change, [number for number, _, _ in patches]))
             return
         else:
-            change = change._replace(patches=patches)
             self._set_journal(key, change)
             self._roll_forward(key, change, change.before)
         self._erase_journal(key)
@@ -215,26 +249,28 @@ class PartsStore(Store):
         if not change.patches:
             self._erase_parts(key)
             return
+        changes: list[tuple[str, Change]] = []
         sentinel = self.parts.sentinel
         if sentinel is not None and sizes[sentinel] == self.parts.sizes[sentinel]:
             # from here on the parts do not fit together, so that the journal counts
-            self.store.set(self.keys_of(key)[sentinel], b"")
+            changes.append((self.keys_of(key)[sentinel], b""))
         numbers = dict.fromkeys(number for number, _, _ in change.patches)
-        self._store_parts(key, change, [number for number in numbers if number != sentinel])
-        self._store_parts(key, change, [number for number in numbers if number == sentinel])
+        changes += self._changes(key, change, [number for number in numbers if number != sentinel])
+        changes += self._changes(key, change, [number for number in numbers if number == sentinel])
+        self.store.change(changes)
 
-    def _store_parts(self, key: str, change: Journal, numbers: Iterable[int]) -> None:
-        """Store changed parts, those with a size last."""
+    def _changes(self, key: str, change: Journal, numbers: Iterable[int]) -> list[tuple[str, Change]]:
+        """Return the changes of parts: first the one that decides whether the chunk is new, last those with a size."""
         keys = self.keys_of(key)
+        decisive = None if change.mark is None else change.mark[0]
         changes: list[tuple[str, Change]] = []
-        for number in sorted(numbers, key=lambda i: (self.parts.sizes[i] is not None, i)):
+        for number in sorted(numbers, key=lambda i: (i != decisive, self.parts.sizes[i] is not None, i)):
             patches = [patch for patch in change.patches if patch[0] == number]
             if len(patches) == 1 and _is_whole(change, *patches[0]):
                 changes.append((keys[number], patches[0][2]))
             else:
                 changes.append((keys[number], _overwriting([(start, join(data)) for _, start, data in patches])))
-        if changes:
-            self.store.change(changes)
+        return changes
 
     def _erase(self, key: str) -> None:
         sizes = self._stored_sizes(key)
@@ -254,7 +290,7 @@ class PartsStore(Store):
 
     def _set_journal(self, key: str, change: Journal) -> None:
         if self.journal:
-            self.store.change([(self.journal_of(key), [*change.encode()])])
+            self.store.set(self.journal_of(key), join([*change.encode()]))
         else:
             self.store.erase(self.journal_of(key))  # one of an earlier change must not be taken for that of this one
 
@@ -273,7 +309,8 @@ class PartsStore(Store):
                 change = None if stored is None else Journal.parse(bytes(stored))
                 if change is None or not change.explains(sizes, self.parts.sizes):
                     return False
-                self._roll_forward(key, change, sizes)
+                parts = [self.store.get(part) for part in self.keys_of(key)]
+                self._roll_forward(key, change.remaining(parts), sizes)
             if stored is not None:
                 self.store.erase(self.journal_of(key))
         return True
@@ -299,8 +336,8 @@ class PartsStore(Store):
             if _is_appended(patches, end, new_size, self.parts.separate_tail):
                 # an index of its own: what it points at is stored before
                 change = Journal(before, after, _by_part(patches, after))
-                self._store_parts(key, change, [self.parts.main])  # type: ignore[list-item]
-                self._store_parts(key, change, [len(after) - 1])
+                main: Any = self.parts.main
+                self.store.change([*self._changes(key, change, [main]), *self._changes(key, change, [len(after) - 1])])
                 return
             # a part grows, so everything after it moves
             tail = overwrite(source.read_one(ByteRange(end, sum(before))), overlapping(patches, end, new_size))
@@ -381,6 +418,18 @@ class PartsStore(Store):
 def _is_whole(change: Journal, number: int, start: int, data: Value) -> bool:
     """Whether a patch is all of a part."""
     return start == 0 and size_of(data) == change.after[number]
+
+
+def _first_difference(old: Buffer, new: Buffer) -> Patch:
+    """Return a few bytes of a new value, with their offset, that are not the same in the old value."""
+    start, data = 0, memoryview(new)
+    while len(data) > _MARK:
+        half = len(data) // 2
+        if old[start : start + half] == data[:half]:
+            start, data = start + half, data[half:]
+        else:
+            data = data[:half]
+    return start, data
 
 
 def _overwriting(patches: Sequence[Patch]) -> Update:

@@ -39,7 +39,6 @@ from zarrlite.stores.base import (
     Request,
     Store,
     StoredValue,
-    Update,
     WrongSizeError,
     check_prefix,
     overwrite,
@@ -160,17 +159,24 @@ class ShardsStore(Store):
         self.change([(key, None)])
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change chunks shard by shard; other keys are passed on."""
+        """Change consecutive chunks shard by shard; other keys are passed on, in order."""
         by_shard: dict[str, dict[int, Change]] = {}
-        for key, change in _once(changes):
+        for key, change in changes:
             place = self.place_of(key)
+            if place is None or place[1] in by_shard.get(place[0], ()):
+                self._store_shards(by_shard)
+                by_shard = {}
             if place is None:
                 self.store.change([(key, change)])
             elif callable(change) or change is None:
                 by_shard.setdefault(place[0], {})[place[1]] = change
             else:
                 by_shard.setdefault(place[0], {})[place[1]] = bytes(join(change))
-        self.store.change([(shard, self._change(chunks)) for shard, chunks in by_shard.items()])
+        self._store_shards(by_shard)
+
+    def _store_shards(self, by_shard: dict[str, dict[int, Change]]) -> None:
+        if by_shard:
+            self.store.change([(shard, self._change(chunks)) for shard, chunks in by_shard.items()])
 
     def _change(self, changes: dict[int, Change]) -> Change:
         """Return a new shard, or a function of the old one if the old one is needed."""
@@ -300,15 +306,3 @@ def _apply(change: Change, old: Buffer | None) -> Buffer | None:
     if isinstance(new, InPlace):
         return overwrite(old, new.patches)
     return join(new)
-
-
-def _once(changes: Iterable[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:
-    """Yield the same changes, merged to one per key."""
-    found: dict[str, Change] = {}
-    for key, change in changes:
-        found[key] = _after(found[key], change) if key in found and callable(change) else change
-    yield from found.items()
-
-
-def _after(first: Change, then: Update) -> Update:
-    return lambda source: then(InMemory(_apply(first, source.read_one())))

@@ -7,6 +7,7 @@ Rules
 - With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: a power cut
   never leaves a value new while an earlier one of the batch is old.
 - Consecutive new files of one directory are renamed under one lock of that directory.
+- Journals are renamed without a lock: their writers hold that of the value that the journal belongs to.
 - If another writer removes the directory meanwhile, a single value creates it again. A batch fails and can be stored
   again.
 - A failure leaves no temporary file and no empty directory.
@@ -117,7 +118,7 @@ class _Temporaries:
         """Write a value to a temporary file."""
         self.key = key
         path = self.root.path(key)
-        directory = os.path.dirname(path)
+        directory = path[: path.rindex("/")] or "/"
         self.items.append(_Temporary(key, path, directory, files.temporary_name(directory)))
         _write(self.items[-1], value, self.fsync)
 
@@ -156,7 +157,7 @@ def _write(item: _Temporary, value: Value, fsync: bool) -> None:
 def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: bool) -> int:
     """Rename the items from `first` on while they are new files of the same directory. Returns their number."""
     directory, done = items[first].directory, first
-    if not is_free(items[first].path, root):
+    if not is_free(items[first].path, root) or files.is_journal(items[first].path):
         return 0
     try:
         with lock_directory(directory, root) as is_mine:
@@ -178,7 +179,9 @@ def _rename(item: _Temporary, root: Root, fsync: bool, lock: PathLock | None) ->
     """Rename one item. Returns 1."""
     if os.path.islink(item.path):
         root.link_has_target(item.path, item.key)  # raises if the target is outside the root
-    if lock is not None:
+    if files.is_journal(item.path):
+        os.replace(item.temporary, item.path)
+    elif lock is not None:
         lock.replace(item.temporary)
     else:
         with lock_path(item.path, root, fsync=fsync) as lock:

@@ -33,6 +33,7 @@ from zarrlite.stores.files import (
     NOT_WRITABLE,
     READ,
     READ_AND_WRITE,
+    has_entries,
     make_directories,
 )
 from zarrlite.stores.inode_locks import InodeLock
@@ -276,6 +277,8 @@ def prune(directory: str, keep: str) -> str | None:
 
 def remove_directory(directory: str) -> bool:
     """Remove a directory if it is empty and not locked. Returns whether it was removed."""
+    if has_entries(directory):  # the usual case, which needs no lock
+        return False
     if not inode_locks.HAS_FLOCK:
         return _rmdir(directory)
     try:

@@ -45,6 +45,7 @@ DISK_FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSP
 RESERVED: Final = "__zarrlite."  # prefix of the names of this library's own files
 TEMPORARY: Final = RESERVED + "tmp."  # prefix of the names of files that are being written
 LOCK: Final = RESERVED + "lock."  # prefix of the names of lock files
+JOURNAL: Final = RESERVED + "journal"  # prefix of the names of values that are changed only under the lock of another
 FILE_TYPE_MASK: Final = 0o170000  # bits of a mode; the masked mode is compared with stat.S_IFREG and the like
 
 
@@ -248,6 +249,21 @@ def _write_at(fd: int, start: int, value: memoryview) -> None:
     while value:
         count = _pwrite(fd, value, start)
         value, start = value[count:], start + count
+
+
+def is_journal(path: str) -> bool:
+    """Whether a path is that of a journal."""
+    return JOURNAL in path and path.startswith(JOURNAL, path.rindex("/") + 1)
+
+
+def has_entries(directory: str) -> bool:
+    """Whether a directory is not empty. Returns False if it is missing or cannot be read."""
+    try:
+        (entries,) = map(os.scandir, (directory,))
+        with entries:
+            return any(True for _ in entries)
+    except OSError:
+        return False
 
 
 def discard(path: str) -> None:

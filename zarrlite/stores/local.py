@@ -295,6 +295,10 @@ class LocalStore(Store):
         path = self._writable(key)
         with as_store_error("erased", key):
             try:
+                if files.is_journal(path):
+                    os.unlink(path)
+                    self._prune(os.path.dirname(path))
+                    return
                 info = os.lstat(path)
             except OSError as error:
                 if error.errno in files.MISSING:

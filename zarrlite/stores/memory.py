@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMappin
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from zarrlite.buffers.pieces import join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import ZarrliteError
@@ -109,8 +110,10 @@ class MappingStore(Store):
             if callable(change):
                 with self.lock(key):
                     self._apply(key, change)
-            else:  # `set` and `erase` wait for other writers
-                self._store(key, change)
+            elif change is None:
+                self.erase(key)
+            else:
+                self.set(key, change if type(change) is bytes else join(change))
 
     def list(self) -> Iterator[str]:
         return iter(self._keys())
