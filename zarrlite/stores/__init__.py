@@ -12,12 +12,14 @@ from zarrlite.stores.open import StoreLike, open_store
 from zarrlite.stores.views import PrefixStore, ReadOnlyStore
 
 if TYPE_CHECKING:
+    from zarrlite.stores.cached import CachedStore
     from zarrlite.stores.filesystem import FsspecStore
     from zarrlite.stores.zip import ZipStore
 
-_LATE = {"FsspecStore": "filesystem", "ZipStore": "zip"}  # class -> its module
+_LATE = {"CachedStore": "cached", "FsspecStore": "filesystem", "ZipStore": "zip"}  # class -> its module
 
 __all__ = [
+    "CachedStore",
     "FsspecStore",
     "InPlace",
     "Limits",

@@ -366,7 +366,8 @@ class FsspecStore(Store):
             if self._is_missing(error):
                 return [], []
             raise self._failed(error, "listed", prefix) from error
-        keys, prefixes = set(), set()
+        keys: set[str] = set()
+        prefixes: set[str] = set()
         for entry in entries:
             key = self._key(entry["name"])
             if key is not None and key.startswith(prefix) and key != prefix[:-1]:
@@ -509,7 +510,8 @@ class _Value(VersionedSource):
         self._size: int | None = None
         self._version: str | None = None
         self._is_open = False
-        self._steps = 0  # reads since the version was looked up
+        self._is_checked = True  # whether the version was looked up after the last read
+        self._steps = 0  # reads since the version was looked up first
 
     def _open(self) -> None:
         """Look up size and version. Without a version, read the whole value."""
@@ -547,7 +549,7 @@ class _Value(VersionedSource):
             return [byte_range.of(self._value) for byte_range in ranges]
         bounds = [byte_range.resolve(self._size) for byte_range in ranges]
         found = threads.gather(self._fetch, bounds, place_of(self._store))
-        self._steps += 1
+        self._steps, self._is_checked = self._steps + 1, False
         if self._steps > 1:
             self._check()
         if any(value is None or len(value) != stop - start for value, (start, stop) in zip(found, bounds, strict=True)):
@@ -563,6 +565,7 @@ class _Value(VersionedSource):
     def _check(self) -> None:
         if not self.is_current():
             raise ReplacedError("was replaced while it was read", key=self._key)
+        self._is_checked = True
 
     def size(self) -> int | None:
         self._open()
@@ -573,7 +576,7 @@ class _Value(VersionedSource):
 
     def version(self) -> str | None:
         self._open()
-        if self._value is None and self._version is not None and self._steps:
+        if not self._is_checked:
             self._check()
         return self._version
 
