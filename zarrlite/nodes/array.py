@@ -94,7 +94,10 @@ class Array(Node):
 
     @cached_property
     def _chunks(self) -> Chunks:
-        return Chunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
+        kind = Chunks
+        if self.options.cache is not None:
+            from zarrlite.chunks.cached_chunks import CachedChunks as kind  # late: keeps the import light
+        return kind(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.store, self.path, self.metadata, self.options)

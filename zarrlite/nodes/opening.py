@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy.typing as npt
 
 from zarrlite import threads
+from zarrlite.chunks.chunk_cache import ChunkCache
 from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import ArgumentError, MetadataError, NodeExistsError, NodeNotFoundError
 from zarrlite.extensions.config import Json
@@ -57,6 +58,7 @@ def open(  # noqa: A001
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
+    chunk_cache: int | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -108,6 +110,9 @@ def open(  # noqa: A001
         The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
         environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
         be read regardless of the chunk size.
+    chunk_cache : int or None, optional
+        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
+        node, and through nodes opened from it, are noticed; those of other writers are not.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
         True requires it, False reads each document separately.
@@ -185,7 +190,12 @@ def open(  # noqa: A001
         create,
         strict=strict,
         options=options,
-        array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
+        array_options=ArrayOptions(
+            missing_chunks,
+            write_empty_chunks,
+            max_chunk_bytes,
+            None if chunk_cache is None else ChunkCache(chunk_cache),
+        ),
         use_consolidated=use_consolidated,
     )
 
@@ -201,6 +211,7 @@ def open_array(
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
+    chunk_cache: int | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -247,6 +258,9 @@ def open_array(
         The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
         environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
         be read regardless of the chunk size.
+    chunk_cache : int or None, optional
+        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
+        node, and through nodes opened from it, are noticed; those of other writers are not.
     use_consolidated : bool or None, optional
         Accepted as for `open`; an array has no consolidated metadata.
     shape, dtype, data : optional
@@ -328,7 +342,12 @@ def open_array(
             create,
             strict=strict,
             options=options,
-            array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
+            array_options=ArrayOptions(
+                missing_chunks,
+                write_empty_chunks,
+                max_chunk_bytes,
+                None if chunk_cache is None else ChunkCache(chunk_cache),
+            ),
             use_consolidated=use_consolidated,
         )
     except NodeNotFoundError as error:
@@ -350,6 +369,7 @@ def open_group(
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
+    chunk_cache: int | None = None,
     use_consolidated: bool | None = None,
     attributes: Mapping[str, Json] | None = None,
     zarr_format: Literal[3] | None = 3,
@@ -377,6 +397,8 @@ def open_group(
         Whether arrays opened through the group store chunks that contain only the fill value.
     max_chunk_bytes : int or None, optional
         The largest chunk of arrays opened through the group, as for `open`.
+    chunk_cache : int or None, optional
+        How many bytes of decoded chunks to keep, of all arrays opened through the group, as for `open`.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
         True requires it, False reads each document separately.
@@ -420,7 +442,12 @@ def open_group(
         {"attributes": attributes, "zarr_format": zarr_format, "storage_options": storage_options},
         strict=strict,
         options=options,
-        array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
+        array_options=ArrayOptions(
+            missing_chunks,
+            write_empty_chunks,
+            max_chunk_bytes,
+            None if chunk_cache is None else ChunkCache(chunk_cache),
+        ),
         use_consolidated=use_consolidated,
     )
     if not isinstance(node, Group):
@@ -442,7 +469,7 @@ def _open(
     """Open the node at a path, or create it from the keywords `create`."""
     if create["zarr_format"] != 3:
         check_format(create["zarr_format"])
-    place, where, metadata = _locate(store, path, mode, strict, options)
+    place, where, metadata = _locate(store, path, mode, strict, options, array_options.cache)
     if metadata is not None:
         config, order, storage = create.get("config"), create.get("order"), create.get("storage_options")
         if config is not None or order is not None or storage is not None:
@@ -481,7 +508,7 @@ def _create(
 
 
 def _locate(
-    store: StoreLike, path: str | None, mode: Mode, strict: bool, options: Options | None
+    store: StoreLike, path: str | None, mode: Mode, strict: bool, options: Options | None, cache: ChunkCache | None
 ) -> tuple[Store, str, Metadata | None]:
     """Return the store, the path and the metadata of the node at that path. The metadata is None for a new node."""
     if mode not in _MODES:
@@ -489,6 +516,9 @@ def _locate(
     place = store if isinstance(store, Store) else open_store(store, check=False)
     if mode == "r" and not place.read_only:
         place = ReadOnlyStore(place)
+    elif cache is not None and not place.read_only:
+        check_directory(place)
+        place = cache.watch(place)
     where = "" if path is None else normalize_path(path)
     if mode in ("w", "w-"):
         check_directory(place)
@@ -841,4 +871,5 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     values = threads.gather(source.store.get, ordered, place_of(source.store))
     pairs = zip(ordered, values, strict=True)
     write_copies(target, where, [(key[len(origin) :], value) for key, value in pairs if value is not None])
-    return _node(target, where, source.metadata, source.options, strict=True, use_consolidated=None)
+    options = source.options._replace(cache=None)
+    return _node(target, where, source.metadata, options, strict=True, use_consolidated=None)

@@ -21,15 +21,15 @@ from zarrlite import threads
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import ReplacedError, Source, VersionedSource, read_current
 from zarrlite.errors import ArgumentError
-from zarrlite.stores.base import Buffers, Change, Request, Store, WrongSizeError, check_key, place_of
+from zarrlite.stores.base import Buffers, Request, Store, WrongSizeError, check_key, place_of
 from zarrlite.stores.range_cache import DirectoryCache, MemoryCache, RangeCache, Version, new_version, version_of
-from zarrlite.stores.views import PrefixStore
+from zarrlite.stores.watched import WatchedStore
 
 # zarr.json, .zarray, attributes.json and the like, and files of this library
 _is_document = re.compile(r"(?:\A|/)(?:[^/]*\.json|\.z[^/]*|__zarrlite\.[^/]*)\Z").search
 
 
-class CachedStore(PrefixStore):
+class CachedStore(WatchedStore):
     """A store that keeps what is read from another one.
 
     Use it around a store that is far away. Chunks that are cached are served without a request, so that changes by
@@ -65,7 +65,7 @@ class CachedStore(PrefixStore):
             raise ArgumentError(f"store must be a Store, not {type(store).__name__}")
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
             raise ArgumentError(f"max_bytes must be a positive integer, not {max_bytes!r}")
-        super().__init__(store, "")
+        super().__init__(store)
         self.cache = None if cache is None else os.path.abspath(os.fsdecode(cache))
         self.max_bytes = max_bytes
         self._cache: RangeCache = MemoryCache(max_bytes)
@@ -160,41 +160,8 @@ class CachedStore(PrefixStore):
 
     # Writing
 
-    def set(self, key: str, value: Buffer, new: bool = False) -> bool:
-        self._cache.drop([check_key(key)])
-        try:
-            return self.store.set(key, value, new)
-        finally:
-            self._cache.drop([key])
-
-    def erase(self, key: str) -> None:
-        self._cache.drop([check_key(key)])
-        try:
-            self.store.erase(key)
-        finally:
-            self._cache.drop([key])
-
-    def erase_prefix(self, prefix: str) -> None:
-        keys = [*self.store.list_prefix(prefix)]
+    def changed(self, keys: Iterable[str]) -> None:
         self._cache.drop(keys)
-        try:
-            self.store.erase_prefix(prefix)
-        finally:
-            self._cache.drop(keys)
-
-    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        dropped: list[str] = []
-
-        def dropping() -> Iterable[tuple[str, Change]]:
-            for key, change in changes:
-                dropped.append(key)
-                self._cache.drop([check_key(key)])
-                yield key, change
-
-        try:
-            self.store.change([*dropping()] if isinstance(changes, list) else dropping())
-        finally:
-            self._cache.drop(dropped)
 
 
 class _CachedValue(VersionedSource):

@@ -82,7 +82,7 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
 def _resolve(text: str) -> str | Store:
     """Return the store of a `memory` URI, or else the path: the text itself or the path of its `file` URI."""
     match = re.fullmatch(_URI, text) if ":" in text else None
-    if re.match(_CHAIN, text):
+    if "::" in text and re.match(_CHAIN, text):
         return _fsspec().from_url(text)
     if match is None:
         return text
