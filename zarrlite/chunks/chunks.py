@@ -59,6 +59,7 @@ class ArrayOptions(NamedTuple):
     write_empty_chunks: bool = False
     max_chunk_bytes: int | None = None  # bytes once decoded; None means `default_limit`
     cache: ChunkCache | None = None  # decoded chunks, shared by the arrays of an opened root
+    progress: Callable[[int, int], object] | None = None  # called with the chunks that are done, and their total
 
 
 class Chunks:

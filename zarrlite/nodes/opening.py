@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy.typing as npt
@@ -43,6 +43,7 @@ from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
 from zarrlite.stores.open import check_directory
 
+Progress: TypeAlias = Callable[[int, int], object]
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
 _MODES = ("r", "r+", "a", "w", "w-")
 
@@ -59,6 +60,7 @@ def open(  # noqa: A001
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
     chunk_cache: int | None = None,
+    progress: Progress | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -113,6 +115,9 @@ def open(  # noqa: A001
     chunk_cache : int or None, optional
         Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
         node, and through nodes opened from it, are noticed; those of other writers are not.
+    progress : callable, optional
+        Called as `progress(done, total)` while the array, or an array of the group, is read or written: the number of
+        chunks, or of shards, that are done, and their total. An exception that it raises ends the operation.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
         True requires it, False reads each document separately.
@@ -195,6 +200,7 @@ def open(  # noqa: A001
             write_empty_chunks,
             max_chunk_bytes,
             None if chunk_cache is None else ChunkCache(chunk_cache),
+            progress,
         ),
         use_consolidated=use_consolidated,
     )
@@ -212,6 +218,7 @@ def open_array(
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
     chunk_cache: int | None = None,
+    progress: Progress | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -261,6 +268,9 @@ def open_array(
     chunk_cache : int or None, optional
         Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
         node, and through nodes opened from it, are noticed; those of other writers are not.
+    progress : callable, optional
+        Called as `progress(done, total)` while the array, or an array of the group, is read or written: the number of
+        chunks, or of shards, that are done, and their total. An exception that it raises ends the operation.
     use_consolidated : bool or None, optional
         Accepted as for `open`; an array has no consolidated metadata.
     shape, dtype, data : optional
@@ -347,6 +357,7 @@ def open_array(
                 write_empty_chunks,
                 max_chunk_bytes,
                 None if chunk_cache is None else ChunkCache(chunk_cache),
+                progress,
             ),
             use_consolidated=use_consolidated,
         )
@@ -370,6 +381,7 @@ def open_group(
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
     chunk_cache: int | None = None,
+    progress: Progress | None = None,
     use_consolidated: bool | None = None,
     attributes: Mapping[str, Json] | None = None,
     zarr_format: Literal[3] | None = 3,
@@ -399,6 +411,8 @@ def open_group(
         The largest chunk of arrays opened through the group, as for `open`.
     chunk_cache : int or None, optional
         How many bytes of decoded chunks to keep, of all arrays opened through the group, as for `open`.
+    progress : callable, optional
+        Called while arrays opened through the group are read or written, as for `open`.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
         True requires it, False reads each document separately.
@@ -447,6 +461,7 @@ def open_group(
             write_empty_chunks,
             max_chunk_bytes,
             None if chunk_cache is None else ChunkCache(chunk_cache),
+            progress,
         ),
         use_consolidated=use_consolidated,
     )
@@ -581,6 +596,7 @@ def create_array(
     missing_chunks: MissingChunks | None = None,
     write_empty_chunks: bool | None = None,
     max_chunk_bytes: int | None = None,
+    progress: Progress | None = None,
     write_data: bool = True,
     overwrite: bool = False,
     config: Mapping[str, Any] | None = None,
@@ -646,6 +662,8 @@ def create_array(
         Whether the returned array stores chunks that contain only the fill value; by default they are erased.
     max_chunk_bytes : int or None, optional
         The largest chunk that the returned array reads and writes, as for `open`.
+    progress : callable, optional
+        Called while the returned array is read or written, also with `data`, as for `open`.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
     overwrite : bool, optional
@@ -708,6 +726,7 @@ def create_array(
         missing_chunks=missing_chunks,
         write_empty_chunks=write_empty_chunks,
         max_chunk_bytes=max_chunk_bytes,
+        array_options=ArrayOptions(progress=progress),
         write_data=write_data,
         overwrite=overwrite,
         config=config,
@@ -809,7 +828,14 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
     return open_group(store, mode="r+", path=path).consolidate_metadata()
 
 
-def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
+def copy(
+    source: Array | Group,
+    store: StoreLike,
+    path: str | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Array | Group:
     """Copy a node, with everything below it, to another location.
 
     Values are copied byte for byte, without decoding, even those that are not part of a node. Chunks are copied
@@ -826,6 +852,9 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
         Path of the copy in that store; the root if omitted.
     overwrite : bool, optional
         Whether to first remove an existing array or group, with everything below it.
+    progress : callable, optional
+        Called as `progress(done, total)` with the number of values that are copied, and their total. An exception that
+        it raises ends the copy.
 
     Returns
     -------
@@ -848,6 +877,8 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     >>> zarrlite.copy(source, "memory://", "deep/copy")[...]
     array([1, 2, 3])
     """
+    from zarrlite.chunks.progress import Count  # late: keeps the import light
+
     target, where = open_store(store), normalize_path(path)
     origin, prefix = key_prefix(source.path), key_prefix(where)
     (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
@@ -861,9 +892,12 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     keys = list(source.store.list_prefix(origin))
     documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
 
+    count = Count(_ignore if progress is None else progress, len(keys))
+
     def copy_value(key: str) -> None:
         if (value := source.store.get(key)) is not None:
             target.set(prefix + key[len(origin) :], value)
+        count.advance()
 
     place = slowest_place(source.store, target)
     threads.run(copy_value, [key for key in keys if key not in documents], 0, place)
@@ -871,5 +905,10 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     values = threads.gather(source.store.get, ordered, place_of(source.store))
     pairs = zip(ordered, values, strict=True)
     write_copies(target, where, [(key[len(origin) :], value) for key, value in pairs if value is not None])
-    options = source.options._replace(cache=None)
+    count.finish()
+    options = source.options._replace(cache=None, progress=None)
     return _node(target, where, source.metadata, options, strict=True, use_consolidated=None)
+
+
+def _ignore(done: int, total: int) -> None:
+    """Report nothing."""
