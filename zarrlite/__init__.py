@@ -17,10 +17,12 @@ _MODULES = {
     "Array": "nodes.array",
     "ArrayMetadata": "metadata.documents",
     "ByteRange": "buffers.ranges",
+    "CachedStore": "stores.cached",
     "ChecksumError": "errors",
     "DataError": "errors",
     "DependencyError": "errors",
     "Extension": "extensions.extension",
+    "FsspecStore": "stores.filesystem",
     "Group": "nodes.group",
     "GroupMetadata": "metadata.documents",
     "KeyRefusedError": "errors",
@@ -107,6 +109,8 @@ if TYPE_CHECKING:
     from zarrlite.nodes.opening import open_array as open_array
     from zarrlite.nodes.opening import open_group as open_group
     from zarrlite.stores.base import Store as Store
+    from zarrlite.stores.cached import CachedStore as CachedStore
+    from zarrlite.stores.filesystem import FsspecStore as FsspecStore
     from zarrlite.stores.local import LocalStore as LocalStore
     from zarrlite.stores.memory import MemoryStore as MemoryStore
     from zarrlite.stores.zip import ZipStore as ZipStore

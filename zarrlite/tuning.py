@@ -33,6 +33,8 @@ THREADED_COPY_BYTES: Final = 2**18  # bytes; smaller chunks that are only copied
 DEFERRED_SIZE: Final = 2**20  # bytes; larger replaced files are closed by another thread (shard/update)
 
 # Requests to stores that are far away
+REMOTE_REQUESTS: Final = 64  # requests to one bucket or host that are under way at once, unless a store says otherwise
+REMOTE_GAP_BYTES: Final = 2**20  # bytes; ranges of a remote value with a smaller gap are read as one (remote)
 MAX_REQUESTS: Final = 128  # threads; upper limit for requests of a process that wait at once (remote)
 MAX_PLACES: Final = 2**10  # places whose requests are counted; the counts are forgotten at this number
 MAX_IN_FLIGHT_BYTES: Final = 2**28  # bytes; chunks of all calls of a process that are under way, or being decoded

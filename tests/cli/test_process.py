@@ -102,6 +102,27 @@ def test_tables_and_progress_work_without_rich(hierarchy, tmp_path):
     assert "\x1b[1mtype\x1b[0m" in output
 
 
+def test_a_dump_to_a_file_shows_its_progress(hierarchy, tmp_path):
+    (tmp_path / "rich.py").write_text("raise ImportError")
+    plain = f"{tmp_path}{os.pathsep}{ROOT}"
+    for name in ("a.npy", "a.csv"):
+        code, output = run_on_terminal("dump", "a.zarr/raw/image", "-o", name, PYTHONPATH=plain)
+        assert code == 0
+        assert output.startswith("\r\x1b[Kdump 0/100 (0%)\r\x1b[K")
+    assert np.load("a.npy").shape == (10, 10)
+    code, output = run_on_terminal("dump", "a.zarr/raw/image", "--format", "csv", PYTHONPATH=plain)
+    assert code == 0
+    assert "dump" not in output
+
+
+def test_commands_take_urls_of_fsspec(hierarchy, process):
+    url = f"local://{os.getcwd()}/a.zarr"
+    assert process("tree", url) == process("tree", "a.zarr")
+    assert process("copy", url, f"simplecache::file://{os.getcwd()}/b.zarr").code == 0
+    assert process("diff", "a.zarr", "b.zarr").code == 0
+    assert process("fsck", url).code == 0
+
+
 def test_a_closed_pipe_ends_the_command_without_an_error_message(hierarchy):
     zarrlite.create_array("long.zarr", shape=(200_000,), dtype="u1")
     command = f"{sys.executable} -m zarrlite dump long.zarr --format csv | head -n 1; echo ${{PIPESTATUS[0]}}"

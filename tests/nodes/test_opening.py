@@ -505,9 +505,9 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
             "store must be a Store, a path, a URI, a mutable mapping or None, not int",
         ),
         (
-            lambda: zarrlite.open("s3://bucket/x"),
+            lambda: zarrlite.open("nothing://x"),
             ArgumentError,
-            "store must be a path, a file:// URI or a memory:// URI, not 's3://bucket/x'",
+            "store must be a path or a URL that fsspec knows, not 'nothing://x': Protocol not known: nothing",
         ),
         (
             lambda: zarrlite.open("/no/such/place", mode="r"),

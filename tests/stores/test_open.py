@@ -78,7 +78,10 @@ NOT_A_LOCAL_PATH = "must be file:// and an absolute path on this machine, with '
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("s3://bucket/a", "store must be a path, a file:// URI or a memory:// URI, not 's3://bucket/a'"),
+        (
+            "nothing://a",
+            "store must be a path or a URL that fsspec knows, not 'nothing://a': Protocol not known: nothing",
+        ),
         ("file:a", f"'file:a' {NOT_A_LOCAL_PATH}"),
         ("file://host/a", f"'file://host/a' {NOT_A_LOCAL_PATH}"),
         ("file:///a?b", f"'file:///a?b' {NOT_A_LOCAL_PATH}"),

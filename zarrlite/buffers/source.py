@@ -54,6 +54,18 @@ class Source(ABC):
         """Close everything that was opened for reading."""
 
 
+class VersionedSource(Source):
+    """A value that is read in parts, with a version that tells whether parts that were read apart belong together."""
+
+    @abstractmethod
+    def version(self) -> str | None:
+        """Return the version of the value that was read: an ETag, or another text that a new value changes.
+
+        Returns None if the value does not exist, or if its version is not known. Raises ReplacedError if parts were
+        read from several versions.
+        """
+
+
 class ReplacedError(DataError):
     """A value was replaced while it was being read, so the bytes read may be from two versions."""
 

@@ -27,6 +27,7 @@ from zarrlite.buffers import scratch
 from zarrlite.buffers.pieces import Value
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.buffers.source import Source, read_current
+from zarrlite.chunks.chunk_cache import ChunkCache
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, TruncatedError, ZarrliteError
 from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata
@@ -57,6 +58,8 @@ class ArrayOptions(NamedTuple):
     missing_chunks: Literal["fill", "error"] = "fill"
     write_empty_chunks: bool = False
     max_chunk_bytes: int | None = None  # bytes once decoded; None means `default_limit`
+    cache: ChunkCache | None = None  # decoded chunks, shared by the arrays of an opened root
+    progress: Callable[[int, int], object] | None = None  # called with the chunks that are done, and their total
 
 
 class Chunks:

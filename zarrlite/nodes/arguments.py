@@ -142,4 +142,8 @@ def override_options(
         raise ArgumentError(f"config must have only the members write_empty_chunks and order, not {members!r}")
     write_empty = configured if write_empty_chunks is None else write_empty_chunks
     most = options.max_chunk_bytes if max_chunk_bytes is None else max_chunk_bytes
-    return ArrayOptions(missing_chunks or options.missing_chunks, bool(write_empty), most)
+    return options._replace(
+        missing_chunks=missing_chunks or options.missing_chunks,
+        write_empty_chunks=bool(write_empty),
+        max_chunk_bytes=most,
+    )

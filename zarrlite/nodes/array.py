@@ -96,10 +96,12 @@ class Array(Node):
 
     @cached_property
     def _chunks(self) -> Chunks:
-        return Chunks(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
+        options = self.options
+        kind = Chunks if options.cache is None and options.progress is None else chunks_with(options)
+        return kind(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Array, (self.store, self.path, self.metadata, self.options)
+        return Array, (self.store, self.path, self.metadata, self.options._replace(progress=None))
 
     def __repr__(self) -> str:
         return f"<Array {self.name} shape={self.shape} dtype={self.dtype}>"
@@ -616,6 +618,16 @@ class Array(Node):
         region[axis] = slice(start, start + values.shape[axis])
         self[tuple(region)] = values
         return self.shape
+
+
+def chunks_with(options: ArrayOptions) -> type[Chunks]:
+    """Return the class of the chunks of arrays with a cache, or with reports of progress."""
+    from zarrlite.chunks.cached_chunks import CachedChunks  # late: keeps the import light
+    from zarrlite.chunks.progress import ReportedCachedChunks, ReportedChunks
+
+    if options.progress is None:
+        return CachedChunks
+    return ReportedChunks if options.cache is None else ReportedCachedChunks
 
 
 def _is_smaller(new: Shape, old: Shape) -> bool:

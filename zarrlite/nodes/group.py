@@ -116,7 +116,8 @@ class Group(Node):
         self._use_consolidated = use_consolidated
 
     def __reduce__(self) -> tuple[Any, ...]:
-        keywords = {"options": self.options, "strict": self._strict, "use_consolidated": self._use_consolidated}
+        options = self.options._replace(progress=None)  # other processes cannot call it
+        keywords = {"options": options, "strict": self._strict, "use_consolidated": self._use_consolidated}
         return _rebuild, (self.store, self.path, self.metadata, keywords)
 
     def __repr__(self) -> str:

@@ -9,12 +9,13 @@ Rules
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
 from zarrlite import threads
+from zarrlite.chunks.chunk_cache import ChunkCache
 from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.errors import (
     ArgumentError,
@@ -51,6 +52,7 @@ from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
 from zarrlite.stores.open import check_directory
 
+Progress: TypeAlias = Callable[[int, int], object]
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
 _MODES = ("r", "r+", "a", "w", "w-")
 
@@ -66,6 +68,8 @@ def open(  # noqa: A001
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
+    chunk_cache: int | None = None,
+    progress: Progress | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -117,6 +121,12 @@ def open(  # noqa: A001
         The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
         environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
         be read regardless of the chunk size.
+    chunk_cache : int or None, optional
+        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
+        node, and through nodes opened from it, are noticed; those of other writers are not.
+    progress : callable, optional
+        Called as `progress(done, total)` while the array, or an array of the group, is read or written: the number of
+        chunks, or of shards, that are done, and their total. An exception that it raises ends the operation.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
         True requires it, False reads each document separately.
@@ -194,7 +204,13 @@ def open(  # noqa: A001
         create,
         strict=strict,
         options=options,
-        array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
+        array_options=ArrayOptions(
+            missing_chunks,
+            write_empty_chunks,
+            max_chunk_bytes,
+            None if chunk_cache is None else ChunkCache(chunk_cache),
+            progress,
+        ),
         use_consolidated=use_consolidated,
     )
 
@@ -210,6 +226,8 @@ def open_array(
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
+    chunk_cache: int | None = None,
+    progress: Progress | None = None,
     use_consolidated: bool | None = None,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -256,6 +274,12 @@ def open_array(
         The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
         environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
         be read regardless of the chunk size.
+    chunk_cache : int or None, optional
+        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
+        node, and through nodes opened from it, are noticed; those of other writers are not.
+    progress : callable, optional
+        Called as `progress(done, total)` while the array, or an array of the group, is read or written: the number of
+        chunks, or of shards, that are done, and their total. An exception that it raises ends the operation.
     use_consolidated : bool or None, optional
         Accepted as for `open`; an array has no consolidated metadata.
     shape, dtype, data : optional
@@ -337,7 +361,13 @@ def open_array(
             create,
             strict=strict,
             options=options,
-            array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
+            array_options=ArrayOptions(
+                missing_chunks,
+                write_empty_chunks,
+                max_chunk_bytes,
+                None if chunk_cache is None else ChunkCache(chunk_cache),
+                progress,
+            ),
             use_consolidated=use_consolidated,
         )
     except NodeNotFoundError as error:
@@ -359,6 +389,8 @@ def open_group(
     missing_chunks: MissingChunks = "fill",
     write_empty_chunks: bool = False,
     max_chunk_bytes: int | None = None,
+    chunk_cache: int | None = None,
+    progress: Progress | None = None,
     use_consolidated: bool | None = None,
     attributes: Mapping[str, Json] | None = None,
     zarr_format: Literal[3] | None = 3,
@@ -386,6 +418,10 @@ def open_group(
         Whether arrays opened through the group store chunks that contain only the fill value.
     max_chunk_bytes : int or None, optional
         The largest chunk of arrays opened through the group, as for `open`.
+    chunk_cache : int or None, optional
+        How many bytes of decoded chunks to keep, of all arrays opened through the group, as for `open`.
+    progress : callable, optional
+        Called while arrays opened through the group are read or written, as for `open`.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
         True requires it, False reads each document separately.
@@ -429,7 +465,13 @@ def open_group(
         {"attributes": attributes, "zarr_format": zarr_format, "storage_options": storage_options},
         strict=strict,
         options=options,
-        array_options=ArrayOptions(missing_chunks, write_empty_chunks, max_chunk_bytes),
+        array_options=ArrayOptions(
+            missing_chunks,
+            write_empty_chunks,
+            max_chunk_bytes,
+            None if chunk_cache is None else ChunkCache(chunk_cache),
+            progress,
+        ),
         use_consolidated=use_consolidated,
     )
     if not isinstance(node, Group):
@@ -451,7 +493,7 @@ def _open(
     """Open the node at a path, or create it from the keywords `create`."""
     if create["zarr_format"] != 3:
         check_format(create["zarr_format"])
-    place, where, metadata = _locate(store, path, mode, strict, options)
+    place, where, metadata = _locate(store, path, mode, strict, options, array_options.cache)
     if metadata is not None:
         configured = _configured(array_options, create)
         return _node(place, where, metadata, configured, strict, use_consolidated)
@@ -496,7 +538,7 @@ def _create(
 
 
 def _locate(
-    store: StoreLike, path: str | None, mode: Mode, strict: bool, options: Options | None
+    store: StoreLike, path: str | None, mode: Mode, strict: bool, options: Options | None, cache: ChunkCache | None
 ) -> tuple[Store, str, Metadata | None]:
     """Return the store, the path and the metadata of the node at that path. The metadata is None for a new node."""
     if mode not in _MODES:
@@ -504,6 +546,9 @@ def _locate(
     place = store if isinstance(store, Store) else open_store(store, check=False)
     if mode == "r" and not place.read_only:
         place = ReadOnlyStore(place)
+    elif cache is not None and not place.read_only:
+        check_directory(place)
+        place = cache.watch(place)
     where = "" if path is None else normalize_path(path)
     if mode in ("w", "w-"):
         check_directory(place)
@@ -566,6 +611,7 @@ def create_array(
     missing_chunks: MissingChunks | None = None,
     write_empty_chunks: bool | None = None,
     max_chunk_bytes: int | None = None,
+    progress: Progress | None = None,
     write_data: bool = True,
     overwrite: bool = False,
     config: Mapping[str, Any] | None = None,
@@ -633,6 +679,8 @@ def create_array(
         Whether the returned array stores chunks that contain only the fill value; by default they are erased.
     max_chunk_bytes : int or None, optional
         The largest chunk that the returned array reads and writes, as for `open`.
+    progress : callable, optional
+        Called while the returned array is read or written, also with `data`, as for `open`.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
     overwrite : bool, optional
@@ -695,6 +743,7 @@ def create_array(
         missing_chunks=missing_chunks,
         write_empty_chunks=write_empty_chunks,
         max_chunk_bytes=max_chunk_bytes,
+        array_options=ArrayOptions(progress=progress),
         write_data=write_data,
         overwrite=overwrite,
         config=config,
@@ -796,7 +845,14 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
     return open_group(store, mode="r+", path=path).consolidate_metadata()
 
 
-def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, overwrite: bool = False) -> Array | Group:
+def copy(
+    source: Array | Group,
+    store: StoreLike,
+    path: str | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Array | Group:
     """Copy a node, with everything below it, to another location.
 
     Values are copied byte for byte, without decoding, even those that are not part of a node. A node whose document
@@ -814,6 +870,9 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
         Path of the copy in that store; the root if omitted.
     overwrite : bool, optional
         Whether to first remove an existing array or group, with everything below it.
+    progress : callable, optional
+        Called as `progress(done, total)` with the number of values that are copied, and their total. An exception that
+        it raises ends the copy.
 
     Returns
     -------
@@ -838,6 +897,8 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     >>> zarrlite.copy(source, "memory://", "deep/copy")[...]
     array([1, 2, 3])
     """
+    from zarrlite.chunks.progress import Count  # late: keeps the import light
+
     target, where = open_store(store), normalize_path(path)
     origin, prefix = key_prefix(source.path), key_prefix(where)
     (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
@@ -854,9 +915,12 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     keys = list(source.store.list_prefix(origin))
     documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
 
+    count = Count(_ignore if progress is None else progress, len(keys))
+
     def copy_value(key: str) -> None:
         if (value := source.store.get(key)) is not None:
             target.set(prefix + key[len(origin) :], value)
+        count.advance()
 
     place = slowest_place(source.store, target)
     threads.run(copy_value, [key for key in keys if key not in documents], 0, place)
@@ -864,4 +928,10 @@ def copy(source: Array | Group, store: StoreLike, path: str | None = None, *, ov
     values = threads.gather(source.store.get, ordered, place_of(source.store))
     pairs = zip(ordered, values, strict=True)
     write_copies(target, where, [(key[len(origin) :], value) for key, value in pairs if value is not None])
-    return _node(target, where, source.metadata, source.options, strict=True, use_consolidated=None)
+    count.finish()
+    options = source.options._replace(cache=None, progress=None)
+    return _node(target, where, source.metadata, options, strict=True, use_consolidated=None)
+
+
+def _ignore(done: int, total: int) -> None:
+    """Report nothing."""

@@ -1,7 +1,8 @@
-"""Stores, which map keys to values. The module of `ZipStore` is loaded when it is first used."""
+"""Stores, which map keys to values. Those of `_LATE` are loaded when they are first used."""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from zarrlite.stores.base import InPlace, Limits, Listing, Store, check_key, check_prefix, overwrite
@@ -11,9 +12,15 @@ from zarrlite.stores.open import StoreLike, open_store
 from zarrlite.stores.views import PrefixStore, ReadOnlyStore
 
 if TYPE_CHECKING:
+    from zarrlite.stores.cached import CachedStore
+    from zarrlite.stores.filesystem import FsspecStore
     from zarrlite.stores.zip import ZipStore
 
+_LATE = {"CachedStore": "cached", "FsspecStore": "filesystem", "ZipStore": "zip"}  # class -> its module
+
 __all__ = [
+    "CachedStore",
+    "FsspecStore",
     "InPlace",
     "Limits",
     "Listing",
@@ -33,8 +40,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ZipStore":
-        from zarrlite.stores.zip import ZipStore
-
-        return ZipStore
+    if name in _LATE:
+        return getattr(importlib.import_module(f"zarrlite.stores.{_LATE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

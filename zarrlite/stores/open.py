@@ -3,6 +3,7 @@
 Rules
 - `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
 - `memory://name` is the same store throughout the process; `memory://` is a new store each time.
+- A URL with `::`, and one of a protocol that no other store has, is one of fsspec; so is an `FSMap`.
 - A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zarrlite.errors import ArgumentError
 from zarrlite.stores.base import Store
@@ -19,10 +20,14 @@ from zarrlite.stores.local import LocalStore
 from zarrlite.stores.memory import MappingStore, MemoryStore
 from zarrlite.stores.views import ReadOnlyStore
 
+if TYPE_CHECKING:
+    from zarrlite.stores.filesystem import FsspecStore
+
 StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
 
 ZIP_SUFFIXES = (".zip", ".ozx")  # ends of the names of zip files, in lower case
 _URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # schemes have at least two letters: c:// is a drive
+_CHAIN = r"[a-z][a-z0-9+.-]+(://[^:]*)?::"  # the first of several protocols: zip::, filecache::, zip://inner.zarr::
 _FILE_URI_REST = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
 _named_stores: dict[str, MemoryStore] = {}
 
@@ -70,13 +75,15 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
     if store is None:
         return MemoryStore()
     if isinstance(store, MutableMapping):
-        return MappingStore(store)
+        return _fsspec().from_mapper(store) if _is_fsmap(store) else MappingStore(store)
     raise ArgumentError(f"store must be a Store, a path, a URI, a mutable mapping or None, not {type(store).__name__}")
 
 
 def _resolve(text: str) -> str | Store:
     """Return the store of a `memory` URI, or else the path: the text itself or the path of its `file` URI."""
     match = re.fullmatch(_URI, text) if ":" in text else None
+    if "::" in text and re.match(_CHAIN, text):
+        return _fsspec().from_url(text)
     if match is None:
         return text
     file, rest, scheme, name = match.groups()
@@ -84,7 +91,17 @@ def _resolve(text: str) -> str | Store:
         return _file_path(text, rest)
     if scheme.lower() == "memory":
         return _named_stores.setdefault(name, MemoryStore()) if name else MemoryStore()
-    raise ArgumentError(f"store must be a path, a file:// URI or a memory:// URI, not {text!r}")
+    return _fsspec().from_url(text)
+
+
+def _fsspec() -> type[FsspecStore]:
+    from zarrlite.stores.filesystem import FsspecStore  # late: keeps the import light
+
+    return FsspecStore
+
+
+def _is_fsmap(store: object) -> bool:
+    return any(f"{cls.__module__}.{cls.__name__}" == "fsspec.mapping.FSMap" for cls in type(store).__mro__)
 
 
 def _file_path(uri: str, rest: str) -> str:

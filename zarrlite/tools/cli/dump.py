@@ -25,7 +25,7 @@ import numpy as np
 from zarrlite.errors import ArgumentError, StoreError, ZarrliteError
 from zarrlite.nodes.array import Array
 from zarrlite.stores.files import temporary_name
-from zarrlite.tools.cli.console import Console, clean
+from zarrlite.tools.cli.console import Console, Progress, clean
 from zarrlite.tools.cli.locate import open_array
 from zarrlite.tools.cli.selections import Index, parse, read_pieces, result_shape, selected_indices
 
@@ -61,8 +61,20 @@ def run(args: argparse.Namespace, console: Console) -> int:
         "text": _write_text,
     }
     with _open_output(args.output, binary=output_format == "npy") as output:
-        writers[output_format](array, index, output, args.full)
+        total = math.prod(result_shape(index, array.shape))
+        # a bar would be in the way of values that are printed on the terminal
+        shown = console.progress("dump", total) if args.output else contextlib.nullcontext(None)
+        with shown as progress:
+            writers[output_format](array, index, output, args.full, progress)
     return 0
+
+
+def _read(array: Array, index: Index, progress: Progress | None) -> Iterator[Any]:
+    """Read the selected values in pieces, and report each."""
+    for piece in read_pieces(array, index):
+        yield piece
+        if progress is not None:
+            progress.advance(np.size(piece))
 
 
 @contextlib.contextmanager
@@ -84,7 +96,7 @@ def _open_output(path: str | None, *, binary: bool) -> Iterator[Any]:
         raise
 
 
-def _write_text(array: Array, index: Index, output: TextIO, full: bool) -> None:
+def _write_text(array: Array, index: Index, output: TextIO, full: bool, progress: Progress | None) -> None:
     shape = result_shape(index, array.shape)
     shorten = not full and math.prod(shape) > _THRESHOLD
     values = _read_corners(array, index, shape) if shorten else np.asarray(array[index])
@@ -115,7 +127,7 @@ def _read_corners(array: Array, index: Index, shape: tuple[int, ...]) -> Any:
     return array.oindex[tuple(coordinates)].reshape(corner_shape)
 
 
-def _write_csv(array: Array, index: Index, output: TextIO, full: bool) -> None:
+def _write_csv(array: Array, index: Index, output: TextIO, full: bool, progress: Progress | None) -> None:
     shape = result_shape(index, array.shape)
     if len(shape) > 2:
         example = ",".join(["0"] * (len(shape) - 2) + [":", ":"])
@@ -124,7 +136,7 @@ def _write_csv(array: Array, index: Index, output: TextIO, full: bool) -> None:
         )
     writer = csv.writer(output, lineterminator="\n")
     shown: Callable[[object], str] = clean if output.isatty() else str
-    for piece in read_pieces(array, index):
+    for piece in _read(array, index, progress):
         rows = np.asarray(piece).reshape(-1, shape[1] if len(shape) == 2 else 1)
         writer.writerows([shown(_csv_cell(value)) for value in row] for row in rows)
 
@@ -134,7 +146,7 @@ def _csv_cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def _write_npy(array: Array, index: Index, output: BinaryIO, full: bool) -> None:
+def _write_npy(array: Array, index: Index, output: BinaryIO, full: bool, progress: Progress | None) -> None:
     if array.dtype.hasobject or array.dtype.kind == "T":
         raise ArgumentError(f".npy cannot hold values of {array.metadata.data_type.name}; use --format csv")
     header = {
@@ -143,11 +155,11 @@ def _write_npy(array: Array, index: Index, output: BinaryIO, full: bool) -> None
         "shape": result_shape(index, array.shape),
     }
     np.lib.format.write_array_header_2_0(output, header)
-    for piece in read_pieces(array, index):
+    for piece in _read(array, index, progress):
         output.write(np.ascontiguousarray(piece).tobytes())
 
 
-def _write_json(array: Array, index: Index, output: TextIO, full: bool) -> None:
+def _write_json(array: Array, index: Index, output: TextIO, full: bool, progress: Progress | None) -> None:
     values = np.asarray(array[index])
     to_json = array.metadata.data_type.fill_value_json
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import Source
+from zarrlite.buffers.source import ReplacedError, Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError
 from zarrlite.stores.base import InPlace, Limits, Store, WrongSizeError
 
@@ -56,6 +56,8 @@ MODEL = {
 class ReadingLaws(ABC):
     """The laws of reading. Subclass it for a read-only store, name the subclass Test..., and define `store_with`."""
 
+    ranges: Sequence[ByteRange] = RANGES  # the ranges that are read; a slow store may define fewer
+
     @abstractmethod
     def store_with(self, values: Mapping[str, bytes]) -> Store:
         """Return a new store that holds these values."""
@@ -83,7 +85,7 @@ class ReadingLaws(ABC):
             store = self.store_with({"a/b": value})
             assert content(store.get("a/b")) == value
             assert store.size("a/b") == len(value)
-            for start, stop in RANGES:
+            for start, stop in self.ranges:
                 part = content(store.get("a/b", ByteRange(start, stop)))
                 assert part == value[start:stop], (value, start, stop)
                 (alone,) = store.get_partial_values([("a/b", ByteRange(start, stop))])
@@ -102,8 +104,8 @@ class ReadingLaws(ABC):
         expected = [b"", b"89", None, b"12", b"", b"0123456789"]
         assert [content(part) for part in store.get_partial_values(requests)] == expected
         assert store.get_partial_values([]) == []
-        parts = store.get_partial_values([("a", byte_range) for byte_range in RANGES])
-        assert [content(part) for part in parts] == [b"0123456789"[start:stop] for start, stop in RANGES]
+        parts = store.get_partial_values([("a", byte_range) for byte_range in self.ranges])
+        assert [content(part) for part in parts] == [b"0123456789"[start:stop] for start, stop in self.ranges]
 
     def test_a_request_with_a_wrong_expected_size_is_refused_or_served(self) -> None:
         store = self.store_with({"a/b": b"0123456789"})
@@ -127,7 +129,7 @@ class ReadingLaws(ABC):
 
     def test_a_source_reads_ranges_as_slices(self) -> None:
         for value in VALUES:
-            check_source(self.store_with({"a/b": value}).source("a/b"), value, RANGES)
+            check_source(self.store_with({"a/b": value}).source("a/b"), value, self.ranges)
 
     def test_the_source_for_a_missing_key_is_missing(self) -> None:
         check_missing(self.store_with({}).source("a/b"))
@@ -201,8 +203,11 @@ class StoreLaws(ReadingLaws):
             with contextlib.closing(store.source("a/b")) as source:
                 getattr(source, method)()
                 store.set("a/b", b"new value")
-                first, last = source.read([ByteRange(1, 2), ByteRange(-1)]) or (b"", b"")
-                assert (content(source.read_one()), source.size(), (bytes(first), bytes(last))) in states
+                try:
+                    first, last = source.read([ByteRange(1, 2), ByteRange(-1)]) or (b"", b"")
+                    assert (content(source.read_one()), source.size(), (bytes(first), bytes(last))) in states
+                except ReplacedError:  # readers start over with a source that is not current
+                    assert not source.is_current()
 
     def test_a_source_is_current_while_its_value_stays(self) -> None:
         store = self.make_store()

@@ -1,0 +1,145 @@
+"""Decoded chunks that are kept for the arrays of one opened root.
+
+Rules
+- A cell is what is decoded at once: a chunk, or an inner chunk of a shard, as far as it is inside the array. Cells are
+  never changed, and never leave this package: readers get copies.
+- Changes are noticed in the store, below all arrays and groups of the root (`watch`). A changed chunk drops its cells.
+  A changed document, and a key that is not that of a chunk (a part of one), drops all cells of the array.
+- A cell is kept only if nothing was dropped since before it was read: a reader never keeps what a writer has replaced.
+- Changes that are made elsewhere are not noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from _thread import allocate_lock
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from zarrlite.errors import ArgumentError
+from zarrlite.selections.selection import Shape
+from zarrlite.stores.base import Store
+from zarrlite.stores.watched import WatchedStore
+
+Cell = np.ndarray[Any, Any]
+_SLOTS = 1024  # groups of keys; a change of one key counts for all keys of its group
+_caches: weakref.WeakSet[ChunkCache] = weakref.WeakSet()
+
+
+class ChunkCache:
+    """Cells of all arrays of a root, of at most `max_bytes` bytes. The least recently used ones are dropped first."""
+
+    def __init__(self, max_bytes: int) -> None:
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+            raise ArgumentError(f"chunk_cache must be a positive number of bytes, not {max_bytes!r}")
+        self.max_bytes = max_bytes
+        self._arrays: dict[str, Callable[[str], bool]] = {}  # prefix of an array -> whether a key is that of a chunk
+        self._generations = [0] * (_SLOTS + 1)  # the last one is for all keys
+        self._clear()
+        _caches.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ChunkCache, (self.max_bytes,)
+
+    def _clear(self) -> None:
+        self._lock = allocate_lock()
+        self._cells: OrderedDict[tuple[str, Shape], Cell] = OrderedDict()
+        self._by_key: dict[str, dict[Shape, None]] = {}
+        self._total = 0
+
+    def watch(self, store: Store) -> Store:
+        """Return a view of the store; changes that are made through it drop cells."""
+        return _WatchedByCache(store, self)
+
+    def register(self, prefix: str, is_chunk: Callable[[str], bool]) -> None:
+        """Register an array by the prefix of its keys, and a function that tells its chunks by their relative keys."""
+        self._arrays[prefix] = is_chunk
+
+    def generation(self, key: str) -> Hashable:
+        """Return a value that is another one after the chunk with this key was dropped."""
+        return self._generations[hash(key) % _SLOTS], self._generations[-1]
+
+    def find(self, key: str, cell: Shape, shape: Shape) -> Cell | None:
+        """Return a cell of a chunk. Returns None if it is not kept, or has another shape."""
+        with self._lock:
+            found = self._cells.get((key, cell))
+            if found is None or found.shape != shape:
+                return None
+            self._cells.move_to_end((key, cell))
+            return found
+
+    def store(self, key: str, cell: Shape, elements: Cell, generation: Hashable) -> None:
+        """Keep a cell that was read after the generation was."""
+        nbytes = _size(elements)
+        elements.flags.writeable = False
+        with self._lock:
+            if generation != self.generation(key) or nbytes > self.max_bytes:
+                return
+            self._remove(key, [cell])
+            self._cells[key, cell] = elements
+            self._by_key.setdefault(key, {})[cell] = None
+            self._total += nbytes
+            while self._total > self.max_bytes and self._cells:
+                old, oldest = next(iter(self._cells))
+                self._remove(old, [oldest])
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Drop what depends on the values of these keys of the store."""
+        for key in keys:
+            prefixes = [key[:end] for end in range(len(key)) if end == 0 or key[end - 1] == "/"]
+            arrays = [prefix for prefix in prefixes if prefix in self._arrays]
+            is_chunk = any(self._arrays[prefix](key[len(prefix) :]) for prefix in arrays)
+            with self._lock:
+                self._generations[hash(key) % _SLOTS if is_chunk else _SLOTS] += 1
+                dropped = [key]
+                if not is_chunk and arrays:
+                    dropped = [chunk for chunk in self._by_key if chunk.startswith(tuple(arrays))]
+                for chunk in dropped:
+                    self._remove(chunk, [*self._by_key.get(chunk, ())])
+
+    def _remove(self, key: str, cells: Iterable[Shape]) -> None:
+        for cell in cells:
+            elements = self._cells.pop((key, cell), None)
+            if elements is not None:
+                self._total -= _size(elements)
+            left = self._by_key.get(key, {})
+            left.pop(cell, None)
+            if not left:
+                self._by_key.pop(key, None)
+
+
+class _WatchedByCache(WatchedStore):
+    """A view of the store of a root, which tells its cache about changes."""
+
+    def __init__(self, store: Store, cache: ChunkCache) -> None:
+        super().__init__(store)
+        self._cache = cache
+
+    def __repr__(self) -> str:
+        return repr(self.store)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _WatchedByCache, (self.store, self._cache)
+
+    def changed(self, keys: Iterable[str]) -> None:
+        self._cache.drop(keys)
+
+
+def _size(elements: Cell) -> int:
+    """Return about how many bytes an array holds, with those of elements of variable length."""
+    if elements.dtype.kind in "OT":
+        return elements.nbytes + sum(len(element) for element in elements.flat if element is not None)
+    return elements.nbytes
+
+
+def _clear_caches() -> None:
+    for cache in _caches:
+        cache._clear()
+
+
+if hasattr(os, "register_at_fork"):  # a thread of the parent may have changed one at that moment
+    os.register_at_fork(after_in_child=_clear_caches)

@@ -1,0 +1,90 @@
+"""Reports of the progress of long reads, writes and copies (`progress=`).
+
+Rules
+- A callback gets the number of chunks, or of copied values, that are done, and the total. Calls come from several
+  threads, one at a time, with increasing numbers; after a success, the last one has done == total.
+- An exception of a callback ends the operation, and is raised.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from zarrlite.chunks.cached_chunks import CachedChunks
+from zarrlite.chunks.chunks import Chunks, Job
+from zarrlite.pipeline.elements import NDArray
+from zarrlite.pipeline.pipeline import Pipeline
+from zarrlite.selections.selection import Selection
+from zarrlite.selections.sparse import SparseBatch
+
+
+class Count:
+    """Counts what is done, and reports it."""
+
+    def __init__(self, progress: Callable[[int, int], object], total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def advance(self, n: int = 1) -> None:
+        """Count `n` more steps as done."""
+        with self._lock:
+            before, self._done = self._done, min(self._done + n, self._total)
+            if self._done > before:
+                self._progress(self._done, self._total)
+
+    def finish(self) -> None:
+        """Count all steps as done."""
+        self.advance(self._total)
+
+
+class ReportedChunks(Chunks):
+    """Chunks whose reads and writes report their progress."""
+
+    _count: Count | None = None  # each read or write has its own, in a copy of this object
+
+    def _counted(self, selection: Selection) -> tuple[Self, Count]:
+        progress = self.options.progress
+        assert progress is not None
+        pipeline = self._pipeline
+        if selection.plain and pipeline is not None:
+            total = selection.spread(pipeline.spec.shape)
+        else:
+            total = sum(1 for _ in self.grid.project(selection))
+        counted = copy.copy(self)
+        counted._count = count = Count(progress, total)
+        return counted, count
+
+    def read(self, selection: Selection, out: NDArray) -> None:
+        counted, count = self._counted(selection)
+        super(ReportedChunks, counted).read(selection, out)
+        count.finish()
+
+    def write(self, selection: Selection, values: NDArray, fields: Any = None) -> None:
+        counted, count = self._counted(selection)
+        super(ReportedChunks, counted).write(selection, values, fields)
+        count.finish()
+
+    def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
+        super()._read_jobs(jobs, out)
+        self._advance(len(jobs))
+
+    def _read_sparse(self, pipeline: Pipeline, batch: SparseBatch, out: NDArray) -> None:
+        super()._read_sparse(pipeline, batch, out)
+        self._advance(len(batch.coords))
+
+    def _write_jobs(self, jobs: Sequence[Job], values: NDArray, fields: Any) -> None:
+        super()._write_jobs(jobs, values, fields)
+        self._advance(len(jobs))
+
+    def _advance(self, n: int) -> None:
+        if self._count is not None:
+            self._count.advance(n)
+
+
+class ReportedCachedChunks(ReportedChunks, CachedChunks):
+    """Chunks with a cache whose reads and writes report their progress."""
