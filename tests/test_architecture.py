@@ -39,12 +39,12 @@ LAYERS = (
     ("formats",),
     ("chunks",),
     ("nodes",),
-    ("n5", "tiff"),
+    ("n5", "tiff", "v2"),
     ("adapters",),
     ("tools",),
     ("__init__", "layout", "testing", "__main__"),
 )
-TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", *LAYERS[-1]}  # every other entry is a folder
+TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", "v2", *LAYERS[-1]}  # every other entry is a folder
 RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room in layer)}
 
 # Imports inside functions that point upwards, as (importer, imported).

@@ -13,6 +13,7 @@ from zarrlite.errors import ArgumentError
 
 RESERVED = "__zarrlite."  # the beginning of keys that zarrlite stores for its own use
 RESERVED_PREFIX = "__"  # core spec, Node names: "must not start with the reserved prefix"
+REMOVAL = "__zarrlite.removal"  # key below a node; lists the documents of a removal that is not complete
 DOCUMENT = "zarr.json"  # core spec, Metadata: "metadata documents are stored under the key zarr.json"
 
 

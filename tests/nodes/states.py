@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,11 @@ def group() -> MemoryStore:
 
 
 def version_2() -> MemoryStore:
-    """Return a store with an array of Zarr version 2."""
-    return MemoryStore({".zarray": b"{}", ".zattrs": b"{}", "0.0": b"data"})
+    """Return a store with an array of Zarr v2."""
+    document = {"zarr_format": 2, "shape": [2, 3], "chunks": [2, 3], "dtype": "<i2", "compressor": None}
+    document |= {"fill_value": 0, "order": "C", "filters": None}
+    values = {".zarray": json.dumps(document).encode(), ".zattrs": b'{"was": "here"}', "0.0": DATA.tobytes()}
+    return MemoryStore(values)
 
 
 def broken() -> MemoryStore:

@@ -220,7 +220,7 @@ def test_files_and_folders_without_a_document_are_ignored(tmp_path: Path) -> Non
     assert "notes" not in top
     assert "file" not in top
     assert "odd" not in top
-    with pytest.raises(NodeNotFoundError, match="the metadata is of Zarr version 2"):
+    with pytest.raises(NodeNotFoundError, match="it is Zarr v2, not a member"):
         top["v2"]
 
 

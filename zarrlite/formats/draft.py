@@ -14,15 +14,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-import numpy as np
-
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.chunk_grids import Regular
 from zarrlite.data_types import DataType
-from zarrlite.data_types.native import from_numpy
-from zarrlite.errors import ArgumentError, MetadataError, UnknownExtensionError
+from zarrlite.errors import MetadataError, UnknownExtensionError
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Config, Context, Json, is_integer, load_json, show
+from zarrlite.formats.numpy_types import byte_order, parse_type
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
 from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.selections.casting import MAX_NDIM
@@ -34,9 +32,6 @@ _NUMCODECS: Final = ("bz2", "lz4", "lzma", "zlib")  # codecs that Zarr v3 has on
 _OBJECT_TYPES: Final = {"vlen-utf8": "string", "vlen-bytes": "bytes"}  # filter of an array of objects -> data type
 
 _is_key_suffix = re.compile(r"[A-Za-z0-9._-]*").fullmatch  # draft, Abstract store interface: keys, without "/"
-_is_scalar = re.compile(
-    r"bool|\|b1|\|?[iu]1|[<>](?:[iuf][248]|c8|c16|[mM]8\[\w{1,16}\]|U[1-9][0-9]{0,6})|\|[SV][1-9][0-9]{0,6}"
-).fullmatch
 
 
 def parse_entry(data: Buffer | None) -> str | None:
@@ -82,15 +77,15 @@ def parse_array(data: Buffer, key: str) -> ArrayMetadata:
         raise top.error(f"must have at most {MAX_NDIM} items, not {ndim}", "shape", "limit")
     chunk_shape, separator = _chunk_grid(top, ndim)
     attributes = dict(top.object("attributes", default={}).data)
-    data_type, byte_order = _data_type(top, attributes.pop("filters", None))
-    codecs = _codecs(top, data_type, byte_order, ndim)
+    data_type, order = _data_type(top, attributes.pop("filters", None))
+    codecs = _codecs(top, data_type, order, ndim)
     key_encoding = {"name": "default", "configuration": {"separator": separator}}
     metadata = ArrayMetadata(
         shape=shape,
         data_type=data_type,
         chunk_grid=Regular(chunk_shape),
         chunk_key_encoding=registry.chunk_key_encodings.coerce(key_encoding),
-        fill_value=_fill_value(top, data_type, byte_order or "little"),
+        fill_value=_fill_value(top, data_type, order or "little"),
         codecs=codecs,
         attributes=attributes,
         storage_transformers=_storage_transformers(top, ndim),
@@ -135,17 +130,11 @@ def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
         raise UnknownExtensionError(
             message, pointer="/attributes/filters", kind="unknown-extension", document=top.context.document
         )
-    byte_orders: set[str] = set()
-    descr = _descr(top, value, byte_orders)
-    if len(byte_orders) > 1:
-        raise top.error("must not mix byte orders: the bytes codec has one for all fields", "data_type")
-    try:
-        data_type = from_numpy(np.dtype(descr))
-    except (TypeError, ValueError, OverflowError) as error:
-        message = error.message if isinstance(error, ArgumentError) else str(error)
-        raise top.error(f"{show(value)} is not a data type: {message}", "data_type") from None
-    registry.data_types.parse(data_type.to_json(), "/data_type", top.context)  # checks the limits of its size
-    return data_type, next(iter(byte_orders), None)
+    match value:
+        case [["", str(raw)]]:  # numpy's description of raw bytes
+            value = raw
+    data_type, dtype = parse_type(top, "data_type", value)
+    return data_type, byte_order(dtype)
 
 
 def _object_type(top: Config, filters: Json) -> DataType:
@@ -156,29 +145,6 @@ def _object_type(top: Config, filters: Json) -> DataType:
             return data_type
     message = f"objects must have one filter, vlen-utf8 or vlen-bytes, not {show(filters)}"
     raise top.error(message, "data_type")
-
-
-def _descr(top: Config, value: Json, byte_orders: set[str]) -> Any:
-    """Return the argument of `np.dtype` for a data type of the draft, and add its byte orders to the set."""
-    match value:
-        case str() if _is_scalar(value):
-            if value[0] in "<>":
-                byte_orders.add("little" if value[0] == "<" else "big")
-            return value
-        case [["", str(raw)]]:  # numpy's description of raw bytes
-            return _descr(top, raw, byte_orders)
-        case [_, *_]:
-            return [_field(top, item, byte_orders) for item in value]
-    raise top.error(f"{show(value)} is not a data type that zarrlite reads", "data_type")
-
-
-def _field(top: Config, value: Json, byte_orders: set[str]) -> Any:
-    match value:
-        case [str(name), data_type]:
-            return name, _descr(top, data_type, byte_orders)
-        case [str(), _, _]:
-            raise top.error(f"must not have fields that are arrays, such as {show(value)}", "data_type")
-    raise top.error(f"a field must be a name and a data type, not {show(value)}", "data_type")
 
 
 def _fill_value(top: Config, data_type: DataType, byte_order: str) -> Any:

@@ -26,9 +26,11 @@ class ForeignStore(Store):
 
     read_only = True
     format: ClassVar[str] = "another format"  # its name in error messages
+    is_consolidated: bool = False  # whether documents are taken from one that has copies of all
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.limits = store.limits
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r})"
@@ -77,7 +79,7 @@ class ForeignStore(Store):
             elif (name := self.underlying_key(key)) is not None:
                 passed.append(i)
                 below.append((name, byte_range, *rest))
-        values = self.store.get_partial_values(below, memory)
+        values = self.store.get_partial_values(below, memory) if below else []
         for i, value in zip(passed, values, strict=True):
             found[i] = value
         return found

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from os import F_OK, access
 from types import TracebackType
 from typing import Any, Self
 
@@ -34,14 +35,13 @@ from zarrlite.extensions.config import (
 )
 from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_node, serialize
-from zarrlite.names import DOCUMENT, check_new_path, key_prefix
+from zarrlite.names import DOCUMENT, REMOVAL, check_new_path, key_prefix
 from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
-from zarrlite.stores import PrefixStore, Store
+from zarrlite.stores import LocalStore, PrefixStore, ReadOnlyStore, Store
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
 _MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is cleared at this size
-_VERSION_2 = (".zarray", ".zgroup")  # the documents of Zarr version 2
-REMOVAL = "__zarrlite.removal"  # key below a node; lists the documents of a removal that is not complete
+_VERSION_2 = (".zarray", ".zgroup")  # the documents of nodes of Zarr v2
 _ATTEMPTS = 10  # attempts to overwrite a node that other writers create at the same time
 _known_documents: dict[str, Metadata] = {}  # valid parsed documents, by their text without attributes
 
@@ -117,9 +117,28 @@ def find_draft(store: Store) -> Any:
     return draft_store.find_draft(store)
 
 
+def find_v2(store: Store, path: str, *, use_consolidated: bool | None, search: bool) -> Any:
+    """Return a view of a hierarchy of Zarr v2, as `v2_store.find_v2` does. Returns None for other stores."""
+    from zarrlite.formats import v2_store  # late: keeps the import light
+
+    return v2_store.find_v2(store, path, use_consolidated=use_consolidated, search=search)
+
+
 def is_version_2(store: Store, path: str) -> bool:
-    """Whether a path has the documents of Zarr version 2."""
+    """Whether a path has the documents of Zarr v2."""
     return any(store.size(key_prefix(path) + name) is not None for name in _VERSION_2)
+
+
+def warn_version_2(store: Store, path: str) -> None:
+    """Warn about documents of Zarr v2 next to a `zarr.json` on a local disk. Other stores are not asked for them."""
+    if type(store) is ReadOnlyStore:  # not isinstance: it is slow for abstract classes
+        store = store.store
+    if type(store) is LocalStore:
+        directory = f"{store.root}/{path}"
+        if access(f"{directory}/.zarray", F_OK) or access(f"{directory}/.zgroup", F_OK):
+            from zarrlite.formats import v2_store  # late: keeps the import light
+
+            v2_store.warn_both(store, path)
 
 
 def not_found(store: Store, path: str) -> NodeNotFoundError:
@@ -128,7 +147,7 @@ def not_found(store: Store, path: str) -> NodeNotFoundError:
     if isinstance(store, ForeignStore):
         reason = f"the hierarchy of {store.format} has no node there"
     elif is_version_2(store, path):
-        reason = "the metadata is of Zarr version 2; zarrlite reads version 3"
+        reason = "it is Zarr v2, not a member of this Zarr v3 hierarchy; open it by its path"
     else:
         reason = f"there is no {key_prefix(path)}{DOCUMENT}"
     return NodeNotFoundError(f"{place}: {reason}", path=path)
@@ -320,6 +339,10 @@ def missing_ancestors(store: Store, path: str) -> list[str]:
                 raise draft.refuse_new(path) from None
             raise
         if metadata is None:
+            if is_version_2(store, ancestor):
+                raise ReadOnlyError(
+                    f"{path!r} cannot be created in {store!r}: {ancestor!r} is Zarr v2, and read only", path=path
+                )
             missing.append(ancestor)
         elif metadata.node_type != "group":
             # core spec, Concepts and terminology: groups may have children, "array nodes may not"

@@ -26,6 +26,7 @@ from zarrlite.errors import (
     ZarrliteError,
 )
 from zarrlite.extensions.config import Json
+from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
 from zarrlite.nodes.arguments import (
@@ -47,7 +48,7 @@ from zarrlite.nodes.arguments import (
 )
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group, create_group_at
-from zarrlite.nodes.node import clear, find_draft, is_version_2, load, not_found, write_copies
+from zarrlite.nodes.node import clear, find_draft, find_v2, load, not_found, warn_version_2, write_copies
 from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
 from zarrlite.stores.open import check_directory
@@ -493,7 +494,7 @@ def _open(
     """Open the node at a path, or create it from the keywords `create`."""
     if create["zarr_format"] != 3:
         check_format(create["zarr_format"])
-    place, where, metadata = _locate(store, path, mode, strict, options, array_options.cache)
+    place, where, metadata = _locate(store, path, mode, strict, options, array_options.cache, use_consolidated)
     if metadata is not None:
         configured = _configured(array_options, create)
         return _node(place, where, metadata, configured, strict, use_consolidated)
@@ -538,7 +539,13 @@ def _create(
 
 
 def _locate(
-    store: StoreLike, path: str | None, mode: Mode, strict: bool, options: Options | None, cache: ChunkCache | None
+    store: StoreLike,
+    path: str | None,
+    mode: Mode,
+    strict: bool,
+    options: Options | None,
+    cache: ChunkCache | None,
+    use_consolidated: bool | None,
 ) -> tuple[Store, str, Metadata | None]:
     """Return the store, the path and the metadata of the node at that path. The metadata is None for a new node."""
     if mode not in _MODES:
@@ -560,18 +567,23 @@ def _locate(
         metadata = load(place, where, strict=strict, options=options)
     except MetadataError as error:
         metadata, fault = None, error
+    if metadata is not None:
+        warn_version_2(place, where)
+        return place, where, metadata
     # a refused document may be the entry document of the 2022 draft; a missing node may be below such a document
-    draft = find_draft(place) if fault or (metadata is None and where) else None
-    if draft:
-        metadata = load(draft, where, strict=strict, options=options)
-        if metadata is None and mode == "a":
-            raise draft.refuse_new(where)
-        place = draft
-    elif fault:
+    view = find_draft(place) if fault or where else None
+    if view is None and fault:
         raise fault
+    if view is None and not isinstance(place, ForeignStore):
+        view = find_v2(place, where, use_consolidated=use_consolidated, search=mode != "a")
+    if view is not None:
+        place = view
+        metadata = load(place, where, strict=strict, options=options)
+        if metadata is None and mode == "a":
+            raise view.refuse_new(where)
     if metadata is None:
         check_directory(place)
-        if mode in ("r", "r+") or is_version_2(place, where):
+        if mode in ("r", "r+"):
             raise not_found(place, where)
     return place, where, metadata
 
@@ -581,6 +593,8 @@ def _node(
 ) -> Array | Group:
     if isinstance(metadata, ArrayMetadata):
         return Array(store, path, metadata, options)
+    if isinstance(store, ForeignStore) and store.is_consolidated:
+        use_consolidated = None  # the view itself takes documents from consolidated metadata
     if use_consolidated and metadata.consolidated is None:
         raise ArgumentError(f"use_consolidated must not be True: the group at {path!r} has no consolidated metadata")
     if use_consolidated and not store.read_only:

@@ -1,0 +1,239 @@
+"""The filters and the compressor of a Zarr v2 array as a codec chain of Zarr v3.
+
+Rules (Zarr v2, Metadata and Filters)
+- Chunks in column-major order are transposed first. Filters are next, in their order; the compressor is last.
+- A codec has the name of numcodecs and the prefix `numcodecs.`, unless Zarr v3 has the same codec under another name.
+- In Zarr v2 a filter takes bytes as elements of whatever type it is configured for. In Zarr v3 the types must match,
+  and filters of elements come before codecs of bytes. Other chains are refused.
+- Byte order is not part of the configuration of a filter: the codec `bytes` after the last one has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from zarrlite.data_types import DataType
+from zarrlite.errors import FaultKind, MetadataError, UnknownExtensionError
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Config, Context, Json, is_integer, show
+from zarrlite.formats.numpy_types import byte_order, parse_type
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
+
+# filter of an array of objects -> data type
+OBJECT_TYPES: Final = {
+    "vlen-utf8": "string",
+    "vlen-bytes": "bytes",
+    "vlen-array": "bytes",
+    "json2": "string",
+    "categorize": "string",
+}
+_BLOSC_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
+# filter -> the members of its configuration for the types of decoded and of encoded elements
+_TYPED: Final = {
+    "delta": ("dtype", "astype"),
+    "fixedscaleoffset": ("dtype", "astype"),
+    "quantize": ("dtype", "astype"),
+    "astype": ("decode_dtype", "encode_dtype"),
+    "categorize": ("dtype", "astype"),
+}
+# codecs that are refused for what they are; other unknown ones may be registered
+_REFUSED: Final = {
+    "pickle": "can run any program while it decodes a chunk; rewrite the array with vlen-utf8 or vlen-bytes",
+}
+
+
+class Item(NamedTuple):
+    """A filter or a compressor, as the document has it."""
+
+    name: str
+    config: Config  # its members, including `id`
+
+
+def parse_items(top: Config) -> list[Item]:
+    """Return the filters and the compressor of a document, in the order of encoding."""
+    items: list[Item] = []
+    # Zarr v2, Metadata: "providing codec configurations, or null if no filters are to be applied"; some writers omit it
+    if top.raw("filters", None) is not None:
+        items += (Item(config.string("id"), config) for config in top.objects("filters"))
+    # Zarr v2, Metadata: "configuration parameters, or null if no compressor is to be used"
+    if top.raw("compressor") is not None:
+        config = top.object("compressor")
+        items.append(Item(config.string("id"), config))
+    return items
+
+
+class Chain:
+    """A codec chain under construction."""
+
+    def __init__(self, data_type: DataType, dtype: np.dtype[Any] | None, *, is_netcdf: bool = False) -> None:
+        self.codecs: list[Json] = []
+        self.pointers: list[str] = []  # for each codec, the part of the document that it was made from
+        self._data_type = data_type
+        self._dtype = dtype  # the dtype of the elements after the last filter; None for objects
+        self._is_netcdf = is_netcdf  # whether netCDF-C wrote the array
+        self._serializer: str | None = None  # the name of the array -> bytes codec, once the chain has one
+
+    def add_transpose(self, ndim: int) -> None:
+        """Add the codec for chunks in column-major order."""
+        self._append({"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}}, "/order")
+
+    def add(self, item: Item) -> None:
+        """Add a filter or a compressor."""
+        name, config = item
+        if name in _REFUSED:
+            raise _unknown(config, f"{name} must not be used: it {_REFUSED[name]}")
+        members, encoded = _members(config), self._dtype
+        if self._serializer is None and name in _TYPED:
+            members, encoded = self._match_types(item)
+        if name == "shuffle" and members.get("elementsize") == 0:
+            members["elementsize"] = self._shuffled_size(config)
+        document = _convert(name, members, config, self._data_type)
+        codec = _parse(document, config)
+        if isinstance(codec, BytesBytesCodec):
+            self.finish()
+        elif self._serializer is not None:
+            message = f"{name} must not come after {self._serializer}: in Zarr v3, codecs of elements come first"
+            raise config.error(message, "id", "conflict")
+        elif isinstance(codec, ArrayArrayCodec):
+            self._dtype = encoded
+        elif isinstance(codec, ArrayBytesCodec):
+            if byte_order(self._dtype) == "big":
+                message = f"{name} must not have big-endian elements: only the codec bytes of Zarr v3 has a byte order"
+                raise config.error(message, "id", "conflict")
+            self._serializer = name
+        self._append(document, config.pointer)
+
+    def finish(self) -> None:
+        """Add the codec `bytes`, unless the chain has an array -> bytes codec."""
+        if self._serializer is None:
+            self._serializer = "bytes"
+            endian = byte_order(self._dtype)
+            configuration = {"endian": endian} if endian else {}
+            self._append({"name": "bytes", "configuration": configuration}, "/dtype")
+
+    def _append(self, document: Json, pointer: str) -> None:
+        self.codecs.append(document)
+        self.pointers.append(pointer)
+
+    def _shuffled_size(self, config: Config) -> int:
+        """Return the size that an `elementsize` of 0 stands for."""
+        if self._is_netcdf and self._dtype is not None:
+            return self._dtype.itemsize
+        message = "must not be 0 unless netCDF-C wrote the array: netCDF-C shuffles elements then, numcodecs does not"
+        raise config.error(message, "elementsize")
+
+    def _match_types(self, item: Item) -> tuple[dict[str, Json], np.dtype[Any] | None]:
+        """Return the members of a filter without byte orders, and the dtype of encoded elements.
+
+        Raises an error unless the filter is configured for the elements that it receives.
+        """
+        name, config = item
+        members = _members(config)
+        decoded_name, encoded_name = _TYPED[name]
+        decoded = None
+        if config.raw(decoded_name) != "|O":
+            _, decoded = parse_type(config, decoded_name, config.raw(decoded_name))
+        if decoded != self._dtype:
+            message = (
+                f"must be {_show(self._dtype)}, the type of the elements that {name} receives, not {_show(decoded)}: "
+                "Zarr v3 cannot read bytes as another type"
+            )
+            raise config.error(message, decoded_name, "conflict")
+        encoded = decoded
+        if config.raw(encoded_name, None) is not None:
+            _, encoded = parse_type(config, encoded_name, config.raw(encoded_name))
+        for member, dtype in ((decoded_name, decoded), (encoded_name, encoded)):
+            if dtype is not None:
+                members[member] = dtype.newbyteorder("<").str
+        return members, encoded
+
+
+def _show(dtype: np.dtype[Any] | None) -> str:
+    return show("|O" if dtype is None else dtype.str)
+
+
+def _members(config: Config) -> dict[str, Json]:
+    return {name: value for name, value in config.data.items() if name != "id"}
+
+
+def _convert(name: str, members: dict[str, Json], config: Config, data_type: DataType) -> Json:
+    """Return a codec of Zarr v3 for one of numcodecs with these members."""
+    convert = _CONVERTERS.get(name)
+    if convert is not None:
+        return convert(members, data_type)
+    if registry.codecs.find(f"numcodecs.{name}") is None:
+        raise _unknown(config, f"{show(name)} is not a codec of Zarr v2 that zarrlite knows")
+    return {"name": f"numcodecs.{name}", "configuration": members}
+
+
+def _zstd(members: dict[str, Json], data_type: DataType) -> Json:
+    return {"name": "zstd", "configuration": {"level": 0, "checksum": False, **members}}
+
+
+def _gzip(members: dict[str, Json], data_type: DataType) -> Json:
+    return {"name": "gzip", "configuration": {"level": 1, **members}}
+
+
+def _blosc(members: dict[str, Json], data_type: DataType) -> Json:
+    """Return the codec `blosc`, which names the kinds of shuffle and has the size of elements."""
+    typesize = data_type.itemsize or 1
+    configuration = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0, **members}
+    configuration.pop("nthreads", None)
+    shuffle: Any = configuration["shuffle"]
+    if is_integer(shuffle):
+        automatic = "bitshuffle" if typesize == 1 else "shuffle"  # -1 leaves the choice to numcodecs
+        configuration["shuffle"] = {-1: automatic, **_BLOSC_SHUFFLES}.get(shuffle, shuffle)
+    return {"name": "blosc", "configuration": {**configuration, "typesize": typesize}}
+
+
+def _lzma(members: dict[str, Json], data_type: DataType) -> Json:
+    """Return the codec `numcodecs.lzma`. GDAL adds the distance of a delta filter, which xz files have as well."""
+    is_xz = members.get("format", 1) == 1
+    kept = {name: value for name, value in members.items() if name != "delta" or not is_xz}
+    return {"name": "numcodecs.lzma", "configuration": kept}
+
+
+def _variable(name: str) -> Callable[[dict[str, Json], DataType], Json]:
+    return lambda members, data_type: {"name": name, "configuration": members}
+
+
+# codecs that differ in Zarr v3 in names or members; defaults are those of numcodecs, for writers that omit members
+_CONVERTERS: Final[dict[str, Callable[[dict[str, Json], DataType], Json]]] = {
+    "zstd": _zstd,
+    "gzip": _gzip,
+    "blosc": _blosc,
+    "lzma": _lzma,
+    "vlen-utf8": _variable("vlen-utf8"),
+    "vlen-bytes": _variable("vlen-bytes"),
+}
+
+
+def _parse(document: Json, config: Config) -> Any:
+    """Return the codec; errors have pointers into the document of Zarr v2, which has no `configuration`."""
+    try:
+        return registry.codecs.parse(document, "", Context(document=config.context.document))
+    except MetadataError as error:
+        raise relocated(error, lambda pointer: config.pointer + pointer.removeprefix("/configuration")) from None
+
+
+def relocated(error: MetadataError, locate: Callable[[str], str]) -> MetadataError:
+    """Return an error with other pointers, for itself and for all problems that it has."""
+    problems = tuple(
+        type(p)(p.message, pointer=locate(p.pointer), kind=p.kind, document=p.document) for p in error.problems
+    )
+    first = problems[0]
+    return type(first)(
+        first.message,
+        pointer=first.pointer,
+        kind=first.kind,
+        document=first.document,
+        problems=problems if len(problems) > 1 else (),
+    )
+
+
+def _unknown(config: Config, message: str) -> UnknownExtensionError:
+    kind: FaultKind = "unknown-extension"
+    return UnknownExtensionError(message, pointer=config.at("id"), kind=kind, document=config.context.document)

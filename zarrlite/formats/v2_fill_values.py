@@ -1,0 +1,117 @@
+"""Fill values of Zarr v2, in the forms that its writers use.
+
+Rules (Zarr v2, Fill value encoding)
+- null leaves elements undefined; they read as the default of the data type.
+- Zero and empty text stand for zero bytes in types that are not numbers: zarr-python 2 writes 0 for objects as well.
+- Numbers may be text, in decimal (n5-zarr), and the literals NaN and Infinity. Integers may have a zero fraction.
+- Complex numbers are pairs, or a real number alone.
+- Byte strings, raw bytes and records are base64 of the stored bytes. A byte string that is not base64 is the text
+  itself (netCDF-C, GDAL).
+- A value that does not fit the data type is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+import numpy as np
+
+from zarrlite.data_types import DataType
+from zarrlite.data_types.base import refuse
+from zarrlite.extensions import registry
+from zarrlite.extensions.config import Json, decode_base64, show
+
+_is_integer_text = re.compile(r"[-+]?[0-9]{1,40}").fullmatch
+_is_number_text = re.compile(r"[-+]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][-+]?[0-9]{1,4})?").fullmatch
+_match_constant = re.compile(r"([-+]?)(nan|inf|infinity)", re.IGNORECASE).fullmatch
+
+
+def parse_fill_value(value: Json, data_type: DataType, byte_order: str) -> Any:
+    """Return the scalar for a fill value. Raises MetadataError, with a pointer relative to the value."""
+    if value is None:
+        return data_type.default_fill_value
+    parse = _NUMBERS.get(data_type.name)
+    if parse is not None:
+        return data_type.parse_fill_value(parse(value), byte_order)
+    if value == "" or (isinstance(value, (int, float)) and value == 0):
+        return _zero(data_type)
+    if data_type.name == "null_terminated_bytes":
+        value = _byte_string(value)
+    elif data_type.name == "struct":  # packed bytes, a spelling that only the older form of the type has
+        data_type = registry.data_types.coerce({**data_type.to_json(), "name": "structured"})
+    return data_type.parse_fill_value(value, byte_order)
+
+
+def _zero(data_type: DataType) -> Any:
+    """Return the scalar whose bytes are zero, or the empty one for elements of variable length."""
+    if data_type.itemsize is None:
+        return data_type.default_fill_value
+    return np.frombuffer(bytes(data_type.itemsize), data_type.dtype)[0]
+
+
+def _boolean(value: Json) -> Json:
+    return bool(value) if isinstance(value, (int, float)) and value in (0, 1) else value
+
+
+def _integer(value: Json) -> Json:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str) and _is_integer_text(value):
+        return int(value)
+    number = _number(value)
+    if isinstance(number, float) and math.isfinite(number) and number == math.floor(number):
+        return int(number)
+    return value
+
+
+def _number(value: Json) -> Json:
+    """Return the JSON of a floating point number in Zarr v3."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)
+    if not isinstance(value, str):
+        return value
+    constant = _match_constant(value)
+    if constant:
+        sign, name = constant.groups()
+        if name.lower() == "nan":
+            return "NaN"
+        return "-Infinity" if sign == "-" else "Infinity"
+    return float(value) if _is_number_text(value) else value
+
+
+def _complex(value: Json) -> Json:
+    if isinstance(value, list):
+        return [_number(part) for part in value]
+    return [_number(value), 0.0]
+
+
+def _time(value: Json) -> Json:
+    return value if value == "NaT" else _integer(value)
+
+
+# data type -> function from the JSON of Zarr v2 to that of Zarr v3
+_NUMBERS: Final = {
+    "bool": _boolean,
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), _integer),
+    **dict.fromkeys(("float16", "float32", "float64"), _number),
+    **dict.fromkeys(("complex64", "complex128"), _complex),
+    **dict.fromkeys(("numpy.datetime64", "numpy.timedelta64"), _time),
+}
+
+
+def _byte_string(value: Json) -> Json:
+    """Return a byte string as the integers of its bytes."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return list(decode_base64(value))
+    except ValueError:
+        pass
+    try:
+        return list(value.encode("latin-1"))
+    except UnicodeEncodeError:
+        raise refuse(f"must be base64 or text of single bytes, not {show(value)}") from None
