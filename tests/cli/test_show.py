@@ -147,7 +147,7 @@ REFUSED = {
     ("info", "a.zarr/raw/image/c"): (3, "a.zarr/raw/image/c is not a Zarr v3 array or group: it has no zarr.json"),
     ("info", "a.zarr/zarr.json"): (3, "a.zarr/zarr.json is a file; a node must be a directory with zarr.json"),
     ("info", "a.zarr/nope"): (3, "a.zarr/nope does not exist"),
-    ("info", "two.zarr"): (3, "two.zarr is Zarr version 2; zarrlite reads version 3"),
+    ("info", "old/v2.zarr"): (1, ".zarray#/zarr_format: is required and missing (and 5 more)"),
     ("info", "."): (3, ". is not a Zarr v3 array or group: it has no zarr.json"),
     ("dump", "a.zarr/raw/image", "-o", "no/x.csv"): (1, "no/x.csv cannot be written: No such file or directory"),
     ("dump", "a.zarr/raw/image", "--full", "0:2,zz"): (
@@ -163,8 +163,8 @@ REFUSED = {
 
 @pytest.mark.parametrize(("arguments", "expected"), REFUSED.items(), ids=map(" ".join, REFUSED))
 def test_locations_that_cannot_be_shown_are_reported_in_one_line(arguments, expected, hierarchy, run):
-    Path("two.zarr").mkdir()
-    Path("two.zarr/.zarray").write_text("{}")
+    Path("old/v2.zarr").mkdir(parents=True)
+    Path("old/v2.zarr/.zarray").write_text("{}")
     cut = zarrlite.create_array("cut.zarr", data=np.ones(4, "u1"), compressors=None)
     cut.store.set("c/0", b"123")
     code, message = expected

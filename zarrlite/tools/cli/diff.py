@@ -108,7 +108,7 @@ def _compare_metadata(path: str, a: Any, b: Any, pointer: str) -> Iterator[Diffe
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for i, (item, other) in enumerate(zip(a, b, strict=True)):
             yield from _compare_metadata(path, item, other, f"{pointer}/{i}")
-    elif a != b or type(a) is not type(b):
+    elif not (a == b or (a != a and b != b)) or type(a) is not type(b):  # NaN equals NaN
         yield {"path": path, "what": "metadata", "pointer": pointer, "a": a, "b": b}
 
 

@@ -21,7 +21,7 @@ from zarrlite.stores import LocalStore, Store, open_store
 from zarrlite.stores.open import is_zip_path
 
 JOURNAL = "__zarrlite.transfer.json"  # stored next to the data of an unfinished copy
-_VERSION_2 = (".zarray", ".zgroup")  # documents of Zarr version 2
+_VERSION_2 = {".zarray": "array", ".zgroup": "group"}  # documents of Zarr v2 -> node type
 
 
 def split(location: str) -> tuple[Store, str]:
@@ -48,7 +48,7 @@ def _find_zip_file(path: str) -> str | None:
 def _find_root(directory: str) -> str:
     """Return the directory of the root node, or the directory itself if it is not in a hierarchy."""
     nearest = directory
-    while not os.path.isfile(os.path.join(nearest, DOCUMENT)):
+    while not any(os.path.isfile(os.path.join(nearest, name)) for name in (DOCUMENT, *_VERSION_2)):
         parent = os.path.dirname(nearest)
         if parent == nearest:
             return directory
@@ -62,6 +62,9 @@ def _find_root(directory: str) -> str:
 
 def _node_type(directory: str) -> Any:
     """Return the node type of a directory. Returns None if it has no readable document."""
+    if not os.path.exists(os.path.join(directory, DOCUMENT)):
+        found = (kind for name, kind in _VERSION_2.items() if os.path.isfile(os.path.join(directory, name)))
+        return next(found, None)
     try:
         with open(os.path.join(directory, DOCUMENT), encoding="utf-8") as file:
             document = json.load(file)
@@ -103,8 +106,6 @@ def _not_found(location: str, store: Store, path: str) -> NodeNotFoundError:
         message = f"{location} does not exist"
     elif has(JOURNAL):
         message = f"{location} is an unfinished copy; rerun the command that created it to finish it"
-    elif any(map(has, _VERSION_2)):
-        message = f"{location} is Zarr version 2; zarrlite reads version 3"
     elif has("attributes.json"):
         message = f"{location} looks like N5; 'zarrlite n5 {location}' writes the metadata to read it as Zarr"
     else:

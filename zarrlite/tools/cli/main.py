@@ -46,6 +46,7 @@ COMMANDS = {  # name of the module in zarrlite.tools.cli: its HELP, repeated her
     "diff": "compare two arrays or hierarchies",
     "copy": "copy an array or a hierarchy without re-encoding it",
     "reencode": "copy an array with different chunks, shards, codecs or keys",
+    "v2": "write the metadata that makes a Zarr v2 hierarchy one of Zarr v3",
     "n5": "write the metadata that makes an N5 container readable as Zarr",
     "tiff": "write the metadata that makes a folder of TIFF files readable as Zarr",
     "conformance": "test an implementation of Zarr v3",

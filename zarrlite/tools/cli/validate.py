@@ -20,6 +20,7 @@ from zarrlite.buffers.ranges import ByteRange
 from zarrlite.errors import FaultKind, MetadataError, MetadataWarning, NodeNotFoundError
 from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, escape, load_json
 from zarrlite.formats.draft_store import find_draft
+from zarrlite.formats.v2_store import find_v2
 from zarrlite.metadata.validation import validate
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, new_name_fault
 from zarrlite.stores import Store
@@ -87,6 +88,11 @@ class _Validator:
         self.faults += ((fault, content) for fault in faults)
         return content
 
+    def add_refused(self, error: MetadataError) -> None:
+        """Add the faults of a document that cannot be converted to Zarr v3."""
+        self.count += 1
+        self.faults += ((fault, None) for fault in error.problems)
+
     def add_fault(self, message: str, document: str, pointer: str = "", kind: FaultKind = "conflict") -> None:
         """Add a fault that is not visible in a single document."""
         fault = MetadataError(message, pointer=pointer, kind=kind, document=document)
@@ -95,12 +101,16 @@ class _Validator:
 
 def _check_hierarchy(validator: _Validator, store: Store, path: str, location: str) -> None:
     """Check a node and all nodes below it."""
-    draft = find_draft(store)
-    store = draft or store
+    store = _view(store, path)
     documents: Documents = {}
     for node_path in _find_documents(store, path):
         key = key_prefix(node_path) + DOCUMENT
-        data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
+        try:
+            data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
+        except MetadataError as error:  # a document of another format that has no counterpart in Zarr v3
+            validator.add_refused(error)
+            documents[node_path] = None
+            continue
         if data is not None:
             documents[node_path] = validator.check_document(bytes(data), key)
             fault = new_name_fault(node_path.rpartition("/")[2]) if node_path else None
@@ -117,6 +127,16 @@ def _check_hierarchy(validator: _Validator, store: Store, path: str, location: s
         _check_consolidated(validator, documents, node_path)
 
 
+def _view(store: Store, path: str) -> Store:
+    """Return the view of a hierarchy in another format, or the store itself."""
+    draft = find_draft(store)
+    if draft is not None:
+        return draft
+    if store.size(key_prefix(path) + DOCUMENT) is not None:
+        return store
+    return find_v2(store, path, use_consolidated=False) or store
+
+
 def _find_documents(store: Store, path: str) -> Iterator[str]:
     """Yield the paths with a document, from `path` downwards; below an array there are only its chunks."""
     pending = [path]
@@ -126,8 +146,8 @@ def _find_documents(store: Store, path: str) -> Iterator[str]:
         keys, prefixes = store.list_dir(prefix)
         if prefix + DOCUMENT in keys:
             yield node_path
-            data = store.get(prefix + DOCUMENT, ByteRange(0, MAX_DOCUMENT_BYTES + 1)) or b""
             try:
+                data = store.get(prefix + DOCUMENT, ByteRange(0, MAX_DOCUMENT_BYTES + 1)) or b""
                 if load_json(data).get("node_type") == "array":
                     continue
             except MetadataError:

@@ -26,10 +26,9 @@ from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, Json, load_json
 from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, parse_node
 from zarrlite.metadata.validation import validate
-from zarrlite.names import DOCUMENT, key_prefix, name_fault
+from zarrlite.names import DOCUMENT, REMOVAL, key_prefix, name_fault
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import RESIZING, Array
-from zarrlite.nodes.node import REMOVAL
 from zarrlite.stores import Store
 from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.objects import Stack
@@ -100,7 +99,7 @@ def check(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetadataWarning)
-            node = opening.open(store, mode="r", path=path, strict=False)
+            node = opening.open(store, mode="r", path=path, strict=False, use_consolidated=False)
         if isinstance(node.store, ForeignStore):
             checked, prefix = node.store, ""  # its files have other names
     except ArgumentError:
