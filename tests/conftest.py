@@ -68,6 +68,17 @@ def tifffile() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def netcdf() -> ModuleType:
+    return load_peer("netCDF4")
+
+
+@pytest.fixture(scope="session")
+def rasterio() -> ModuleType:
+    load_peer("rasterio.shutil")
+    return load_peer("rasterio")
+
+
+@pytest.fixture(scope="session")
 def pillow() -> ModuleType:
     return load_peer("PIL.Image")
 
