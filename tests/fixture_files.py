@@ -38,9 +38,9 @@ def content(case: dict[str, Any]) -> bytes:
 
 
 def stored(case: dict[str, Any]) -> dict[str, bytes]:
-    """Return all keys and values in the store of an `array`, `damage` or `reads` case."""
+    """Return all keys and values in the store of an `array`, `damage`, `reads` or `refusal` case."""
     values = {key: json.dumps(document).encode() for key, document in case["documents"].items()}
-    return values | {key: decode(value) for key, value in case["values"].items()}
+    return values | {key: decode(value) for key, value in case.get("values", {}).items()}
 
 
 def index(selection: list[list[int]] | None) -> Any:

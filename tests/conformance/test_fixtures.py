@@ -33,7 +33,7 @@ from zarrlite.metadata.documents import parse_node
 
 SCHEMA = json.loads((ROOT / "schema.json").read_text("utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-KINDS = {"metadata", "keys", "codecs", "array", "damage", "reads", "store"}
+KINDS = {"metadata", "keys", "codecs", "array", "damage", "reads", "store", "refusal"}
 
 
 # metadata
@@ -155,6 +155,14 @@ def test_damage_is_refused(case: dict[str, Any]) -> None:
         assert array.metadata.chunk_key_encoding.decode(key, array.ndim) is not None
     else:
         assert key in case["values"]
+
+
+@cases("refusal")
+def test_documents_of_other_versions_are_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(MetadataError) as error:
+        zarrlite.open(zarrlite.MemoryStore(stored(case)), mode="r", path=case["path"])
+    fault = error.value
+    assert {"document": fault.document, "pointer": fault.pointer, "fault": fault.kind} == case["refuse"]
 
 
 # rules of the cases

@@ -28,6 +28,7 @@ RUNNERS: dict[str, tuple[Callable[[dict[str, Any]], None], ...]] = {
     "codecs": (fixtures.test_chunks_are_decoded_and_encoded,),
     "array": (fixtures.test_selections_are_read,),
     "damage": (fixtures.test_damage_is_refused,),
+    "refusal": (fixtures.test_documents_of_other_versions_are_refused,),
     "reads": (stores.test_reads_request_exactly_the_expected_ranges,),
     "store": (stores.test_store_operations_above_transformers,),
 }

@@ -3,6 +3,7 @@
 Rules
 - An extension is a pair: the member of zarr.json that names it, and its name. Nested extensions count separately.
 - An extension with `must_understand: false` is not required.
+- Reading Zarr v2 is claimed as one: ("zarr_format", "2").
 - A member of the document that the core specification does not define is an extension too: ("member", its name).
 - Documents may be invalid in any way; a value without a name is not an extension.
 """
@@ -17,6 +18,7 @@ from zarrlite.errors import MetadataError
 from zarrlite.extensions import registry
 
 Extension = tuple[str, str]
+ZARR_V2: Extension = ("zarr_format", "2")  # what a reader of version 2 claims
 EXTENSION_POINTS = ("data_type", "chunk_grid", "chunk_key_encoding", "codecs", "storage_transformers")
 IGNORABLE_POINTS = ("codecs", "storage_transformers")
 CORE_MEMBERS = {
@@ -41,6 +43,8 @@ _REGISTRIES: dict[str, registry.Registry[Any]] = {
 
 def required_extensions(document: Any) -> set[Extension]:
     """Return the extensions that a reader of the document must understand."""
+    if document == {"zarr_format": 2}:  # stands for the documents of Zarr v2
+        return {ZARR_V2}
     if not isinstance(document, dict) or document.get("node_type") not in ("array", "group"):
         return set()
     required = {
@@ -72,7 +76,7 @@ def unclaimed(extensions: set[Extension], capabilities: Mapping[str, Any]) -> se
 def is_known(extension: Extension) -> bool:
     """Whether zarrlite, and so at least one implementation, has the extension."""
     point, name = extension
-    return point in _REGISTRIES and _REGISTRIES[point].find(name) is not None
+    return extension == ZARR_V2 or (point in _REGISTRIES and _REGISTRIES[point].find(name) is not None)
 
 
 def _is_claimed(point: str, name: str, claims: Any) -> bool:

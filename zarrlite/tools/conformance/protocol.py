@@ -53,7 +53,7 @@ def parse_start(line: bytes) -> Json:
     _check(isinstance(answer["version"], str), "version must be a string")
     capabilities = answer["capabilities"]
     _check(isinstance(capabilities, dict), "capabilities must be an object")
-    _check_members(capabilities, {"operations"}, set(EXTENSION_POINTS))
+    _check_members(capabilities, {"operations"}, {*EXTENSION_POINTS, "zarr_format"})
     for name, claims in capabilities.items():
         _check(_is_list_of(claims, str), f"capabilities.{name} must be a list of strings")
     for operation in capabilities["operations"]:

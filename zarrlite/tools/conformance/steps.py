@@ -2,7 +2,7 @@
 
 Rules
 - A request is self-contained: it has all stored values, documents included, as exact bytes.
-- Seven kinds of cases become six operations: `open`, `read`, `write`, `rounds`, `keys`, `store`.
+- Eight kinds of cases become six operations: `open`, `read`, `write`, `rounds`, `keys`, `store`.
 - Selections have start, stop and step for every dimension, even if they cover the whole array.
 """
 
@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 Json = dict[str, Any]
+OTHER_VERSION: Json = {"zarr_format": 2}  # stands for the documents of a node without a zarr.json
 OPERATIONS = ("open", "read", "write", "rounds", "keys", "store")
 # members of a store operation that are sent; the others are its expected result
 _ARGUMENTS = {"op", "key", "range", "ranges", "prefix", "pieces"}
@@ -35,7 +36,9 @@ class Step:
         if "document" in self.request:
             return self.request["document"]
         path = self.request["path"]
-        text = self.request["store"].get(f"{path}/zarr.json" if path else "zarr.json", "")
+        text = self.request["store"].get(f"{path}/zarr.json" if path else "zarr.json")
+        if text is None:
+            return OTHER_VERSION
         try:
             return json.loads(base64.b64decode(text))
         except (ValueError, RecursionError):
@@ -112,13 +115,20 @@ def _steps_of_reads(case: Json) -> list[Step]:
     return steps
 
 
+def _steps_of_refusal(case: Json) -> list[Step]:
+    store = {key: _encode_document(document) for key, document in case["documents"].items()}
+    reason = {name: value for name, value in case["refuse"].items() if name != "document"}
+    return [Step("open", {"store": store, "path": case["path"]}, {"refuse": reason})]
+
+
 def _steps_of_damage(case: Json) -> list[Step]:
     return [Step("read", _read_request(case, case["selection"]), {"refuse": {"error": case["error"]}})]
 
 
 def _read_request(case: Json, selection: list[list[int]] | None) -> Json:
     store = {key: _encode_document(document) for key, document in case["documents"].items()} | case["values"]
-    document = case["documents"][f"{case['path']}/zarr.json" if case["path"] else "zarr.json"]
+    prefix, documents = f"{case['path']}/" if case["path"] else "", case["documents"]
+    document = documents.get(f"{prefix}zarr.json") or documents.get(f"{prefix}.zarray")
     bounds = [[0, n] for n in document["shape"]] if selection is None else selection
     return {"store": store, "path": case["path"], "selection": [[*b, 1][:3] for b in bounds]}
 
@@ -168,5 +178,6 @@ _STEPS_OF_KIND = {
     "array": _steps_of_reads,
     "reads": _steps_of_reads,
     "damage": _steps_of_damage,
+    "refusal": _steps_of_refusal,
     "store": _steps_of_store,
 }
