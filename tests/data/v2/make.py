@@ -46,7 +46,7 @@ def name_of(*parts):
 
 
 def types(store):
-    """Every type in every layout: both orders, both separators."""
+    """Write every type in every layout: both orders, both separators."""
     for dtype, order, separator in itertools.product(NUMBERS, "CF", "./"):
         name = name_of(dtype, order, {".": "dot", "/": "slash"}[separator])
         options = {"order": order, "dimension_separator": separator, "shape": (4, 5), **UNCOMPRESSED}
@@ -100,7 +100,7 @@ def special(store):
 
 
 def codecs(store):
-    """Every compressor of numcodecs, in both orders, on numbers that compress."""
+    """Write with every compressor of numcodecs, in both orders, on numbers that compress."""
     data = numbers("<i2", (5, 40)) // 9
     for order in "CF":
         add = lambda name, codec: create(store, f"{name}-{order}", data, (3, 25), compressor=codec, order=order)  # noqa: E731
@@ -114,8 +114,8 @@ def codecs(store):
         add("bz2-9", nc.BZ2(9))
         add("lz4", nc.LZ4())
         add("lz4-10", nc.LZ4(10))
-        for format, check in ((1, -1), (1, 0), (1, 4), (1, 10), (2, -1)):
-            add(f"lzma-{format}-{check}", nc.LZMA(format=format, check=check))
+        for container, check in ((1, -1), (1, 0), (1, 4), (1, 10), (2, -1)):
+            add(f"lzma-{container}-{check}", nc.LZMA(format=container, check=check))
         filters = [{"id": 3, "dist": 2}, {"id": 33, "preset": 1}]
         add("lzma-raw", nc.LZMA(format=3, check=-1, filters=filters))
         for cname, shuffle in itertools.product(("lz4", "lz4hc", "blosclz", "zstd", "zlib"), (-1, 0, 1, 2)):
@@ -126,7 +126,7 @@ def codecs(store):
 
 
 def filters(store):
-    """Every filter of numcodecs, alone, with a compressor and in chains, in both orders and byte orders."""
+    """Write with every filter of numcodecs, alone, with a compressor and in chains, in both orders and byte orders."""
     floats = (np.arange(60).reshape(5, 12) / 7 + 3).astype("<f4")
     for mark, order in itertools.product("<>", "CF"):
         chains = {
@@ -262,7 +262,7 @@ def implicit(store):
 
 
 def bare(store):
-    """Documents alone: a group in `.zmetadata` only."""
+    """Keep the documents of a group in `.zmetadata` only."""
     consolidated(store)
     for key in list(store):
         if key.rpartition("/")[2] in (".zgroup", ".zattrs", ".zarray"):
@@ -290,7 +290,7 @@ def refused(store):
 
 
 def compiled(store):
-    """Codecs that need a compiled library."""
+    """Write with codecs that need a compiled library."""
     data = numbers("<f4", (6, 8)) / 3
     for order in "CF":
         options = {"order": order, "fill_value": 0}

@@ -18,7 +18,7 @@ from zarrlite.errors import MetadataError
 from zarrlite.extensions import registry
 
 Extension = tuple[str, str]
-ZARR_V2: Extension = ("zarr_format", "2")  # what a reader of version 2 claims
+ZARR_V2: Extension = ("zarr_format", "2")  # claimed by readers of version 2
 EXTENSION_POINTS = ("data_type", "chunk_grid", "chunk_key_encoding", "codecs", "storage_transformers")
 IGNORABLE_POINTS = ("codecs", "storage_transformers")
 CORE_MEMBERS = {
