@@ -3,10 +3,11 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check lint types cover bench mutate torture clean
+.PHONY: help demo test test-newest check lint types cover bench mutate torture clean
 help:
 	@echo "make demo   create, write, read and show arrays"
 	@echo "make test   run all tests, peers included"
+	@echo "make test-newest  the same with the newest Python and zarr-python, in a Debian system that it creates (as root)"
 	@echo "make check  lint, types and tests"
 	@echo "make cover  run all tests with branch coverage"
 	@echo "make mutate plant bugs in a copy of the package and report which of them the fixtures catch"
@@ -31,6 +32,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.tools
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+test-newest:
+	tests/newest.sh $(ARGS)
 
 cover: $(VENV)/.tools
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95

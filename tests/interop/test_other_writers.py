@@ -52,7 +52,10 @@ def test_zarr_python_reads_attributes_with_nan_that_zarrlite_has_written_again(
 def test_arrays_of_zarr_python_with_empty_axes_are_opened(
     zarr: ModuleType, tmp_path: Path, shape: tuple[int, ...], chunks: tuple[int, ...]
 ) -> None:
-    written = zarr.create_array(tmp_path, shape=shape, chunks=chunks, dtype="i2")
+    try:
+        written = zarr.create_array(tmp_path, shape=shape, chunks=chunks, dtype="i2")
+    except ValueError:
+        pytest.skip("this version of zarr-python does not write chunks of length 0")
     assert written.chunks == chunks
     with pytest.warns(MetadataWarning, match="but the axis has no elements; 1 is used"):
         array = zarrlite.open_array(tmp_path, strict=False)

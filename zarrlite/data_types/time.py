@@ -84,6 +84,8 @@ class TimeType(DataType):
             return self._scalar(count)
         if not isinstance(value, self.castable):
             raise TypeError(f"{self.name} needs a time, a string or an integer, not {value!r}")
+        if isinstance(value, str) and value.lower() == "nat":  # without a unit, which numpy 2.5 deprecates
+            return self.default_fill_value
         exact = self.dtype.type(value)  # in the unit of the value
         if np.isnat(exact):
             return self.default_fill_value
