@@ -71,3 +71,8 @@ def test_configurations_that_do_not_fit_are_refused(codec: Any, pointer: str) ->
 def test_an_unknown_decision_is_refused() -> None:
     with pytest.raises(ArgumentError, match="decision must be a function or one of never_apply"):
         Conditional((Zstd(),), decision="sometimes")
+
+
+def test_other_codecs_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="codecs must be bytes -> bytes codecs"):
+        Conditional((LITTLE,))

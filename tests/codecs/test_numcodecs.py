@@ -227,7 +227,12 @@ def test_quantized_numbers_are_those_of_numcodecs(digits: int, dtype: str) -> No
     codec = ours.Quantize(digits, dtype)
     chain = pipeline([codec, LITTLE], array.shape, dtype)
     with np.errstate(all="ignore"):
-        assert encode(chain, array) == np.asarray(theirs(codec).encode(array)).tobytes()
+        expected = np.asarray(theirs(codec).encode(array))
+    if np.isfinite(expected).all():
+        assert encode(chain, array) == expected.tobytes()
+    else:  # numcodecs exceeds the range of float16 while it computes
+        with pytest.raises(ArgumentError, match=r"numcodecs\.quantize cannot store"):
+            encode(chain, array)
 
 
 @pytest.mark.parametrize("size", [*range(1, 9), 719, 720, 721, 722, 2**17 - 1, 2**17, 2**17 + 2, 300_001])
@@ -289,6 +294,8 @@ def test_a_dictionary_of_a_gibibyte_is_not_allocated() -> None:
         (ours.AsType("u1", "i4"), "i4", [5, -1], "cannot store -1 as uint8"),
         (ours.AsType("i4", "f8"), "f8", [5, np.nan], "cannot store nan as int32"),
         (ours.FixedScaleOffset(0, 10, "f8", "i1"), "f8", [5, 100], "cannot store 100.0 as int8"),
+        (ours.AsType("f4", "f8"), "f8", [5, 1e300], "cannot store 1e\\+300 as float32"),
+        (ours.FixedScaleOffset(0, 10, "u1"), "u1", [5, 30], "cannot store 30 as uint8"),
         (ours.Shuffle(3), "u1", [1, 2], "elementsize must divide the size of a chunk, 2 bytes, not 3"),
     ],
 )
@@ -296,6 +303,19 @@ def test_values_that_could_not_be_read_back_are_refused(codec: Any, dtype: str, 
     chain = [LITTLE, codec] if codec.name == "numcodecs.shuffle" else [codec, LITTLE]
     with pytest.raises(ArgumentError, match=message):
         encode(pipeline(chain, (2,), dtype), np.array(values, dtype))
+
+
+def test_integers_that_wrap_and_are_unwrapped_are_stored_as_numcodecs_stores_them() -> None:
+    codec, array = ours.FixedScaleOffset(10, 1, "u1"), np.array([5, 12, 255], "u1")
+    chain = pipeline([codec, LITTLE], (3,), "u1", 10)
+    assert encode(chain, array) == theirs(codec).encode(array).tobytes()
+    assert decode(chain, encode(chain, array)).tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(("encoded", "decoded"), [("f4", "c8"), ("c8", "f4")])
+def test_complex_numbers_are_not_converted_to_real_ones(encoded: str, decoded: str) -> None:
+    with pytest.raises(MetadataError, match="must be complex if the array is, and only then"):
+        pipeline([ours.AsType(encoded, decoded), LITTLE], (2,), decoded)
 
 
 def test_a_chunk_may_contain_its_fill_value_even_if_it_cannot_be_encoded() -> None:

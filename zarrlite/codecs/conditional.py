@@ -46,6 +46,8 @@ class Conditional(BytesBytesCodec):
     def __post_init__(self) -> None:
         chain = tuple(registry.coerce(codec) for codec in self.codecs)
         object.__setattr__(self, "codecs", chain)
+        if not all(isinstance(codec, BytesBytesCodec) for codec in chain):
+            raise ArgumentError(f"codecs must be bytes -> bytes codecs, not {[codec.name for codec in chain]}")
         if not callable(self.decision) and self.decision not in DECISIONS:
             raise ArgumentError(f"decision must be a function or one of {', '.join(DECISIONS)}, not {self.decision!r}")
 

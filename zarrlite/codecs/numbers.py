@@ -53,7 +53,7 @@ class Floats:
     has_nan: bool
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def number_type(data_type: DataType) -> Integers | Floats | None:
     """Return the numbers of a data type. Returns None for data types that do not model real numbers."""
     name, dtype = data_type.name, data_type.dtype

@@ -54,7 +54,13 @@ class _Filter(ArrayArrayCodec):
         if text is not None and numpy_type(text, self.decoded_member, self.kinds) != spec.dtype:
             message = f"must be the data type of the array here, {spec.data_type.name}, not {show(text)}"
             raise MetadataError(message, pointer=f"/configuration/{self.decoded_member}", kind="conflict")
-        return recast(spec, from_numpy(self._encoded_dtype(spec)), self.name)
+        encoded = self._encoded_dtype(spec)
+        if (encoded.kind == "c") != (spec.dtype.kind == "c"):
+            message = (
+                f"must be complex if the array is, and only then; {spec.data_type.name} and {encoded} are not alike"
+            )
+            raise MetadataError(message, pointer=f"/configuration/{self.encoded_member}", kind="conflict")
+        return recast(spec, from_numpy(encoded), self.name)
 
     def _encoded_dtype(self, spec: ArraySpec) -> np.dtype[Any]:
         text = getattr(self, self.encoded_member)
@@ -65,12 +71,16 @@ class _Filter(ArrayArrayCodec):
             converted = self._convert(np.ascontiguousarray(array, spec.dtype), spec)
             dtype = self._encoded_dtype(spec)
             encoded = converted.astype(dtype)
-            if dtype.kind in "biu" and converted.dtype != dtype:
-                changed = encoded != converted.astype("f8" if converted.dtype.kind == "f" else converted.dtype)
-                if changed.any() and (changed & ~_equal(array, spec.fill)).any():
-                    value = array[changed & ~_equal(array, spec.fill)].flat[0]
-                    raise ArgumentError(f"{self.name} cannot store {value} as {dtype}")
+            changed = self._changed(array, converted, encoded, spec) & ~_equal(array, spec.fill)
+            if changed.any():
+                raise ArgumentError(f"{self.name} cannot store {np.asarray(array)[changed].flat[0]} as {dtype}")
         return encoded.reshape(spec.shape)
+
+    def _changed(self, array: NDArray, converted: NDArray, encoded: NDArray, spec: ArraySpec) -> Any:
+        """Return which elements are beyond the range of the encoded data type."""
+        if encoded.dtype.kind in "biu":
+            return encoded != converted.astype("f8" if converted.dtype.kind == "f" else converted.dtype)
+        return ~np.isfinite(encoded) & np.isfinite(array)
 
     def _convert(self, array: NDArray, spec: ArraySpec) -> NDArray:
         """Return the encoded numbers in any data type."""
@@ -99,6 +109,7 @@ class Delta(_Filter):
     """The first element, and the differences between consecutive elements."""
 
     name = "numcodecs.delta"
+    kinds = "iufc"
     dtype: str
     astype: str | None = None
 
@@ -147,6 +158,13 @@ class FixedScaleOffset(_Filter):
     def _convert(self, array: NDArray, spec: ArraySpec) -> NDArray:
         offset, scale = self._parameters(array.dtype)
         return np.around((array - offset) * scale)
+
+    def _changed(self, array: NDArray, converted: NDArray, encoded: NDArray, spec: ArraySpec) -> Any:
+        if spec.dtype.kind == "f":
+            return super()._changed(array, converted, encoded, spec)
+        # integers wrap, which may be undone; decoding rounds to a multiple of 1 / scale, then towards zero
+        error = self.decode(encoded, spec).astype("f8") - array.astype("f8")
+        return abs(error) >= 1 + 0.5 / abs(self.scale)
 
     def decode(self, array: NDArray, spec: ArraySpec) -> NDArray:
         with np.errstate(all="ignore"):
