@@ -133,7 +133,7 @@ class PartsStore(Store):
     # Writing
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
-        if new and not self.is_chunk(key):
+        if not self.is_chunk(key):
             return self.store.set(key, value, new)
         if new:
             return set_under_lock(self, key, value)

@@ -148,7 +148,7 @@ class ShardsStore(Store):
     # Writing
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
-        if new and self.place_of(key) is None:
+        if self.place_of(key) is None:
             return self.store.set(key, value, new)
         if new:
             return set_under_lock(self, key, value)

@@ -7,7 +7,8 @@ Rules
 - With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: a power cut
   never leaves a value new while an earlier one of the batch is old.
 - Consecutive new files of one directory are renamed under one lock of that directory.
-- Journals are renamed without a lock: their writers hold that of the value that the journal belongs to.
+- Journals are stored without a lock: their writers hold that of the value that the journal belongs to. A new one is not
+  renamed either: it has a checksum, and nothing depends on it before it is complete.
 - If another writer removes the directory meanwhile, a single value creates it again. A batch fails and can be stored
   again.
 - A failure leaves no temporary file and no empty directory.
@@ -62,6 +63,23 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: P
                     raise
                 files.discard(items[0].temporary)
                 _write(items[0], value, fsync)
+
+
+def put_journal(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
+    """Store a new journal. Returns False if it exists, or if its directory does not."""
+    path = root.path(key)
+    try:
+        files.write(path, value, fsync=fsync)
+        if fsync:
+            files.sync_directory(path[: path.rindex("/")] or "/")
+    except (FileExistsError, FileNotFoundError):
+        return False
+    except BaseException as error:
+        files.discard(path)
+        if isinstance(error, OSError):
+            raise store_error(error, "written", key) from error
+        raise
+    return True
 
 
 def put_new(key: str, value: Value, root: Root, *, fsync: bool) -> bool:

@@ -252,8 +252,8 @@ def _write_at(fd: int, start: int, value: memoryview) -> None:
 
 
 def is_journal(path: str) -> bool:
-    """Whether a path is that of a journal."""
-    return JOURNAL in path and path.startswith(JOURNAL, path.rindex("/") + 1)
+    """Whether a path, or a key, is that of a journal."""
+    return JOURNAL in path and path.startswith(JOURNAL, path.rfind("/") + 1)
 
 
 def has_entries(directory: str) -> bool:

@@ -239,7 +239,9 @@ class LocalStore(Store):
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         if new:
             return atomic.put_new(self._named(key), value, self._root, fsync=self.fsync)
-        atomic.put(((self._named(key), value),), self._root, fsync=self.fsync)
+        self._named(key)
+        if not (files.is_journal(key) and atomic.put_journal(key, value, self._root, fsync=self.fsync)):
+            atomic.put(((key, value),), self._root, fsync=self.fsync)
         return True
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
