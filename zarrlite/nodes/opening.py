@@ -50,7 +50,7 @@ from zarrlite.nodes.group import Group, create_group_at
 from zarrlite.nodes.node import clear, find_draft, is_version_2, load, not_found, write_copies
 from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
-from zarrlite.stores.open import check_directory
+from zarrlite.stores.open import StorageOptions, check_directory
 
 Progress: TypeAlias = Callable[[int, int], object]
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
@@ -89,7 +89,7 @@ def open(  # noqa: A001
     config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array | Group:
     """Open an array or a group, or create one.
 
@@ -99,9 +99,10 @@ def open(  # noqa: A001
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file
-        named `.zip` or `.ozx`; `memory://` or None for a new store in memory, `memory://name` for one shared by the
-        whole process; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file named `.zip` or
+        `.ozx`; `s3://`, `gs://`, `az://`, `http://` or `https://` and the rest of a URL, or a store of obstore;
+        `memory://` or None for a new store in memory, `memory://name` for one shared by the whole process; or a mapping
+        from keys to bytes.
     mode : {"a", "r", "r+", "w", "w-"}, optional
         "r" reads an existing node; "r+" reads and writes it; "a" also creates the node if it does not exist; "w"
         replaces or creates a node; "w-" creates a node but never replaces one.
@@ -142,8 +143,10 @@ def open(  # noqa: A001
         The attributes of a new node; values are JSON.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
-    config, order, zarr_format, storage_options : optional
+    config, order, zarr_format : optional
         Keywords of zarr-python; `config` applies to new and existing arrays.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -195,8 +198,9 @@ def open(  # noqa: A001
         "config": config,
         "order": order,
         "zarr_format": zarr_format,
-        "storage_options": storage_options,
     }
+    if storage_options is not None:
+        store = open_store(store, check=False, storage_options=storage_options)
     return _open(
         store,
         path,
@@ -247,7 +251,7 @@ def open_array(
     config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array:
     """Open an array, or create it if `mode` allows it and `shape` or `data` is passed.
 
@@ -292,8 +296,10 @@ def open_array(
         Further metadata of a new array.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
-    config, order, zarr_format, storage_options : optional
+    config, order, zarr_format : optional
         Keywords of zarr-python; `config` applies to new and existing arrays.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -325,7 +331,7 @@ def open_array(
     >>> zarrlite.open_array(store, path="a", mode="r")[...]
     array([0, 5, 0], dtype=int8)
     """
-    place = open_store(store, check=False)
+    place = open_store(store, check=False, storage_options=storage_options)
     creatable = False
     if shape is None and data is None:
         if mode in ("w", "w-"):
@@ -351,7 +357,6 @@ def open_array(
         "config": config,
         "order": order,
         "zarr_format": zarr_format,
-        "storage_options": storage_options,
     }
     try:
         node = _open(
@@ -394,7 +399,7 @@ def open_group(
     use_consolidated: bool | None = None,
     attributes: Mapping[str, Json] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Group:
     """Open a group, or create it if `mode` allows it.
 
@@ -427,8 +432,10 @@ def open_group(
         True requires it, False reads each document separately.
     attributes : mapping, optional
         The attributes of a new group; values are JSON.
-    zarr_format, storage_options : optional
-        Keywords of zarr-python.
+    zarr_format : {3}, optional
+        zarr-python's `zarr_format`.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -457,12 +464,12 @@ def open_group(
     >>> zarrlite.open_group(group.store, mode="r").attrs["units"]
     'K'
     """
-    place = open_store(store, check=False)
+    place = open_store(store, check=False, storage_options=storage_options)
     node = _open(
         place,
         path,
         mode,
-        {"attributes": attributes, "zarr_format": zarr_format, "storage_options": storage_options},
+        {"attributes": attributes, "zarr_format": zarr_format},
         strict=strict,
         options=options,
         array_options=ArrayOptions(
@@ -508,10 +515,10 @@ def _open(
 
 def _configured(array_options: ArrayOptions, create: NewNodeKeywords) -> ArrayOptions:
     """Return the runtime options of an existing node. Raises ArgumentError for a keyword that would be ignored."""
-    config, order, storage = create.get("config"), create.get("order"), create.get("storage_options")
-    if config is None and order is None and storage is None:
+    config, order = create.get("config"), create.get("order")
+    if config is None and order is None:
         return array_options
-    check_runtime(order, storage)
+    check_runtime(order)
     return override_options(array_options, config)
 
 
@@ -617,7 +624,7 @@ def create_array(
     config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array:
     """Create an array, and any missing groups above it.
 
@@ -628,9 +635,10 @@ def create_array(
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file
-        named `.zip` or `.ozx`; `memory://` or None for a new store in memory, `memory://name` for one shared by the
-        whole process; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file named `.zip` or
+        `.ozx`; `s3://`, `gs://`, `az://`, `http://` or `https://` and the rest of a URL, or a store of obstore;
+        `memory://` or None for a new store in memory, `memory://name` for one shared by the whole process; or a mapping
+        from keys to bytes.
     name : str or None, optional
         Path of the new array in the store; the root if omitted.
     shape : int or sequence of int, optional
@@ -691,8 +699,8 @@ def create_array(
         zarr-python's `order`; use a `transpose` filter for another order.
     zarr_format : {3}, optional
         zarr-python's `zarr_format`.
-    storage_options : None, optional
-        zarr-python's `storage_options`; a store gets its options when it is created.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -723,7 +731,7 @@ def create_array(
     from zarrlite.nodes.creation import create_array_at  # late: not needed for opening
 
     return create_array_at(
-        open_store(store),
+        open_store(store, storage_options=storage_options),
         normalize_path(name),
         shape=shape,
         dtype=dtype,
@@ -749,7 +757,6 @@ def create_array(
         config=config,
         order=order,
         zarr_format=zarr_format,
-        storage_options=storage_options,
     )
 
 
@@ -760,6 +767,7 @@ def create_group(
     attributes: Mapping[str, Json] | None = None,
     overwrite: bool = False,
     zarr_format: Literal[3] | None = 3,
+    storage_options: StorageOptions | None = None,
 ) -> Group:
     """Create a group, and any missing groups above it.
 
@@ -775,6 +783,8 @@ def create_group(
         Whether to first remove an existing array or group, with everything below it.
     zarr_format : {3}, optional
         zarr-python's `zarr_format`.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -798,10 +808,13 @@ def create_group(
     ['a/b/zarr.json', 'a/zarr.json', 'zarr.json']
     """
     check_format(zarr_format)
-    return create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
+    place = open_store(store, storage_options=storage_options)
+    return create_group_at(place, normalize_path(path), attributes, overwrite=overwrite)
 
 
-def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
+def consolidate_metadata(
+    store: StoreLike, path: str | None = None, *, storage_options: StorageOptions | None = None
+) -> Group:
     """Copy the documents of a hierarchy into the document of its root group.
 
     Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under the
@@ -815,6 +828,8 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
         The location of the hierarchy, as for `open`.
     path : str or None, optional
         Path of the group in the store; the root if omitted.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store.
 
     Returns
     -------
@@ -842,7 +857,7 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
     >>> [path for path, node in zarrlite.open_group(store, mode="r").members(None)]
     ['g', 'g/a']
     """
-    return open_group(store, mode="r+", path=path).consolidate_metadata()
+    return open_group(store, mode="r+", path=path, storage_options=storage_options).consolidate_metadata()
 
 
 def copy(
@@ -852,6 +867,7 @@ def copy(
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array | Group:
     """Copy a node, with everything below it, to another location.
 
@@ -873,6 +889,8 @@ def copy(
     progress : callable, optional
         Called as `progress(done, total)` with the number of values that are copied, and their total. An exception that
         it raises ends the copy.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the target is the URL of an object store.
 
     Returns
     -------
@@ -899,7 +917,7 @@ def copy(
     """
     from zarrlite.chunks.progress import Count  # late: keeps the import light
 
-    target, where = open_store(store), normalize_path(path)
+    target, where = open_store(store, storage_options=storage_options), normalize_path(path)
     origin, prefix = key_prefix(source.path), key_prefix(where)
     (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
     if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):
