@@ -27,6 +27,7 @@ from zarrlite.errors import (
     StoreError,
     ZarrliteError,
 )
+from zarrlite.tuning import MAX_PUT_BYTES
 
 obstore: Any
 exceptions: Any
@@ -235,7 +236,10 @@ class Client:
     def put(self, key: str, value: memoryview) -> None:
         """Store a value."""
         try:
-            self._request(obstore.put, self.store, key, self._owned(value))
+            is_long = len(value) > MAX_PUT_BYTES  # such a value is stored in parts, and appears when all are there
+            self._request(
+                obstore.put, self.store, key, self._owned(value), use_multipart=is_long, chunk_size=MAX_PUT_BYTES // 4
+            )
         except Exception as error:
             self._raise(error, key, "written")
 
@@ -328,9 +332,10 @@ class Client:
 
     def _missing(self, error: Exception, key: str, action: str) -> None:
         """Return None if an error means that a key does not exist. Raises an error of the library otherwise."""
+        statuses = self.missing_status if action == "read" else {404}
         status = _status(error)
-        is_missing = isinstance(error, FileNotFoundError) or status in self.missing_status
-        if not is_missing or _MISSING_BUCKET(str(error)) or (status is not None and status not in self.missing_status):
+        is_missing = isinstance(error, FileNotFoundError) if status is None else status in statuses
+        if not is_missing or _MISSING_BUCKET(str(error)):
             self._raise(error, key, action)
         if _MISSING_KEY(str(error)):
             self._bucket_exists = True
@@ -382,7 +387,7 @@ class Client:
         reason = _reason(text)
         if isinstance(error, exceptions.UnauthenticatedError) or _WRONG_CREDENTIALS(text):
             return CredentialsError(f"{what}: the credentials were refused: {reason}", errno=errno.EACCES, **where)
-        if isinstance(error, exceptions.PermissionDeniedError):
+        if isinstance(error, exceptions.PermissionDeniedError) or _status(error) in (401, 403):
             hint = "; a server may answer so for a missing key: missing_status=(403, 404)" if action == "read" else ""
             return AccessError(f"{what}: access was refused: {reason}{hint}", errno=errno.EACCES, **where)
         if isinstance(error, ValueError):
