@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from remote.bad_server import BadServer
 
 import zarrlite
 from zarrlite import StoreError, ZarrliteError
+from zarrlite.buffers.source import ReplacedError
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
 
 TRIALS = 50
@@ -84,11 +86,8 @@ def test_a_value_that_is_replaced_between_two_ranges_is_read_from_one_version(ba
         bad_server.replace = replace
         bad_server.faults = {"replaced", *filter(None, tags.split(","))}
         for selection in (*selections(rng), (slice(None, None, 5), 3)):
-            try:
+            with contextlib.suppress(ReplacedError, StoreError):
                 found = array[selection]
-            except ZarrliteError as error:
-                assert "replaced" in str(error)
-            else:
                 assert any(np.array_equal(found, version[selection]) for version in versions), selection
 
 

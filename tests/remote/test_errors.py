@@ -82,7 +82,7 @@ def test_wrong_credentials_are_an_error(settings: dict[str, Any], operation: Any
         # an answer to HEAD has no body that could say more than 403
         with pytest.raises((CredentialsError, AccessError), match=r"credentials were refused|access was refused"):
             operation(store)
-        with pytest.raises(CredentialsError, match="the credentials were refused: (SignatureDoes|InvalidAccessKeyId)"):
+        with pytest.raises(CredentialsError, match=r"the credentials were refused: (SignatureDoes|InvalidAccessKeyId)"):
             store.get("a")
 
 

@@ -23,6 +23,7 @@ from remote.servers import SeaweedFS
 import zarrlite
 from zarrlite import ObjectStore, StoreError
 from zarrlite.codecs import Bytes, ShardingIndexed, Zstd
+from zarrlite.storage_transformers import ConcatParts, Part
 
 SHARD = [ShardingIndexed((1, 8), [Bytes(), Zstd()])]
 # `make torture` runs all trials
@@ -109,6 +110,54 @@ def test_nothing_that_was_acknowledged_is_lost_when_the_server_is_killed(own_ser
     for row in range(2):
         assert found[row].min() == found[row].max()
         assert found[row, 0] in (last[row], last[row] + 1)  # one may have been written, but not acknowledged
+
+
+def make_in_parts(server: SeaweedFS) -> tuple[str, dict[str, Any], zarrlite.Array]:
+    """Return an array of one chunk in three parts, for a single writer."""
+    url, options = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex}", {**server.settings(), "single_writer": True}
+    parts = ConcatParts([Part(".head", 16), Part(""), Part(".tail", 40)])
+    data = np.zeros(100, "u2")
+    array = zarrlite.create_array(url, data=data, codecs=[Bytes()], storage_transformers=[parts], fill_value=9,
+        storage_options=options,
+    )  # fmt: skip
+    return url, options, array
+
+
+def test_a_chunk_in_parts_is_the_old_one_or_the_new_one_after_its_writer_was_killed(seaweedfs: SeaweedFS) -> None:
+    url, options, array = make_in_parts(seaweedfs)
+    rng = np.random.default_rng(0)
+    for _ in range(KILLS * 4):
+        process = start("write_parts_until_killed", url, options)
+        assert process.stdout is not None
+        acknowledged = [int(process.stdout.readline()) for _ in range(3)][-1]
+        time.sleep(rng.uniform(0, 0.02))
+        process.kill()
+        rest, _ = process.communicate()
+        acknowledged = [acknowledged, *map(int, rest.split())][-1]
+        found = array[...]
+        assert len(set(found[:50].tolist())) == len(set(found[50:].tolist())) == 1  # halves are changed one by one
+        assert {*found.tolist()} <= {acknowledged, acknowledged + 1}
+        array[...] = acknowledged + 1  # the next writer completes the change
+        assert (array[...] == acknowledged + 1).all()
+    assert sorted(array.store.list()) == ["c/0", "c/0.head", "c/0.tail", "zarr.json"]
+
+
+def test_readers_of_a_chunk_in_parts_see_one_state_of_it_while_it_is_written(seaweedfs: SeaweedFS) -> None:
+    url, options, array = make_in_parts(seaweedfs)
+    reader = zarrlite.open_array(url, mode="r", storage_options=seaweedfs.settings())
+    process = start("write_parts_until_killed", url, options)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        seen = set()
+        for _ in range(40):
+            found = reader[...]
+            assert len(set(found[:50].tolist())) == len(set(found[50:].tolist())) == 1
+            seen.add(int(found[0]))
+        assert len(seen) > 1
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def wait_until(condition: Any, seconds: float = 300) -> None:

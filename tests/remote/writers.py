@@ -37,6 +37,18 @@ def write_until_killed(url: str, options: dict[str, Any], row: int) -> None:
         print(value, flush=True)
 
 
+def write_parts_until_killed(url: str, options: dict[str, Any]) -> None:
+    """Overwrite a chunk in parts with 1, 2, ...; print each number that was acknowledged."""
+    array = zarrlite.open_array(url, mode="r+", storage_options=options)
+    for value in range(int(array[0]) + 1, 10**6):
+        if value % 2:
+            array[...] = value
+        else:
+            array[: array.size // 2] = value
+            array[array.size // 2 :] = value
+        print(value, flush=True)
+
+
 def create_node(url: str, options: dict[str, Any], name: str) -> None:
     """Create a node; prints whether this process did."""
     try:

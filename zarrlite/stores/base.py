@@ -31,7 +31,7 @@ from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
-from zarrlite.stores.locks import Lock, LockContext, Table
+from zarrlite.stores.locks import Lock, LockContext, Table, holds_locks
 from zarrlite.tuning import MAX_REQUEST_BYTES, NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
@@ -205,7 +205,7 @@ class Store(ABC):
         """
         for is_erasure, group in itertools.groupby(changes, key=lambda item: item[1] is None):
             if is_erasure:
-                threads.run(self._change_one, group, 0, place_of(self))
+                threads.run(self._change_one, group, 0, None if holds_locks() else place_of(self))
             else:
                 for item in group:
                     self._change_one(item)

@@ -239,8 +239,14 @@ class ObjectStore(Store):
         return self.list_prefix("")
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        return (key for key, _, _ in self.list_versions(prefix))
+
+    def list_versions(self, prefix: str) -> Iterator[tuple[str, int, str]]:
+        """Yield every key under a prefix, with the size of its value and the ETag, which is empty if it has none."""
         start = len(self._root)
-        return (key[start:] for key in self.client.list(self._root + check_prefix(prefix)))
+        for key, size, tag in self.client.list(self._root + check_prefix(prefix)):
+            yield key[start:], size, tag
 
     def list_dir(self, prefix: str) -> Listing:
         keys, prefixes = self.client.list_dir(self._root + check_prefix(prefix))

@@ -193,6 +193,8 @@ class Client:
                 now = self._past_end(key, byte_range)
                 if now is not None:
                     return Answer(memoryview(b""), now.size, now)
+                if _status(error) == 416:  # it was shorter when it was requested than it is now
+                    raise ChangedError from error
             if wanted is not None and _RANGE_IGNORED(str(error)):
                 whole = self.get(key, ALL, version)
                 # some servers ignore only ranges of empty values
@@ -289,12 +291,12 @@ class Client:
                     for key in batch:
                         self.delete([key])
 
-    def list(self, prefix: str) -> Iterator[str]:
-        """Yield every key under a prefix, which is empty or ends with a slash."""
+    def list(self, prefix: str) -> Iterator[tuple[str, int, str]]:
+        """Yield key, size and ETag of every value under a prefix, which is empty or ends with a slash."""
         try:
             stream = self._request(obstore.list, self.store, prefix or None, chunk_size=1000)
             for page in stream:
-                yield from (found["path"] for found in page)
+                yield from ((found["path"], found["size"], found["e_tag"] or "") for found in page)
         except Exception as error:
             self._not_listed(error, prefix)
 
