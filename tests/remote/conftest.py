@@ -1,41 +1,17 @@
-"""The servers that tests of remote stores share, and stores on them."""
+"""Stores on the servers that all tests share."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from remote.servers import Azurite, Nginx, SeaweedFS, Server, shared
+from remote.servers import Azurite, SeaweedFS
 
 from zarrlite.stores.object import ObjectStore
 
 MakeStore = Callable[..., ObjectStore]
-
-
-def _server(factory: pytest.TempPathFactory, kind: type[Server]) -> Iterator[Any]:
-    folder: Path = factory.getbasetemp()
-    if folder.name.startswith("popen-"):  # a worker of pytest-xdist
-        folder = folder.parent
-    with shared(folder / kind.__name__, kind) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedFS]:
-    yield from _server(tmp_path_factory, SeaweedFS)
-
-
-@pytest.fixture(scope="session")
-def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
-    yield from _server(tmp_path_factory, Azurite)
-
-
-@pytest.fixture(scope="session")
-def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    yield from _server(tmp_path_factory, Nginx)
 
 
 @pytest.fixture(scope="session")

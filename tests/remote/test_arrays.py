@@ -155,3 +155,15 @@ def test_azure_has_no_ranges_that_count_from_the_end(make_azure: Any) -> None:
     store.set("a", b"0123456789")
     assert bytes(store.get("a", zarrlite.ByteRange(-3))) == b"789"
     assert Azurite.container in repr(store)
+
+
+def test_consolidated_metadata_is_dropped_by_a_change_unless_there_is_a_single_writer(make_s3: Any) -> None:
+    for single_writer in (False, True):
+        store = make_s3(single_writer=single_writer)
+        group = zarrlite.create_group(store)
+        group.create_array("a", shape=3, dtype="u1")
+        zarrlite.consolidate_metadata(store)
+        group["a"].attrs["x"] = 1
+        opened = zarrlite.open_group(store, mode="r")
+        assert (opened.metadata.consolidated is not None) == single_writer
+        assert opened["a"].attrs["x"] == 1

@@ -6,7 +6,6 @@ import json
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -108,13 +107,9 @@ def test_wrong_options_in_the_environment_are_refused(run: Run, monkeypatch: pyt
     assert "ZARRLITE_STORAGE_OPTIONS must be a JSON object such as" in err
 
 
-def test_the_environment_of_the_service_is_enough(run: Run, url: str, monkeypatch: Any, seaweedfs: SeaweedFS) -> None:
-    settings = seaweedfs.settings()
+@pytest.mark.usefixtures("s3_environment")
+def test_the_environment_of_the_service_is_enough(run: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZARRLITE_STORAGE_OPTIONS")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", settings["endpoint"])
-    monkeypatch.setenv("AWS_REGION", settings["region"])
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", settings["credentials"]["access_key_id"])
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", settings["credentials"]["secret_access_key"])
     assert run("info", f"{url}/a")[0] == 0
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
     code, _, err = run("info", f"{url}/a")
