@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import uuid
@@ -380,7 +381,8 @@ class ObjectStore(Store):
                 raise lost
             return self._is_refused(key, None) and self._is_refused(key, _WRONG_VERSION)
         finally:
-            self.client.delete([key])
+            with contextlib.suppress(StoreError):  # a writer need not have the right to erase
+                self.client.delete([key])
 
     def _is_refused(self, key: str, version: Version | None) -> bool:
         lost: StoreError | None = None

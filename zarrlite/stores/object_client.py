@@ -196,9 +196,9 @@ class Client:
                 if _status(error) == 416:  # it was shorter when it was requested than it is now
                     raise ChangedError from error
             if wanted is not None and _RANGE_IGNORED(str(error)):
+                self.has_ranges = False
                 whole = self.get(key, ALL, version)
-                # some servers ignore only ranges of empty values
-                self.has_ranges = self.has_ranges and (whole is None or not whole.version.size)
+                self.has_ranges = whole is None or not whole.version.size  # some ignore only ranges of empty values
                 return whole
             if isinstance(error, exceptions.PreconditionError):
                 raise ChangedError from error
@@ -270,6 +270,8 @@ class Client:
             if _status(error) == 409 or (version is not None and _is_missing_key(error)):
                 raise ChangedError from error
             failure = self._error(error, key, "written")
+            if failure is error:
+                raise
             is_ambiguous = isinstance(error, exceptions.GenericError) and (_status(error) or 500) >= 500
             if is_ambiguous and type(failure) is StoreError:
                 raise LostAnswerError(failure) from error
@@ -357,9 +359,7 @@ class Client:
         return BucketNotFoundError(f"{self.describe()} does not exist: there is no such bucket", errno=errno.ENOENT)
 
     def _not_listed(self, error: Exception, prefix: str) -> NoReturn:
-        if isinstance(error, ZarrliteError):
-            raise error
-        if self.is_http:
+        if self.is_http and not isinstance(error, ZarrliteError):
             raise StoreError(
                 f"{self.describe()} cannot be listed: it is an HTTP server; open the hierarchy in mode 'r' and by"
                 " consolidated metadata, or open its nodes by their paths",
@@ -368,6 +368,8 @@ class Client:
         self._raise(error, prefix, "listed")
 
     def _raise(self, error: Exception, key: str, action: str) -> NoReturn:
+        if isinstance(error, ZarrliteError):
+            raise error
         raise self._error(error, key, action) from error
 
     def _error(self, error: Exception, key: str, action: str) -> ZarrliteError:
