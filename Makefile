@@ -48,6 +48,7 @@ mutate: $(VENV)/.tools
 torture: $(VENV)/.tools
 	$(BIN)/python -m tests.reliability --full $(ARGS)
 	$(BIN)/python -m tests.reliability --planted
+	ZARRLITE_TORTURE=1 $(BIN)/python -m pytest -q tests/remote/test_writers.py
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .

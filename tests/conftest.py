@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: the peers, and hypothesis without deadlines, so that slow machines fail no test."""
+"""Fixtures that all tests share: peers, servers, and hypothesis without deadlines, so that slow machines fail no test."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from remote.servers import Azurite, Nginx, SeaweedFS, Server, shared
 from required import lacking
 
 from zarrlite.extensions.registry import REGISTRIES
@@ -115,3 +117,37 @@ def dump_dom() -> Callable[[Path], str]:
         return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
     return run
+
+
+def _server(factory: pytest.TempPathFactory, kind: type[Server]) -> Iterator[Any]:
+    folder: Path = factory.getbasetemp()
+    if folder.name.startswith("popen-"):  # a worker of pytest-xdist
+        folder = folder.parent
+    with shared(folder / kind.__name__, kind) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedFS]:
+    yield from _server(tmp_path_factory, SeaweedFS)
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    yield from _server(tmp_path_factory, Azurite)
+
+
+@pytest.fixture(scope="session")
+def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    yield from _server(tmp_path_factory, Nginx)
+
+
+@pytest.fixture
+def s3_environment(seaweedfs: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets the environment variables that let clients of S3 use the server of the tests."""
+    load_peer("obstore")
+    settings = seaweedfs.settings()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", settings["endpoint"])
+    monkeypatch.setenv("AWS_REGION", settings["region"])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", settings["credentials"]["access_key_id"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", settings["credentials"]["secret_access_key"])

@@ -23,7 +23,7 @@ PAGES = sorted(ROOT.glob("docs/*.md"))
 ALL_PAGES = [README, CONTRIBUTING, CORRECTNESS, *PAGES]
 GENERATED = {"coverage.md", "conformance-results.md"}  # tables without examples
 PAGES_WITH_EXAMPLES = [CONTRIBUTING, *(page for page in PAGES if page.name not in {"README.md", *GENERATED})]
-FIXTURES = {"tiff.md": "pillow"}  # page -> fixture that loads the third-party package its examples import
+FIXTURES = {"tiff.md": "pillow", "remote.md": "s3_environment"}  # page -> fixture that its examples need
 MODULES = [module.name for module in pkgutil.walk_packages(zarrlite.__path__, "zarrlite.")]
 
 

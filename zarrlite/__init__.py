@@ -13,12 +13,15 @@ __version__ = "0.1.0"
 
 # public name -> module of zarrlite that defines it
 _MODULES = {
+    "AccessError": "errors",
     "ArgumentError": "errors",
     "Array": "nodes.array",
     "ArrayMetadata": "metadata.documents",
+    "BucketNotFoundError": "errors",
     "ByteRange": "buffers.ranges",
     "CachedStore": "stores.cached",
     "ChecksumError": "errors",
+    "CredentialsError": "errors",
     "DataError": "errors",
     "DependencyError": "errors",
     "Extension": "extensions.extension",
@@ -33,6 +36,7 @@ _MODULES = {
     "MissingChunkError": "errors",
     "NodeExistsError": "errors",
     "NodeNotFoundError": "errors",
+    "ObjectStore": "stores.object",
     "ReadOnlyError": "errors",
     "SelectionError": "errors",
     "ShardError": "errors",
@@ -76,8 +80,11 @@ if TYPE_CHECKING:
     from zarrlite import storage_transformers as storage_transformers
     from zarrlite import stores as stores
     from zarrlite.buffers.ranges import ByteRange as ByteRange
+    from zarrlite.errors import AccessError as AccessError
     from zarrlite.errors import ArgumentError as ArgumentError
+    from zarrlite.errors import BucketNotFoundError as BucketNotFoundError
     from zarrlite.errors import ChecksumError as ChecksumError
+    from zarrlite.errors import CredentialsError as CredentialsError
     from zarrlite.errors import DataError as DataError
     from zarrlite.errors import DependencyError as DependencyError
     from zarrlite.errors import KeyRefusedError as KeyRefusedError
@@ -113,6 +120,7 @@ if TYPE_CHECKING:
     from zarrlite.stores.filesystem import FsspecStore as FsspecStore
     from zarrlite.stores.local import LocalStore as LocalStore
     from zarrlite.stores.memory import MemoryStore as MemoryStore
+    from zarrlite.stores.object import ObjectStore as ObjectStore
     from zarrlite.stores.zip import ZipStore as ZipStore
 else:  # a type checker that sees `__getattr__` would accept every attribute
 

@@ -203,6 +203,18 @@ class StoreError(ZarrliteError, OSError):
     """The store failed, or does not support the operation."""
 
 
+class BucketNotFoundError(StoreError):
+    """The bucket or container of an object store does not exist; create it, or correct its name."""
+
+
+class CredentialsError(StoreError, PermissionError):
+    """An object store got no credentials, or wrong ones; set them, or pass `anonymous=True` for public data."""
+
+
+class AccessError(StoreError, PermissionError):
+    """A server refuses access to a value; its owner must grant it."""
+
+
 class ReadOnlyError(StoreError, PermissionError):
     """The store or the node is open for reading only; open it with mode="r+"."""
 

@@ -156,6 +156,14 @@ def test_chunks_are_written_and_erased_with_as_many_requests_as_the_store_takes(
     assert store.requests_of(lambda: store.erase_prefix("c/"), 16) == 64
 
 
+def test_a_thread_that_holds_a_lock_erases_by_itself() -> None:
+    """Other threads would wait for the lock of the first part, which the erasing thread holds."""
+    parts = [ConcatParts([Part(""), Part(".a", 4), Part(".b", 8), Part(".c", 16)])]
+    store, array = create([Bytes()], storage_transformers=parts)
+    store.requests_of(lambda: array.__setitem__(..., 0), 1, more=16)
+    assert list(store.list()) == ["zarr.json"]
+
+
 def test_parts_of_chunks_are_changed_at_once() -> None:
     store, array = create(COMPRESSED)
     assert store.requests_of(lambda: array.__setitem__((slice(1, 63), 3), 9), 8) == 16

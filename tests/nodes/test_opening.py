@@ -638,10 +638,6 @@ def test_config_applies_to_arrays_of_existing_groups() -> None:
         ({"config": 5}, "config must be a mapping, not 5"),
         ({"config": {"write_empty_chunks": 1}}, "config['write_empty_chunks'] must be True or False, not 1"),
         ({"order": "F"}, "order must be 'C', not 'F': use a transpose codec for another order of elements"),
-        (
-            {"storage_options": {"anon": True}},
-            "storage_options must be None: a store gets its options when it is created",
-        ),
     ],
 )
 def test_configuration_that_would_be_ignored_is_refused(

@@ -121,3 +121,11 @@ print(sorted(heavy & set(sys.modules)))
     package = str(Path(sys.modules["zarrlite.stores"].__file__).parent.parent)
     process = subprocess.run([sys.executable, "-S", "-c", script, package], capture_output=True, text=True, check=True)
     assert process.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("argument", [None, "memory://", "a.zarr", {}, MemoryStore()], ids=repr)
+def test_options_of_a_store_that_has_none_are_refused(argument: object) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        open_store(argument, storage_options={"anonymous": True})
+    expected = f"storage_options must be None for {argument!r}: only URLs of object stores, servers and fsspec have options"
+    assert str(caught.value) == expected

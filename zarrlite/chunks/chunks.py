@@ -7,7 +7,8 @@ Rules
   Several threads process the batches.
 - A missing chunk is the fill value, or an error if the array was opened that way. A damaged chunk is an error that
   names its key.
-- Chunks that contain only the fill value are not stored, and are erased if they exist.
+- Chunks that contain only the fill value are not stored, and are erased if they exist; but not by an update of a store
+  that other machines write, because no request erases a chunk only if it is still the same.
 - A chunk is written without reading the old one only if every element is written, even those beyond the edge of the
   array: another handle may have enlarged it. All other changes are made under the lock of the key.
 - If all elements inside the array are written, a damaged old chunk is replaced and not an error.
@@ -420,32 +421,44 @@ class Chunks:
                 raise ArgumentError(beyond_limit(pipeline.write_unit, self._limit))
             if fields is not None:
                 return key, self._updating(
-                    key, lambda source: self._update_fields(pipeline, source, inside, values, fields)
+                    key, pipeline, lambda source: self._update_fields(pipeline, source, inside, values, fields)
                 )
             if not inside.spans_all(pipeline.spec.shape):
                 spans_inside = inside.spans_all(self.shape_inside(coords))
                 update = self._update_edge if spans_inside else self._update
-                return key, self._updating(key, lambda source: update(pipeline, source, inside, values))
+                return key, self._updating(key, pipeline, lambda source: update(pipeline, source, inside, values))
             array = values
             if not (values.ndim and inside.plain):
                 array = pipeline.spec.filled()
                 inside.put(array, values)
             if pipeline.needs_old:
-                return key, self._updating(key, lambda source: pipeline.encode(array, source.read_one()))
+                return key, self._updating(key, pipeline, lambda source: pipeline.encode(array, source.read_one()))
             return key, pipeline.encode(array)
         except Exception as error:
             self._failed(error, key, "encoded")
 
-    def _updating(self, key: str, update: Update) -> Update:
+    def _updating(self, key: str, pipeline: Pipeline, update: Update) -> Update:
         """Return an update function whose errors name the chunk."""
 
         def change(source: Source) -> Value | InPlace | None:
             try:
-                return update(source)
+                new = update(source)
+                if new is None and self.store.limits.shared:
+                    return self._without_elements(pipeline, source.read_one())
+                return new
             except Exception as error:
                 self._failed(error, key, "encoded")
 
         return change
+
+    def _without_elements(self, pipeline: Pipeline, old: Buffer | None) -> Value | None:
+        """Return the new value of a chunk in which only the fill value is left. Returns None if it is to be erased.
+
+        On a store that other machines write, an update cannot erase a chunk, and stores one of fill values instead.
+        """
+        if old is None or not self.store.limits.shared:
+            return None
+        return pipeline.encode_always(pipeline.spec.filled(), old)
 
     @staticmethod
     def _update(pipeline: Pipeline, source: Source, inside: Selection, values: NDArray) -> Value | InPlace | None:
@@ -518,9 +531,18 @@ class Chunks:
             spans = [Span(start, stop - start) if d == dim else Span(0, end) for d, end in enumerate(ends)]
             try:
                 if start < stop:
-                    self.store.update(key, _filling(filling, Selection(spans)))
+                    self.store.update(key, self._filling(filling, Selection(spans)))
             except Exception as error:
                 self._failed(error, key, "cut")
+
+    def _filling(self, pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:
+        """Return an update that overwrites part of a chunk with the fill value, if the chunk exists."""
+
+        def fill(old: Buffer | None) -> Value | None:
+            new = None if old is None else pipeline.update(old, selection, pipeline.spec.fill)
+            return self._without_elements(pipeline, old) if new is None else new
+
+        return fill
 
 
 def _by_shape(jobs: Iterator[Job], chunk_shape: Callable[[Shape], Shape], count: int) -> Iterator[list[Job]]:
@@ -542,8 +564,3 @@ def _by_shape(jobs: Iterator[Job], chunk_shape: Callable[[Shape], Shape], count:
             yield from waiting.values()
             waiting, held = {}, 0
     yield from waiting.values()
-
-
-def _filling(pipeline: Pipeline, selection: Selection) -> Callable[[Buffer | None], Value | None]:
-    """Return an update that overwrites part of a chunk with the fill value, if the chunk exists."""
-    return lambda old: None if old is None else pipeline.update(old, selection, pipeline.spec.fill)

@@ -113,10 +113,10 @@ def check_format(zarr_format: int | None) -> None:
         raise ArgumentError(f"zarr_format must be 3, not {zarr_format!r}: zarrlite reads and writes Zarr version 3")
 
 
-def check_runtime(order: str | None, storage_options: object) -> None:
+def check_runtime(order: str | None, storage_options: object = None) -> None:
     """Refuse values of zarr-python's `order` and `storage_options` that would be ignored."""
     if storage_options is not None:
-        raise ArgumentError("storage_options must be None: a store gets its options when it is created")
+        raise ArgumentError("storage_options must be None: a group has its store already")
     if order not in (None, "C"):
         raise ArgumentError(f"order must be 'C', not {order!r}: use a transpose codec for another order of elements")
 

@@ -5,6 +5,8 @@ Rules
   waits.
 - Locks are acquired from the root down; a node's own document is locked last.
 - A writer that is killed may leave no consolidated metadata, but never stale metadata.
+- No lock excludes writers on other machines: in a store that these may write (`Limits.shared`), consolidated metadata
+  is removed and not restored.
 - A document larger than `MAX_REFRESHED_BYTES` loses its consolidated metadata, because writing it twice for each change
   would cost more than it is worth. So does a document whose new consolidated metadata zarrlite could not read back.
 """
@@ -86,7 +88,7 @@ class CopiesAbove:
 
         With `replaced`, its previous documents of the node and of everything below it are dropped first.
         """
-        if not self._taken:
+        if not self._taken or self._store.limits.shared:
             return
         stored = {path: self._store.get(key_prefix(path) + DOCUMENT, DOCUMENT_RANGE) for path in changed}
         for group, documents in self._taken.items():

@@ -278,10 +278,11 @@ class Group(Node):
 
     def _open_members(self) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
         """Yield the names and the members; a refused member is replaced by its error."""
-        names: Iterable[str] = self._prefixes()
-        place = place_of(self.store)
         if self._is_consolidated:
-            names, place = self._copies().names(), None  # there is nothing to wait for
+            names: Iterable[str] = self._copies().names()
+            place = None  # there is nothing to wait for
+        else:
+            names, place = self._prefixes(), place_of(self.store)
         for name, node in threads.ahead(self._open_member, names, place):
             if node is not None:
                 yield name, node

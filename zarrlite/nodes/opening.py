@@ -51,7 +51,7 @@ from zarrlite.nodes.group import Group, create_group_at
 from zarrlite.nodes.node import clear, find_draft, find_v2, load, not_found, warn_version_2, write_copies
 from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
-from zarrlite.stores.open import check_directory
+from zarrlite.stores.open import StorageOptions, check_directory
 
 Progress: TypeAlias = Callable[[int, int], object]
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
@@ -90,7 +90,7 @@ def open(  # noqa: A001
     config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array | Group:
     """Open an array or a group, or create one.
 
@@ -100,9 +100,10 @@ def open(  # noqa: A001
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file
-        named `.zip` or `.ozx`; `memory://` or None for a new store in memory, `memory://name` for one shared by the
-        whole process; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file named `.zip` or
+        `.ozx`; `s3://`, `gs://`, `az://`, `http://` or `https://` and the rest of a URL, or a store of obstore;
+        `memory://` or None for a new store in memory, `memory://name` for one shared by the whole process; or a mapping
+        from keys to bytes.
     mode : {"a", "r", "r+", "w", "w-"}, optional
         "r" reads an existing node; "r+" reads and writes it; "a" also creates the node if it does not exist; "w"
         replaces or creates a node; "w-" creates a node but never replaces one.
@@ -143,8 +144,10 @@ def open(  # noqa: A001
         The attributes of a new node; values are JSON.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
-    config, order, zarr_format, storage_options : optional
+    config, order, zarr_format : optional
         Keywords of zarr-python; `config` applies to new and existing arrays.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -196,8 +199,9 @@ def open(  # noqa: A001
         "config": config,
         "order": order,
         "zarr_format": zarr_format,
-        "storage_options": storage_options,
     }
+    if storage_options is not None:
+        store = open_store(store, check=False, storage_options=storage_options)
     return _open(
         store,
         path,
@@ -248,7 +252,7 @@ def open_array(
     config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array:
     """Open an array, or create it if `mode` allows it and `shape` or `data` is passed.
 
@@ -293,8 +297,10 @@ def open_array(
         Further metadata of a new array.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
-    config, order, zarr_format, storage_options : optional
+    config, order, zarr_format : optional
         Keywords of zarr-python; `config` applies to new and existing arrays.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -326,7 +332,7 @@ def open_array(
     >>> zarrlite.open_array(store, path="a", mode="r")[...]
     array([0, 5, 0], dtype=int8)
     """
-    place = open_store(store, check=False)
+    place = open_store(store, check=False, storage_options=storage_options)
     creatable = False
     if shape is None and data is None:
         if mode in ("w", "w-"):
@@ -352,7 +358,6 @@ def open_array(
         "config": config,
         "order": order,
         "zarr_format": zarr_format,
-        "storage_options": storage_options,
     }
     try:
         node = _open(
@@ -395,7 +400,7 @@ def open_group(
     use_consolidated: bool | None = None,
     attributes: Mapping[str, Json] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Group:
     """Open a group, or create it if `mode` allows it.
 
@@ -428,8 +433,10 @@ def open_group(
         True requires it, False reads each document separately.
     attributes : mapping, optional
         The attributes of a new group; values are JSON.
-    zarr_format, storage_options : optional
-        Keywords of zarr-python.
+    zarr_format : {3}, optional
+        zarr-python's `zarr_format`.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -458,12 +465,12 @@ def open_group(
     >>> zarrlite.open_group(group.store, mode="r").attrs["units"]
     'K'
     """
-    place = open_store(store, check=False)
+    place = open_store(store, check=False, storage_options=storage_options)
     node = _open(
         place,
         path,
         mode,
-        {"attributes": attributes, "zarr_format": zarr_format, "storage_options": storage_options},
+        {"attributes": attributes, "zarr_format": zarr_format},
         strict=strict,
         options=options,
         array_options=ArrayOptions(
@@ -509,10 +516,10 @@ def _open(
 
 def _configured(array_options: ArrayOptions, create: NewNodeKeywords) -> ArrayOptions:
     """Return the runtime options of an existing node. Raises ArgumentError for a keyword that would be ignored."""
-    config, order, storage = create.get("config"), create.get("order"), create.get("storage_options")
-    if config is None and order is None and storage is None:
+    config, order = create.get("config"), create.get("order")
+    if config is None and order is None:
         return array_options
-    check_runtime(order, storage)
+    check_runtime(order)
     return override_options(array_options, config)
 
 
@@ -631,7 +638,7 @@ def create_array(
     config: Mapping[str, Any] | None = None,
     order: Literal["C"] | None = None,
     zarr_format: Literal[3] | None = 3,
-    storage_options: None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array:
     """Create an array, and any missing groups above it.
 
@@ -642,9 +649,10 @@ def create_array(
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file
-        named `.zip` or `.ozx`; `memory://` or None for a new store in memory, `memory://name` for one shared by the
-        whole process; or a mapping from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file named `.zip` or
+        `.ozx`; `s3://`, `gs://`, `az://`, `http://` or `https://` and the rest of a URL, or a store of obstore;
+        `memory://` or None for a new store in memory, `memory://name` for one shared by the whole process; or a mapping
+        from keys to bytes.
     name : str or None, optional
         Path of the new array in the store; the root if omitted.
     shape : int or sequence of int, optional
@@ -705,8 +713,8 @@ def create_array(
         zarr-python's `order`; use a `transpose` filter for another order.
     zarr_format : {3}, optional
         zarr-python's `zarr_format`.
-    storage_options : None, optional
-        zarr-python's `storage_options`; a store gets its options when it is created.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -737,7 +745,7 @@ def create_array(
     from zarrlite.nodes.creation import create_array_at  # late: not needed for opening
 
     return create_array_at(
-        open_store(store),
+        open_store(store, storage_options=storage_options),
         normalize_path(name),
         shape=shape,
         dtype=dtype,
@@ -763,7 +771,6 @@ def create_array(
         config=config,
         order=order,
         zarr_format=zarr_format,
-        storage_options=storage_options,
     )
 
 
@@ -774,6 +781,7 @@ def create_group(
     attributes: Mapping[str, Json] | None = None,
     overwrite: bool = False,
     zarr_format: Literal[3] | None = 3,
+    storage_options: StorageOptions | None = None,
 ) -> Group:
     """Create a group, and any missing groups above it.
 
@@ -789,6 +797,8 @@ def create_group(
         Whether to first remove an existing array or group, with everything below it.
     zarr_format : {3}, optional
         zarr-python's `zarr_format`.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store or an HTTP server.
 
     Returns
     -------
@@ -812,10 +822,13 @@ def create_group(
     ['a/b/zarr.json', 'a/zarr.json', 'zarr.json']
     """
     check_format(zarr_format)
-    return create_group_at(open_store(store), normalize_path(path), attributes, overwrite=overwrite)
+    place = open_store(store, storage_options=storage_options)
+    return create_group_at(place, normalize_path(path), attributes, overwrite=overwrite)
 
 
-def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
+def consolidate_metadata(
+    store: StoreLike, path: str | None = None, *, storage_options: StorageOptions | None = None
+) -> Group:
     """Copy the documents of a hierarchy into the document of its root group.
 
     Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under the
@@ -829,6 +842,8 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
         The location of the hierarchy, as for `open`.
     path : str or None, optional
         Path of the group in the store; the root if omitted.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the store is the URL of an object store.
 
     Returns
     -------
@@ -856,7 +871,7 @@ def consolidate_metadata(store: StoreLike, path: str | None = None) -> Group:
     >>> [path for path, node in zarrlite.open_group(store, mode="r").members(None)]
     ['g', 'g/a']
     """
-    return open_group(store, mode="r+", path=path).consolidate_metadata()
+    return open_group(store, mode="r+", path=path, storage_options=storage_options).consolidate_metadata()
 
 
 def copy(
@@ -866,6 +881,7 @@ def copy(
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Array | Group:
     """Copy a node, with everything below it, to another location.
 
@@ -887,6 +903,8 @@ def copy(
     progress : callable, optional
         Called as `progress(done, total)` with the number of values that are copied, and their total. An exception that
         it raises ends the copy.
+    storage_options : mapping, optional
+        Keywords of `ObjectStore`, if the target is the URL of an object store.
 
     Returns
     -------
@@ -913,7 +931,7 @@ def copy(
     """
     from zarrlite.chunks.progress import Count  # late: keeps the import light
 
-    target, where = open_store(store), normalize_path(path)
+    target, where = open_store(store, storage_options=storage_options), normalize_path(path)
     origin, prefix = key_prefix(source.path), key_prefix(where)
     (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
     if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):

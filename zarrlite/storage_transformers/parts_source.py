@@ -109,7 +109,7 @@ def cut(sizes: Sequence[int | None], start: int, stop: int) -> list[Piece]:
 class ChunkInParts(Source):
     """A chunk that is read from its parts.
 
-    With `by_key`, the sizes of parts take requests, and nothing tells whether a part was replaced.
+    With `by_key`, the sizes of parts take requests, and parts are requested at the same time.
     """
 
     _sizes: list[int] | None = None  # sizes of all parts, once they are known; none if the chunk is missing
@@ -183,7 +183,7 @@ class ChunkInParts(Source):
 
     def is_current(self) -> bool:
         if self._was_replaced or self.by_key:
-            return not self._was_replaced
+            return not self._was_replaced and all(part.is_current() for part in self._opened.values())
         for number, part in self._opened.items():
             # a part that was missing must still be missing
             is_back = part.known_size() is None and self._store.size(self._key_of(number)) is not None
@@ -210,7 +210,8 @@ class ChunkInParts(Source):
     def _verify(self) -> None:
         """Raise ReplacedError if what was read may be of two states of the chunk."""
         *before, last = self._opened.values()
-        for part in before:
+        # parts that were requested at the same time may have been read in any order
+        for part in [*before, last] if self.by_key else before:
             if not part.is_current() and not (self._belong_together and _has_only_grown(last)):
                 raise self._replaced("was replaced while it was read; read it again")
         self._belong_together = True

@@ -10,6 +10,7 @@ Rules
 - A new chunk is missing until all parts are there, and one that is erased as soon as one is not: its journal says so.
 - One object that is replaced as a whole needs no journal. Neither do bytes that are appended before a new last part, as
   those of a shard whose index is a part of its own.
+- No lock excludes writers on other machines. A store that these may write (`Limits.shared`) is refused.
 - Chunk keys are listed, keys of parts and journals never. Every key that is not a chunk's passes through.
 
 Reading is in parts_source.py.
@@ -18,6 +19,7 @@ Reading is in parts_source.py.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -25,7 +27,7 @@ from typing import Any
 from zarrlite.buffers.pieces import Patch, Value, join, overlapping, size_of, split
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source, read_current
-from zarrlite.errors import ArgumentError
+from zarrlite.errors import ArgumentError, StoreError
 from zarrlite.storage_transformers import parts_journal
 from zarrlite.storage_transformers.base import ArrayInStore
 from zarrlite.storage_transformers.parts_journal import Journal, PartPatch, Sizes
@@ -148,8 +150,19 @@ class PartsStore(Store):
             if not self.is_chunk(key):
                 self.store.change([(key, change)])
             else:
+                self._check_single_writer(key)
                 with self.lock(key):
                     self._write(key, self._changed(key, change) if callable(change) else change)
+
+    def _check_single_writer(self, key: str) -> None:
+        """Refuse to write several parts to a store that other machines write: no lock excludes these."""
+        if self.limits.shared and len(self.parts.all) > 1:
+            raise StoreError(
+                f"{key!r} in {self.store!r} must not be written: its parts need a single writer; pass"
+                " storage_options={'single_writer': True} if no other process writes there",
+                key=key,
+                errno=errno.ENOTSUP,
+            )
 
     def _changed(self, key: str, change: Update) -> Value | InPlace | None:
         source = self._chunk(key)
@@ -303,6 +316,7 @@ class PartsStore(Store):
 
         Returns whether the parts fit together then, or all are missing.
         """
+        self._check_single_writer(key)
         with self.lock(key):
             stored, sizes = self.store.get(self.journal_of(key)), self._stored_sizes(key)
             if not self._fit(sizes) and any(size is not None for size in sizes):

@@ -213,7 +213,9 @@ class ShardsStore(Store):
         chunks = self.writer.chunks(old)
         for n, change in changes.items():
             chunks[n] = _apply(change, chunks[n])
-        return None if all(chunk is None for chunk in chunks) else self.writer.join(chunks, old)
+        is_empty = all(chunk is None for chunk in chunks)
+        # an update cannot erase a shard that other machines may change at the same time
+        return None if is_empty and not (self.limits.shared and old is not None) else self.writer.join(chunks, old)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Lock the shard of a chunk: writers of two chunks of one shard exclude each other."""

@@ -14,9 +14,11 @@ from zarrlite.stores.views import PrefixStore, ReadOnlyStore
 if TYPE_CHECKING:
     from zarrlite.stores.cached import CachedStore
     from zarrlite.stores.filesystem import FsspecStore
+    from zarrlite.stores.object import ObjectStore
     from zarrlite.stores.zip import ZipStore
 
-_LATE = {"CachedStore": "cached", "FsspecStore": "filesystem", "ZipStore": "zip"}  # class -> its module
+# class -> its module
+_LATE = {"CachedStore": "cached", "FsspecStore": "filesystem", "ObjectStore": "object", "ZipStore": "zip"}
 
 __all__ = [
     "CachedStore",
@@ -27,6 +29,7 @@ __all__ = [
     "LocalStore",
     "MappingStore",
     "MemoryStore",
+    "ObjectStore",
     "PrefixStore",
     "ReadOnlyStore",
     "Store",

@@ -31,7 +31,7 @@ from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
-from zarrlite.stores.locks import Lock, LockContext, Table
+from zarrlite.stores.locks import Lock, LockContext, Table, holds_locks
 from zarrlite.tuning import MAX_REQUEST_BYTES, NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
@@ -64,6 +64,9 @@ class Limits(NamedTuple):
     concurrency: int | None = None
     gap: int = NEAR_CHUNK_BYTES  # bytes; two ranges of a value with a smaller gap are cheaper as one request
     longest: int = MAX_REQUEST_BYTES  # bytes; ranges are not joined to a longer request
+    # whether other machines may write at the same time, which no lock excludes: an update then erases no value, and
+    # consolidated metadata is not restored after a change
+    shared: bool = False
 
 
 IN_MEMORY: Final = Limits(concurrency=1, gap=0)
@@ -202,7 +205,7 @@ class Store(ABC):
         """
         for is_erasure, group in itertools.groupby(changes, key=lambda item: item[1] is None):
             if is_erasure:
-                threads.run(self._change_one, group, 0, place_of(self))
+                threads.run(self._change_one, group, 0, None if holds_locks() else place_of(self))
             else:
                 for item in group:
                     self._change_one(item)
@@ -392,6 +395,12 @@ class StoredValue(Source):
     def size(self) -> int | None:
         return self.store.size(self.key)
 
+    @staticmethod
+    def read_all(requests: Sequence[tuple[Any, ByteRange]], memory: memoryview | None = None) -> Buffers:
+        """Read parts of several values of one store, in order, None for missing ones."""
+        store: Store = requests[0][0].store
+        return store.get_partial_values([(source.key, byte_range) for source, byte_range in requests], memory)
+
 
 class ValueReadOnce(Source):
     """A value that is read as a whole at the first use, so that a change is made to the bytes that it was made for."""
@@ -399,6 +408,11 @@ class ValueReadOnce(Source):
     def __init__(self, source: Source) -> None:
         self._source = source
         self._found: InMemory | None = None
+
+    @property
+    def was_read(self) -> bool:
+        """Whether the value has been read."""
+        return self._found is not None
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         if self._found is None:
@@ -420,8 +434,7 @@ def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryvi
         else:
             found.append(source.read_one(byte_range))
     for values in by_store.values():
-        store = values[0][1].store
-        answers = store.get_partial_values([(source.key, byte_range) for _, source, byte_range in values], memory)
+        answers = values[0][1].read_all([(source, byte_range) for _, source, byte_range in values], memory)
         memory = None  # used up
         for (i, _, _), answer in zip(values, answers, strict=True):
             found[i] = answer

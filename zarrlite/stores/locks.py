@@ -122,6 +122,12 @@ class LockContext(IOBase):
             raise
 
 
+def holds_locks() -> bool:
+    """Whether this thread holds a lock, for which other threads would wait if they did part of its work."""
+    thread = get_ident()
+    return any(holder.thread == thread for table in _tables for holder in [*table.values()])
+
+
 def timeout(holder: str) -> TimeoutError:
     """Return the error for a lock that was not released in time."""
     return TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; end it, or raise lock_timeout")

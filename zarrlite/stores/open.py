@@ -1,17 +1,18 @@
-"""The store for a user's argument: a Store, a path, a URI, a mapping or None.
+"""The store for a user's argument: a Store, a path, a URI, a mapping, a store of obstore or None.
 
 Rules
 - `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
 - `memory://name` is the same store throughout the process; `memory://` is a new store each time.
 - A URL with `::`, and one of a protocol that no other store has, is one of fsspec; so is an `FSMap`.
-- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory.
+- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory. Such a URL is a zip file, too.
+- `storage_options` are the keywords of `ObjectStore`, or those of the filesystem of fsspec; other stores have none.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from zarrlite.errors import ArgumentError
@@ -23,8 +24,11 @@ from zarrlite.stores.views import ReadOnlyStore
 if TYPE_CHECKING:
     from zarrlite.stores.filesystem import FsspecStore
 
-StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None
+# the last one, Any, is a store of obstore, whose types are not known here
+StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None | Any
+StorageOptions = Mapping[str, Any]  # keywords of `ObjectStore`, or of a filesystem of fsspec
 
+REMOTE = ("s3://", "gs://", "az://", "http://", "https://")  # starts of URLs of object stores and HTTP servers
 ZIP_SUFFIXES = (".zip", ".ozx")  # ends of the names of zip files, in lower case
 _URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # schemes have at least two letters: c:// is a drive
 _CHAIN = r"[a-z][a-z0-9+.-]+(://[^:]*)?::"  # the first of several protocols: zip::, filecache::, zip://inner.zarr::
@@ -32,7 +36,9 @@ _FILE_URI_REST = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
 _named_stores: dict[str, MemoryStore] = {}
 
 
-def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True) -> Store:
+def open_store(
+    store: StoreLike, *, read_only: bool = False, check: bool = True, storage_options: StorageOptions | None = None
+) -> Store:
     """Return the store for a Store, a path, a URI, a mapping or None. `check` refuses a path that is a file.
 
     >>> open_store("memory://")
@@ -40,8 +46,14 @@ def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True)
     >>> open_store("file:///tmp/a%20b.zarr")
     LocalStore('/tmp/a b.zarr')
     """
+    if is_remote(store):
+        return _open_remote(store, read_only, storage_options)
+    if storage_options and not _is_fsspec_url(store):
+        raise ArgumentError(
+            f"storage_options must be None for {store!r}: only URLs of object stores, servers and fsspec have options"
+        )
     if isinstance(store, str):
-        store = _resolve(store)
+        store = _resolve(store, storage_options)
     elif isinstance(store, os.PathLike):
         store = os.fsdecode(store)
     if isinstance(store, str):
@@ -55,6 +67,28 @@ def open_store(store: StoreLike, *, read_only: bool = False, check: bool = True)
         return local
     opened = _wrap(store)
     return ReadOnlyStore(opened) if read_only and not opened.read_only else opened
+
+
+def is_remote(store: object) -> bool:
+    """Whether a user's argument is the URL of an object store or an HTTP server, or a store of obstore."""
+    if isinstance(store, str):
+        return store.lower().startswith(REMOTE)
+    return type(store).__module__.partition(".")[0] == "obstore"
+
+
+def _open_remote(store: Any, read_only: bool, storage_options: StorageOptions | None) -> Store:
+    from zarrlite.stores.object import OPTIONS, ObjectStore  # late: needs obstore
+
+    options = {**(storage_options or {}), **({"read_only": True} if read_only else {})}
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise ArgumentError(f"storage_options must not have {unknown[0]!r}; it takes {', '.join(OPTIONS)}")
+    if isinstance(store, str) and store.lower().endswith(ZIP_SUFFIXES):
+        from zarrlite.stores.zip import ZipStore  # late: keeps the import light
+
+        above, _, name = store.rpartition("/")
+        return ZipStore((ObjectStore(above, **options), name), mode="r")
+    return ObjectStore(store, **options)
 
 
 def is_zip_path(path: str) -> bool:
@@ -79,11 +113,18 @@ def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
     raise ArgumentError(f"store must be a Store, a path, a URI, a mutable mapping or None, not {type(store).__name__}")
 
 
-def _resolve(text: str) -> str | Store:
+def _is_fsspec_url(store: object) -> bool:
+    if not isinstance(store, str):
+        return False
+    match = re.fullmatch(_URI, store)
+    return bool(re.match(_CHAIN, store)) or (match is not None and (match[3] or "memory").lower() != "memory")
+
+
+def _resolve(text: str, storage_options: StorageOptions | None = None) -> str | Store:
     """Return the store of a `memory` URI, or else the path: the text itself or the path of its `file` URI."""
     match = re.fullmatch(_URI, text) if ":" in text else None
     if "::" in text and re.match(_CHAIN, text):
-        return _fsspec().from_url(text)
+        return _fsspec().from_url(text, storage_options)
     if match is None:
         return text
     file, rest, scheme, name = match.groups()
@@ -91,7 +132,7 @@ def _resolve(text: str) -> str | Store:
         return _file_path(text, rest)
     if scheme.lower() == "memory":
         return _named_stores.setdefault(name, MemoryStore()) if name else MemoryStore()
-    return _fsspec().from_url(text)
+    return _fsspec().from_url(text, storage_options)
 
 
 def _fsspec() -> type[FsspecStore]:

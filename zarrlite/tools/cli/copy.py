@@ -21,7 +21,7 @@ _BATCH = 64  # objects; progress is recorded after each batch, and an interrupte
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", help="a path or file:// URL of an array or group")
+    parser.add_argument("source", help="a path or URL of an array or group")
     parser.add_argument("target", help="the location of the copy; rerun the same command to resume an interrupted copy")
     parser.add_argument("--overwrite", action="store_true", help="replace the node at the target")
 
@@ -57,9 +57,10 @@ def _copy(source: Array | Group, target: Store, path: str, args: argparse.Namesp
             transfer.advance(len(batch))
             progress.advance(len(batch))
         transfer.check_source()
-        for document in documents:
-            copy_object(document)
-            progress.advance()
+        for _, level in itertools.groupby(documents, key=lambda item: item[0].count("/")):
+            batch = list(level)
+            threads.run(copy_object, batch, 0, slowest_place(source.store, target))
+            progress.advance(len(batch))
     transfer.end()
     total = sum(size for _, size in objects)
     if console.as_json:

@@ -32,7 +32,7 @@ _OVERHEAD = 64  # bytes; memory for comparing two elements, in addition to the e
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", help="a path or file:// URL of an array or group")
+    parser.add_argument("a", help="a path or URL of an array or group")
     parser.add_argument("b", help="the array or group to compare it with")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--values", action="store_true", help="compare only values, not metadata")

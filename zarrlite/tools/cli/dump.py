@@ -37,7 +37,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # text that begins with one of thes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of an array")
+    parser.add_argument("location", help="a path or URL of an array")
     parser.add_argument("selection", nargs="?", default="...", help="in numpy's syntax: 0:10,::2,5 (default: all)")
     parser.add_argument("--format", choices=("text", "csv", "npy"), help="default: the extension of FILE, or text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (default: standard output)")

@@ -37,7 +37,7 @@ _STYLES = {  # by role of a range; other roles are dim
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of an array, or the path of a file in one")
+    parser.add_argument("location", help="a path or URL of an array, or the path of a file in one")
     parser.add_argument("key", nargs="?", help="the key of a stored object or of a chunk, such as c/0/0")
     parser.add_argument("--chunk", metavar="I,J,...", help="the coordinates of a chunk, instead of a key")
     parser.add_argument(

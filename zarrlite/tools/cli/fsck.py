@@ -19,7 +19,7 @@ EXAMPLE = "zarrlite fsck image.zarr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of an array or group")
+    parser.add_argument("location", help="a path or URL of an array or group")
     parser.add_argument("--lenient", action="store_true", help="accept common omissions in metadata documents")
     parser.add_argument(
         "--repair",

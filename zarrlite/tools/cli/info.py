@@ -19,7 +19,7 @@ EXAMPLE = "zarrlite info image.zarr/raw"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of an array or group")
+    parser.add_argument("location", help="a path or URL of an array or group")
     parser.add_argument("--storage", action="store_true", help="also show the stored size, which lists all objects")
 
 

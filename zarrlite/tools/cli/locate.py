@@ -1,8 +1,9 @@
-"""Resolve the location of a node: a path, a `file://` URL, or a path into a hierarchy.
+"""Resolve the location of a node: a path, a URL, or a path into a hierarchy.
 
 Rules
 - A path into a hierarchy is split at the root: the highest directory that is connected to the node by groups alone.
 - A path into a zip file is split at the file.
+- The environment variable `ZARRLITE_STORAGE_OPTIONS` has the `storage_options` of URLs of object stores, as JSON.
 - Errors name the location as the user typed it, and say what is there.
 """
 
@@ -12,20 +13,43 @@ import json
 import os
 from typing import Any
 
-from zarrlite.errors import NodeNotFoundError
+from zarrlite.errors import ArgumentError, NodeNotFoundError, StoreError
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import Array
+from zarrlite.nodes.consolidated import DOCUMENT_RANGE
 from zarrlite.nodes.group import Group
 from zarrlite.stores import LocalStore, Store, open_store
-from zarrlite.stores.open import is_zip_path
+from zarrlite.stores.open import ZIP_SUFFIXES, is_remote, is_zip_path
 
+OPTIONS = "ZARRLITE_STORAGE_OPTIONS"  # environment variable
 JOURNAL = "__zarrlite.transfer.json"  # stored next to the data of an unfinished copy
 _VERSION_2 = {".zarray": "array", ".zgroup": "group"}  # documents of Zarr v2 -> node type
 
 
+def open_location(location: str) -> Store:
+    """Return the store of a location. A file is not refused."""
+    return open_store(location, check=False, storage_options=_storage_options() if is_remote(location) else None)
+
+
+def _storage_options() -> dict[str, Any] | None:
+    """Return the storage options of the environment."""
+    text = os.environ.get(OPTIONS)
+    if not text:
+        return None
+    try:
+        options = json.loads(text)
+    except ValueError:
+        options = None
+    if not isinstance(options, dict):
+        raise ArgumentError(f"{OPTIONS} must be a JSON object such as '{{\"anonymous\": true}}', not {text!r}")
+    return options
+
+
 def split(location: str) -> tuple[Store, str]:
     """Return the store of the hierarchy of a location, and the path in it. The node need not exist."""
+    if is_remote(location):
+        return _split_remote(location)
     store = open_store(location, check=False)  # a file is refused below
     if not isinstance(store, LocalStore):
         return store, ""
@@ -36,6 +60,35 @@ def split(location: str) -> tuple[Store, str]:
     path = os.path.relpath(store.root, root)
     opened = open_store(zip_file) if zip_file else LocalStore(root)
     return opened, "" if path == os.curdir else path.replace(os.sep, "/")
+
+
+def _split_remote(url: str) -> tuple[Store, str]:
+    """Return the store of the hierarchy of a URL, and the path in it."""
+    scheme, _, rest = url.partition("://")
+    place, *names = rest.strip("/").split("/")
+    for i, name in enumerate(names, 1):
+        if name.lower().endswith(ZIP_SUFFIXES):
+            return open_location(f"{scheme}://{'/'.join([place, *names[:i]])}"), "/".join(names[i:])
+    server = open_location(f"{scheme}://{place}")
+    depth = len(names)
+    while depth and _remote_node_type(server, names[:depth]) is None:
+        depth -= 1
+    if _remote_node_type(server, names[:depth]) is None:
+        depth = len(names)  # there is no hierarchy
+    elif depth == len(names) or _remote_node_type(server, names[:depth]) == "group":
+        while depth and _remote_node_type(server, names[: depth - 1]) == "group":
+            depth -= 1
+    return open_location(f"{scheme}://{'/'.join([place, *names[:depth]])}"), "/".join(names[depth:])
+
+
+def _remote_node_type(server: Store, names: list[str]) -> Any:
+    """Return the node type of a path on a server. Returns None if it has no readable document."""
+    path = "/".join(names)
+    try:
+        document = json.loads(bytes(server.get(key_prefix(path) + DOCUMENT, DOCUMENT_RANGE) or b""))
+    except (StoreError, ValueError, RecursionError):  # a server may refuse access to the folders above
+        return None
+    return document.get("node_type") if isinstance(document, dict) else None
 
 
 def _find_zip_file(path: str) -> str | None:
@@ -101,7 +154,10 @@ def _not_found(location: str, store: Store, path: str) -> NodeNotFoundError:
     if isinstance(store, LocalStore):
         exists = os.path.lexists(os.path.join(store.root, path))
     else:
-        exists = any(store.list_prefix(key_prefix(path)))
+        try:
+            exists = any(store.list_prefix(key_prefix(path)))
+        except StoreError:
+            exists = True  # a server that cannot be listed does not tell
     if not exists:
         message = f"{location} does not exist"
     elif has(JOURNAL):

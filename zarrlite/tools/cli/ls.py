@@ -24,7 +24,7 @@ EXAMPLE = "zarrlite ls -l image.zarr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of an array or group")
+    parser.add_argument("location", help="a path or URL of an array or group")
     parser.add_argument("-l", dest="long", action="store_true", help="also show types, shapes and sizes")
 
 

@@ -9,15 +9,16 @@ from zarrlite import n5
 from zarrlite.errors import NodeNotFoundError
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes.group import Group
-from zarrlite.stores import LocalStore, open_store
+from zarrlite.stores import LocalStore
 from zarrlite.tools.cli.console import Console, clean
+from zarrlite.tools.cli.locate import open_location
 
 HELP = "write the metadata that makes an N5 container readable as Zarr"
 EXAMPLE = "zarrlite n5 volume.n5"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of an N5 container, group or dataset")
+    parser.add_argument("location", help="a path or URL of an N5 container, group or dataset")
     parser.add_argument(
         "--codec",
         choices=("n5_default", "pad", "offset"),
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    store = open_store(args.location)
+    store = open_location(args.location)
     if isinstance(store, LocalStore) and not os.path.isdir(store.root):
         raise NodeNotFoundError(f"{args.location} is not a directory", path="")
     if args.dry_run:

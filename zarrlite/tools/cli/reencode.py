@@ -36,7 +36,7 @@ EXAMPLE = "zarrlite reencode image.zarr smaller.zarr --chunks 64,64 --shards 102
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     syntax = "JSON, or names with members"
-    parser.add_argument("source", help="a path or file:// URL of an array")
+    parser.add_argument("source", help="a path or URL of an array")
     parser.add_argument("target", help="the location of the new array; rerun the same command to resume")
     parser.add_argument("--chunks", metavar="N,N", help="chunk shape; with shards, the shape of the inner chunks")
     parser.add_argument("--shards", metavar="N,N", help="shard shape, or none")

@@ -14,10 +14,11 @@ from zarrlite.errors import ArgumentError, NodeExistsError, NodeNotFoundError
 from zarrlite.extensions.config import load_json
 from zarrlite.formats.tiff.parse import read_image
 from zarrlite.nodes.creation import DEFAULT
-from zarrlite.stores import LocalStore, open_store
+from zarrlite.stores import LocalStore
 from zarrlite.tiff import open_folder
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.extensions import parse_lengths
+from zarrlite.tools.cli.locate import open_location
 
 HELP = "write the metadata that makes a folder of TIFF files readable as Zarr"
 EXAMPLE = "zarrlite tiff slices/  (files with names like c/0/1.tiff); zarrlite tiff photo.tiff photo.zarr"
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     fill_value = DEFAULT
     if args.fill_value is not None:
         fill_value = load_json(f'{{"value": {args.fill_value}}}'.encode(), "--fill-value").get("value", DEFAULT)
-    folder = open_store(args.location, check=False)
+    folder = open_location(args.location)
     is_file = isinstance(folder, LocalStore) and os.path.isfile(folder.root)
     if is_file and args.target is None:
         raise ArgumentError("a target must be named for a single TIFF file: the new folder to copy it into")

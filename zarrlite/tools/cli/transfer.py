@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from zarrlite import threads
 from zarrlite.errors import ArgumentError, NodeExistsError, StoreError
 from zarrlite.extensions.config import Json, dump_json
 from zarrlite.names import DOCUMENT, key_prefix
@@ -26,6 +27,8 @@ from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.nodes.node import make_room
 from zarrlite.stores import LocalStore, Store, ZipStore
+from zarrlite.stores.base import place_of
+from zarrlite.stores.object import ObjectStore
 from zarrlite.stores.views import ReadOnlyStore
 from zarrlite.tools.cli.locate import JOURNAL
 
@@ -126,21 +129,28 @@ class Transfer:
         self.target.erase(self.prefix + JOURNAL)
 
 
-def list_objects(source: Array | Group) -> list[tuple[str, int, int]]:
-    """Return key, size and modification time of every object that is stored for a node and the nodes below it."""
+def list_objects(source: Array | Group) -> list[tuple[str, int, int | str]]:
+    """Return key, size and modification time of every object that is stored for a node and the nodes below it.
+
+    In an object store, the ETag takes the place of the modification time.
+    """
     store, prefix = source.store, key_prefix(source.path)
     base = store.store if isinstance(store, ReadOnlyStore) else store
-    objects = []
-    for key in sorted(store.list_prefix(prefix)):
-        size = store.size(key) or 0  # raises if the object must not be read, such as a symlink out of the store
+    if isinstance(base, ObjectStore):
+        return [(key[len(prefix) :], size, tag) for key, size, tag in sorted(base.list_versions(prefix))]
+    keys = sorted(store.list_prefix(prefix))
+    # raises if an object must not be read, such as a symlink out of the store
+    sizes = threads.gather(store.size, keys, place_of(store))
+    objects: list[tuple[str, int, int | str]] = []
+    for key, size in zip(keys, sizes, strict=True):
         modified = 0
         if isinstance(base, LocalStore):
             modified = os.stat(os.path.join(base.root, key)).st_mtime_ns
-        objects.append((key[len(prefix) :], size, modified))
+        objects.append((key[len(prefix) :], size or 0, modified))
     return objects
 
 
-def _fingerprint(objects: list[tuple[str, int, int]]) -> str:
+def _fingerprint(objects: list[tuple[str, int, int | str]]) -> str:
     digest = hashlib.sha256()
     for item in objects:
         digest.update(repr(item).encode(errors="surrogatepass"))

@@ -16,7 +16,7 @@ EXAMPLE = "zarrlite tree experiment.zarr --level 2"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of a group")
+    parser.add_argument("location", help="a path or URL of a group")
     parser.add_argument("-L", "--level", type=int, metavar="N", help="show at most N levels")
 
 

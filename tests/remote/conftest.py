@@ -1,0 +1,35 @@
+"""Stores on the servers that all tests share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from remote.servers import Azurite, SeaweedFS
+
+from zarrlite.stores.object import ObjectStore
+
+MakeStore = Callable[..., ObjectStore]
+
+
+@pytest.fixture(scope="session")
+def make_s3(seaweedfs: SeaweedFS) -> MakeStore:
+    """Creates stores on SeaweedFS, each at another prefix."""
+
+    def make(path: str | None = None, **options: Any) -> ObjectStore:
+        url = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex if path is None else path}"
+        return ObjectStore(url, **{**seaweedfs.settings(), **options})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_azure(azurite: Azurite) -> MakeStore:
+    """Creates stores on Azurite, each at another prefix."""
+
+    def make(**options: Any) -> ObjectStore:
+        return ObjectStore(f"az://{Azurite.container}/{uuid.uuid4().hex}", **{**azurite.settings(), **options})
+
+    return make

@@ -1,0 +1,158 @@
+"""Servers that behave badly: each read and write ends in the right data or in an error, and in nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from remote.bad_server import BadServer
+
+import zarrlite
+from zarrlite import StoreError, ZarrliteError
+from zarrlite.buffers.source import ReplacedError
+from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
+
+TRIALS = 50
+SHARDS = [ShardingIndexed((4, 8), [Bytes(), Zstd()])]
+CHAINS: list[list[Any]] = [[Bytes()], [Bytes(), Zstd(), Crc32c()], SHARDS, [ShardingIndexed((4, 4), [Bytes()])]]
+
+
+@pytest.fixture(scope="module")
+def bad_server() -> Iterator[BadServer]:
+    with BadServer() as server:
+        yield server
+
+
+def trials(count: int = TRIALS) -> Iterator[np.random.Generator]:
+    for seed in range(count):
+        yield np.random.default_rng(seed)
+
+
+def selections(rng: np.random.Generator) -> list[Any]:
+    """Return a whole read, a box, a strided selection and an element."""
+    (a, b), (c, d) = np.sort(rng.integers(0, 33, (2, 2)), axis=1)
+    step = int(rng.integers(1, 9))
+    return [..., (slice(a, b), slice(c, d)), (slice(a, None, step), slice(c, None, step)), (int(a % 32), int(c % 32))]
+
+
+def check_reads(array: zarrlite.Array, data: Any, rng: np.random.Generator, may_fail: bool = False) -> int:
+    """Check some reads; returns how many of them failed, which only some faults may cause."""
+    failed = 0
+    for selection in selections(rng):
+        try:
+            found = array[selection]
+        except ZarrliteError:
+            assert may_fail
+            failed += 1
+        else:
+            assert np.array_equal(found, data[selection]), selection
+    return failed
+
+
+@pytest.mark.parametrize(
+    "fault", ["", "range ignored", "cut", "unavailable", "slow", "weak ETag", "no ETag", "no ETag,no time"]
+)
+def test_reads_are_right_although_the_server_is_not(bad_server: BadServer, fault: str) -> None:
+    for number, rng in enumerate(trials()):
+        data = rng.integers(0, 1000, (32, 32), "u2")
+        bad_server.behave()
+        store = bad_server.store(timeout=0.4 if fault == "slow" else 60)
+        array = zarrlite.create_array(store, data=data, chunks=(16, 16), codecs=CHAINS[number % len(CHAINS)])
+        bad_server.faults = {*filter(None, fault.split(","))}
+        check_reads(array, data, rng)
+
+
+@pytest.mark.parametrize("tags", ["", "weak ETag", "no ETag", "no ETag,no time"])
+def test_a_value_that_is_replaced_between_two_ranges_is_read_from_one_version(bad_server: BadServer, tags: str) -> None:
+    """Two arrays that differ in size take turns, since a weak ETag and a time of seconds do not tell more apart."""
+    for number, rng in enumerate(trials()):
+        chain = CHAINS[2 + number % 2]
+        bad_server.behave()
+        versions = [rng.integers(1, 1000, (32, 32), "u2") for _ in range(2)]
+        versions[1][:8] = 0  # absent inner chunks, which makes the shards smaller
+        stored: list[dict[str, bytes]] = []
+        for version in versions:
+            array = zarrlite.create_array(
+                bad_server.store(), data=version, chunks=(32, 32), codecs=chain, overwrite=True
+            )
+            stored.append({key: value for key, (value, *_) in bad_server.values.items()})
+
+        def replace(key: str, value: bytes, stored: Any = stored) -> bytes:
+            return stored[1][key] if value == stored[0][key] and key.startswith("c/") else stored[0][key]  # type: ignore[no-any-return]
+
+        bad_server.replace = replace
+        bad_server.faults = {"replaced", *filter(None, tags.split(","))}
+        for selection in (*selections(rng), (slice(None, None, 5), 3)):
+            with contextlib.suppress(ReplacedError, StoreError):
+                found = array[selection]
+                assert any(np.array_equal(found, version[selection]) for version in versions), selection
+
+
+@pytest.mark.parametrize("fault", ["cut", "unavailable", "lost", "slow"])
+def test_updates_are_made_once_although_answers_are_lost(bad_server: BadServer, fault: str) -> None:
+    for number, rng in enumerate(trials()):
+        data = rng.integers(1, 1000, (32, 32), "u2")
+        bad_server.behave()
+        store = bad_server.store(timeout=0.4 if fault == "slow" else 60)
+        array = zarrlite.create_array(store, data=data, chunks=(16, 16), codecs=CHAINS[number % len(CHAINS)])
+        bad_server.faults = {fault}
+        for _ in range(4):
+            row, column = (int(i) for i in rng.integers(0, 32, 2))
+            array[row, column:] = data[row, column:] = int(rng.integers(1, 1000))
+        assert store.set("new", b"1", new=True)
+        assert not store.set("new", b"2", new=True)
+        bad_server.faults = set()
+        assert np.array_equal(array[...], data)
+
+
+def test_updates_are_refused_if_conditions_are_ignored() -> None:
+    with BadServer() as server:
+        server.faults = {"condition ignored"}
+        for rng in trials(3):
+            store = server.store()
+            for change in (
+                lambda store=store: store.update("a", lambda old: b"1"),
+                lambda store=store: store.set("a", b"1", new=True),
+                lambda store=store: zarrlite.create_array(store, data=rng.random(4)),
+            ):
+                with pytest.raises(
+                    StoreError, match=r"must not be updated: the server ignores conditional.*single_writer"
+                ):
+                    change()
+            assert not server.values  # not even the key that was used to find out
+        data = np.arange(64)
+        for _ in trials():
+            store = server.store(single_writer=True)
+            array = zarrlite.create_array(store, data=data, chunks=(32,), codecs=CHAINS[0], overwrite=True)
+            array[5:9] = 7
+            assert np.array_equal(array[...], np.where((data >= 5) & (data < 9), 7, data))
+
+
+@pytest.mark.parametrize("fault", ["weak ETag", "no ETag"])
+def test_updates_are_refused_without_a_strong_etag(fault: str) -> None:
+    with BadServer() as server:
+        server.faults = {fault}
+        store = server.store()
+        store.set("a", b"1")
+        with pytest.raises(StoreError, match=r"its ETag must be strong to detect other writers.*single_writer"):
+            store.update("a", lambda old: b"2")
+        assert bytes(store.get("a") or b"") == b"1"
+
+
+def test_a_server_that_is_down_is_an_error() -> None:
+    with BadServer() as server:
+        store = server.store(retries=2)
+    attempts: list[Callable[[], Any]] = [
+        lambda: store.get("a"),
+        lambda: store.size("a"),
+        lambda: list(store.list()),
+        lambda: store.set("a", b"2"),
+        lambda: store.erase("a"),
+        lambda: zarrlite.open(store, mode="r"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(StoreError):
+            attempt()

@@ -1,0 +1,232 @@
+"""Values of an object store: reading ranges of them, all from one version.
+
+Rules
+- Ranges of a value that are close together are requested as one (`Limits`), and all requests of a batch are under way
+  at once. The version of each answer is compared with that of the others; if one differs, the value is read again.
+- A source keeps the version of its first answer. Later requests carry its ETag as a condition (If-Match). If the value
+  was replaced, a read raises ReplacedError, and the reader starts over.
+- Weak ETags, and none, are compared together with size and modification time. If the server reports no time either,
+  the value is read as a whole.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from zarrlite import threads
+from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import MAX_ATTEMPTS, ReplacedError
+from zarrlite.errors import StoreError
+from zarrlite.stores.base import Buffers, Limits, StoredValue, place_of
+from zarrlite.stores.object_client import Answer, ChangedError, Client, Version
+from zarrlite.tuning import MAX_CONFLICT_PAUSE, MIN_CONFLICT_PAUSE
+
+_NOTHING = ByteRange(0, 0)  # a request that only looks for the value
+
+
+class ObjectValue(StoredValue):
+    """A value all reads of which are from one version."""
+
+    store: Any  # an ObjectStore
+
+    def __init__(self, store: Any, key: str, *, once: bool = False) -> None:
+        super().__init__(store, key)
+        self.version: Version | None = None  # that of the first answer
+        self._once = once  # whether there is only one read
+        self._data: Buffer | None = None  # all of the value, if its version cannot be compared
+        self._was_replaced = False
+
+    def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
+        (found,) = read_values([(self, ranges)])
+        return found
+
+    @staticmethod
+    def read_all(requests: Sequence[tuple[Any, ByteRange]], memory: memoryview | None = None) -> Buffers:
+        by_value: dict[ObjectValue, list[int]] = {}
+        for i, (value, _) in enumerate(requests):
+            by_value.setdefault(value, []).append(i)
+        parts = read_values([(value, [requests[i][1] for i in numbers]) for value, numbers in by_value.items()])
+        answers: Buffers = [None] * len(requests)
+        for numbers, found in zip(by_value.values(), parts, strict=True):
+            for i, part in zip(numbers, found or (), strict=found is not None):
+                answers[i] = part
+        return answers
+
+    def size(self) -> int | None:
+        if self.version is None:
+            self.version = self._head()
+        return self.known_size()
+
+    def known_size(self) -> int | None:
+        return None if self.version is None else self.version.size
+
+    def is_current(self) -> bool:
+        if self._was_replaced or self.version is None or self._data is not None:
+            return not self._was_replaced
+        now = self._head()
+        return now is not None and now.is_same(self.version)
+
+    def close(self) -> None:
+        self.version = self._data = None
+        self._was_replaced = False
+
+    # The steps of `read_values`
+
+    def plan(self, ranges: Sequence[ByteRange], limits: Limits) -> list[ByteRange]:
+        """Return the ranges to request. None are needed if all of the value is here."""
+        if self._data is not None or not ranges:
+            return []
+        if self.version is not None:
+            bounds = [byte_range.resolve(self.version.size) for byte_range in ranges]
+            return join_ranges([(low, high) for low, high in bounds if low < high], limits)
+        bounded: list[tuple[int, int]] = []
+        offset: int | None = None  # start of the longest tail that is counted from the start
+        suffix = 0  # length of the longest tail that is counted from the end
+        for start, stop in ranges:
+            if stop is not None and stop >= 0:
+                bounded.append((max(start, 0), stop))
+            elif start < 0:
+                suffix = max(suffix, -start)
+            else:
+                offset = start if offset is None else min(offset, start)
+        if offset == 0:
+            return [ALL]
+        planned = join_ranges([(low, high) for low, high in bounded if low < high], limits)
+        if offset is not None:
+            planned.append(ByteRange(offset))
+        if suffix:
+            planned.append(ByteRange(-suffix))
+        return planned or [_NOTHING]
+
+    def fetch(self, byte_range: ByteRange) -> Answer | ChangedError | None:
+        """Request a range, under the condition that the value is still the same if it was read before."""
+        try:
+            if byte_range == _NOTHING:
+                found = self._head()
+                return None if found is None else Answer(memoryview(b""), 0, found)
+            if byte_range.start < 0 and not self.store.client.has_suffix_ranges:
+                found = self._head()
+                if found is None or not found.size:
+                    return None if found is None else Answer(memoryview(b""), 0, found)
+                low, high = byte_range.resolve(found.size)
+                return self._get(ByteRange(low, high), found)
+            return self._get(byte_range, self.version)
+        except ChangedError as changed:
+            return changed
+
+    def _head(self) -> Version | None:
+        client: Client = self.store.client
+        return client.head(self.store.full_key(self.key))
+
+    def _get(self, byte_range: ByteRange, version: Version | None) -> Answer | None:
+        client: Client = self.store.client
+        return client.get(self.store.full_key(self.key), byte_range, version)
+
+    def take(self, ranges: Sequence[ByteRange], answers: Sequence[Any]) -> list[Buffer] | None:
+        """Return the requested ranges. Returns None if the value is missing, and raises ChangedError if it changed."""
+        if self._data is not None:
+            return [byte_range.of(self._data) for byte_range in ranges]
+        if self.version is None and answers and all(answer is None for answer in answers):
+            return None
+        for answer in answers:
+            if not isinstance(answer, Answer):
+                raise ChangedError
+        version = self.version or answers[0].version
+        if not all(answer.version.is_same(version) for answer in answers):
+            raise ChangedError
+        if not version.is_comparable and (len(answers) > 1 or not self._once):
+            return self._read_whole(ranges, answers)
+        found = [_cut(byte_range.resolve(version.size), answers) for byte_range in ranges]
+        self.version = version
+        return found
+
+    def _read_whole(self, ranges: Sequence[ByteRange], answers: Sequence[Answer]) -> list[Buffer] | None:
+        whole = answers[0]
+        if whole.start or len(whole.data) != whole.version.size:
+            found = self._get(ALL, None)
+            if found is None:
+                raise ChangedError
+            whole = found
+        self.version, self._data = whole.version, whole.data
+        return self.take(ranges, ())
+
+    def replaced(self) -> ReplacedError:
+        """Return the error for a value of which another version was read before."""
+        self._was_replaced = True
+        return ReplacedError("was replaced while it was read; read it again", key=self.key)
+
+
+def read_values(wanted: Sequence[tuple[ObjectValue, Sequence[ByteRange]]]) -> list[list[Buffer] | None]:
+    """Read parts of several values of one store, None for missing ones, with one round of requests."""
+    found: list[list[Buffer] | None] = [None] * len(wanted)
+    left = list(range(len(wanted)))
+    for _ in pauses():
+        left = _read_round(wanted, left, found)
+        if not left:
+            return found
+    value = wanted[left[0]][0]
+    raise StoreError(f"{value.key!r} cannot be read: it was replaced during each of {MAX_ATTEMPTS} attempts")
+
+
+def _read_round(
+    wanted: Sequence[tuple[ObjectValue, Sequence[ByteRange]]], numbers: Sequence[int], found: list[list[Buffer] | None]
+) -> list[int]:
+    """Read some of the values. Returns the numbers of those that changed meanwhile."""
+    store = wanted[0][0].store
+    plans = [wanted[i][0].plan(wanted[i][1], store.limits) for i in numbers]
+    requests = [(wanted[i][0], byte_range) for i, plan in zip(numbers, plans, strict=True) for byte_range in plan]
+    answers = iter(threads.gather(lambda request: request[0].fetch(request[1]), requests, place_of(store)))
+    changed: list[int] = []
+    for i, plan in zip(numbers, plans, strict=True):
+        value, ranges = wanted[i]
+        received = [next(answers) for _ in plan]
+        was_read = value.version is not None
+        try:
+            found[i] = value.take(ranges, received)
+        except ChangedError:
+            if was_read:
+                raise value.replaced() from None
+            changed.append(i)
+    return changed
+
+
+def join_ranges(bounds: Sequence[tuple[int, int]], limits: Limits) -> list[ByteRange]:
+    """Return ranges that contain these; those that are close share a range.
+
+    >>> join_ranges([(100, 110), (0, 50), (90_000, 90_001)], Limits(gap=100))
+    [ByteRange(start=0, stop=110), ByteRange(start=90000, stop=90001)]
+    """
+    joined: list[ByteRange] = []
+    for low, high in sorted(bounds):
+        if joined:
+            start, stop = joined[-1].start, joined[-1].stop or 0
+            is_inside = high <= stop
+            if is_inside or (low - stop <= limits.gap and high - start <= limits.longest):
+                joined[-1] = ByteRange(start, max(stop, high))
+                continue
+        joined.append(ByteRange(low, high))
+    return joined
+
+
+def _cut(bounds: tuple[int, int], answers: Sequence[Answer]) -> Buffer:
+    """Return a range out of the answer that contains it. Raises ChangedError if no answer does."""
+    low, high = bounds
+    if low == high:
+        return b""
+    for data, start, _ in answers:
+        if start <= low and high <= start + len(data):
+            return data[low - start : high - start]
+    raise ChangedError
+
+
+def pauses() -> Iterator[None]:
+    """Yield as often as a value may be read or updated again, with growing pauses between."""
+    longest = MIN_CONFLICT_PAUSE
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            time.sleep(random.uniform(0, longest))
+            longest = min(2 * longest, MAX_CONFLICT_PAUSE)
+        yield
