@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: peers, servers, and hypothesis without deadlines, so that slow machines fail no test."""
+"""Fixtures that all tests share: peers and servers; hypothesis has no deadlines, so that slow machines fail no test."""
 
 from __future__ import annotations
 

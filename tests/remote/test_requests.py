@@ -211,3 +211,16 @@ def test_as_many_requests_are_under_way_as_the_store_takes(server: BadServer, cr
     assert np.array_equal(array[...], DATA)
     assert server.most <= 5
     assert kinds(server.requests()) == {"GET": 256}
+
+
+def test_a_cache_keeps_ranges_of_one_version(server: BadServer) -> None:
+    server.behave()
+    store = server.store()
+    zarrlite.create_array(store, data=DATA, chunks=(32, 32), codecs=[SHARD])
+    array = zarrlite.open_array(zarrlite.CachedStore(store, max_bytes=2**20), mode="r")
+    assert array[3, 4] == DATA[3, 4]
+    server.requests()
+    assert array[3, 5] == DATA[3, 5]
+    assert server.requests() == []
+    zarrlite.open_array(store)[40, 40] = 9
+    assert array[3, 4] == DATA[3, 4]

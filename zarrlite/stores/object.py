@@ -318,14 +318,14 @@ class ObjectStore(Store):
             if not old.was_read:  # the new value does not depend on the old one
                 self._store(key, new)
                 return
-            if new is None and value.version is None:
+            if new is None and value.found_version is None:
                 return
             if new is None:
                 raise self._refused(key, "erased by an update: it could erase what another writer has stored")
             data = flat(join(new))
-            self._require_conditions(key, value.version)
+            self._require_conditions(key, value.found_version)
             try:
-                self.client.put_if(self.full_key(key), data, value.version)
+                self.client.put_if(self.full_key(key), data, value.found_version)
                 return
             except ChangedError:
                 if any(self._is_stored(key, earlier) for earlier in unconfirmed):

@@ -18,7 +18,7 @@ from typing import Any
 
 from zarrlite import threads
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import MAX_ATTEMPTS, ReplacedError
+from zarrlite.buffers.source import MAX_ATTEMPTS, ReplacedError, VersionedSource
 from zarrlite.errors import StoreError
 from zarrlite.stores.base import Buffers, Limits, StoredValue, place_of
 from zarrlite.stores.object_client import Answer, ChangedError, Client, Version
@@ -27,14 +27,14 @@ from zarrlite.tuning import MAX_CONFLICT_PAUSE, MIN_CONFLICT_PAUSE
 _NOTHING = ByteRange(0, 0)  # a request that only looks for the value
 
 
-class ObjectValue(StoredValue):
+class ObjectValue(StoredValue, VersionedSource):
     """A value all reads of which are from one version."""
 
     store: Any  # an ObjectStore
 
     def __init__(self, store: Any, key: str, *, once: bool = False) -> None:
         super().__init__(store, key)
-        self.version: Version | None = None  # that of the first answer
+        self.found_version: Version | None = None  # that of the first answer
         self._once = once  # whether there is only one read
         self._data: Buffer | None = None  # all of the value, if its version cannot be compared
         self._was_replaced = False
@@ -56,21 +56,27 @@ class ObjectValue(StoredValue):
         return answers
 
     def size(self) -> int | None:
-        if self.version is None:
-            self.version = self._head()
+        if self.found_version is None:
+            self.found_version = self._head()
         return self.known_size()
 
     def known_size(self) -> int | None:
-        return None if self.version is None else self.version.size
+        return None if self.found_version is None else self.found_version.size
+
+    def version(self) -> str | None:
+        found = self.found_version
+        if found is None or not found.is_comparable:
+            return None
+        return found.etag if found.is_strong else f"{found.etag} {found.modified} {found.size}"
 
     def is_current(self) -> bool:
-        if self._was_replaced or self.version is None or self._data is not None:
+        if self._was_replaced or self.found_version is None or self._data is not None:
             return not self._was_replaced
         now = self._head()
-        return now is not None and now.is_same(self.version)
+        return now is not None and now.is_same(self.found_version)
 
     def close(self) -> None:
-        self.version = self._data = None
+        self.found_version = self._data = None
         self._was_replaced = False
 
     # The steps of `read_values`
@@ -79,8 +85,8 @@ class ObjectValue(StoredValue):
         """Return the ranges to request. None are needed if all of the value is here."""
         if self._data is not None or not ranges:
             return []
-        if self.version is not None:
-            bounds = [byte_range.resolve(self.version.size) for byte_range in ranges]
+        if self.found_version is not None:
+            bounds = [byte_range.resolve(self.found_version.size) for byte_range in ranges]
             return join_ranges([(low, high) for low, high in bounds if low < high], limits)
         bounded: list[tuple[int, int]] = []
         offset: int | None = None  # start of the longest tail that is counted from the start
@@ -113,7 +119,7 @@ class ObjectValue(StoredValue):
                     return None if found is None else Answer(memoryview(b""), 0, found)
                 low, high = byte_range.resolve(found.size)
                 return self._get(ByteRange(low, high), found)
-            return self._get(byte_range, self.version)
+            return self._get(byte_range, self.found_version)
         except ChangedError as changed:
             return changed
 
@@ -129,18 +135,18 @@ class ObjectValue(StoredValue):
         """Return the requested ranges. Returns None if the value is missing, and raises ChangedError if it changed."""
         if self._data is not None:
             return [byte_range.of(self._data) for byte_range in ranges]
-        if self.version is None and answers and all(answer is None for answer in answers):
+        if self.found_version is None and answers and all(answer is None for answer in answers):
             return None
         for answer in answers:
             if not isinstance(answer, Answer):
                 raise ChangedError
-        version = self.version or answers[0].version
+        version = self.found_version or answers[0].version
         if not all(answer.version.is_same(version) for answer in answers):
             raise ChangedError
         if not version.is_comparable and (len(answers) > 1 or not self._once):
             return self._read_whole(ranges, answers)
         found = [_cut(byte_range.resolve(version.size), answers) for byte_range in ranges]
-        self.version = version
+        self.found_version = version
         return found
 
     def _read_whole(self, ranges: Sequence[ByteRange], answers: Sequence[Answer]) -> list[Buffer] | None:
@@ -150,7 +156,7 @@ class ObjectValue(StoredValue):
             if found is None:
                 raise ChangedError
             whole = found
-        self.version, self._data = whole.version, whole.data
+        self.found_version, self._data = whole.version, whole.data
         return self.take(ranges, ())
 
     def replaced(self) -> ReplacedError:
@@ -183,7 +189,7 @@ def _read_round(
     for i, plan in zip(numbers, plans, strict=True):
         value, ranges = wanted[i]
         received = [next(answers) for _ in plan]
-        was_read = value.version is not None
+        was_read = value.found_version is not None
         try:
             found[i] = value.take(ranges, received)
         except ChangedError:
