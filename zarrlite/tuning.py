@@ -33,12 +33,10 @@ THREADED_COPY_BYTES: Final = 2**18  # bytes; smaller chunks that are only copied
 DEFERRED_SIZE: Final = 2**20  # bytes; larger replaced files are closed by another thread (shard/update)
 
 # Requests to stores that are far away
-REMOTE_REQUESTS: Final = 64  # requests to one bucket or host that are under way at once, unless a store says otherwise
 REMOTE_GAP_BYTES: Final = 2**20  # bytes; ranges of a remote value with a smaller gap are read as one (remote)
 MAX_REQUESTS: Final = 128  # threads; upper limit for requests of a process that wait at once (remote)
 MAX_PLACES: Final = 2**10  # places whose requests are counted; the counts are forgotten at this number
 REMOTE_CONCURRENCY: Final = 64  # requests to one bucket or server under way at once (remote)
-REMOTE_GAP_BYTES: Final = 2**20  # bytes; ranges of an object that are closer than this are one request (remote)
 MAX_PUT_BYTES: Final = 2**26  # bytes; longer values are sent to an object store in parts, which takes three rounds more
 MIN_CONFLICT_PAUSE: Final = 0.005  # seconds; longest pause before a value that another writer changed is updated again
 MAX_CONFLICT_PAUSE: Final = 1.0  # seconds; the longest pause doubles up to this limit

@@ -32,7 +32,7 @@ from zarrlite.errors import ArgumentError, DependencyError, ReadOnlyError, Store
 from zarrlite.stores.base import Limits, Listing, Store, check_key, check_prefix, flat, foreign_error, place_of
 from zarrlite.stores.files import TEMPORARY
 from zarrlite.stores.paths import is_reserved
-from zarrlite.tuning import REMOTE_GAP_BYTES, REMOTE_REQUESTS
+from zarrlite.tuning import REMOTE_CONCURRENCY, REMOTE_GAP_BYTES
 
 T = TypeVar("T")
 
@@ -623,7 +623,7 @@ def _limits(filesystem: Any) -> Limits:
     if _protocols(filesystem) & _NEAR:
         return Limits(concurrency=1)
     inner = _inner(filesystem)
-    return Limits(REMOTE_REQUESTS, REMOTE_GAP_BYTES) if inner is None else _limits(inner)
+    return Limits(REMOTE_CONCURRENCY, REMOTE_GAP_BYTES) if inner is None else _limits(inner)
 
 
 def _identity(filesystem: Any) -> Hashable:
