@@ -92,7 +92,9 @@ class ArrayWorkload(Workload):
 
     def empty(self, space: Workspace, contestant: Contestant) -> Any:
         """Return the place of a new array without chunks."""
-        return contestant.memory({"zarr.json": self.layout.json()}) if self.place == "memory" else space.empty(self.layout)
+        return (
+            contestant.memory({"zarr.json": self.layout.json()}) if self.place == "memory" else space.empty(self.layout)
+        )
 
     def content(self, space: Workspace, contestant: Contestant, place: Any) -> Array:
         """Read an array that a contestant has written."""

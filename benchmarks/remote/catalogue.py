@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Any
 
 from benchmarks.remote.data import RemoteScale
 from benchmarks.remote.workloads import (
@@ -35,33 +36,34 @@ def select(scale: RemoteScale, pattern: str | None) -> list[OnServer]:
 
 
 def _delayed(scale: RemoteScale, delay: int) -> Iterator[OnServer]:
-    goal = (GOAL, LEAD) if delay else (GOAL_ON_LOOPBACK, None)
-    section = f"Delay of {delay} ms"
+    common: dict[str, Any] = {"section": f"Delay of {delay} ms", "delay": delay, "goal": GOAL_ON_LOOPBACK}
+    if delay:
+        common |= {"goal": GOAL, "lead": LEAD}
 
-    def named(name: str) -> tuple[str, str]:
-        return f"{delay}ms/{name}", section
+    def named(name: str) -> dict[str, Any]:
+        return {"name": f"{delay}ms/{name}", **common}
 
     for size in ("64K", "1M"):
         for codec in CODECS:
             form, tail = scale.layout(size, codec), f"{size}/{codec}"
-            yield RemoteRead(*named(f"read/{tail}"), form, *goal, delay=delay)
+            yield RemoteRead(**named(f"read/{tail}"), layout=form)
             if (size, codec) != ("1M", "raw"):
-                yield RemoteWrite(*named(f"write/{tail}"), form, *goal, delay=delay)
+                yield RemoteWrite(**named(f"write/{tail}"), layout=form)
             if size == "64K":
-                yield RemotePoints(*named(f"elements/{tail}"), form, *goal, delay=delay)
-                yield RemoteReads(*named(f"oindex/{tail}"), form, *goal, what="orthogonal", delay=delay)
+                yield RemotePoints(**named(f"elements/{tail}"), layout=form)
+                yield RemoteReads(**named(f"oindex/{tail}"), layout=form, what="orthogonal")
     for codec in CODECS:
         form, tail = scale.sharded("64K", codec), f"64K/{codec}"
-        yield RemoteRead(*named(f"shard/read/{tail}"), form, *goal, delay=delay)
+        yield RemoteRead(**named(f"shard/read/{tail}"), layout=form)
         for what in ("half", "every-second"):
-            yield RemoteReads(*named(f"shard/{what}/{tail}"), form, *goal, what=what, delay=delay)
-        yield RemotePoints(*named(f"shard/elements/{tail}"), form, *goal, delay=delay)
+            yield RemoteReads(**named(f"shard/{what}/{tail}"), layout=form, what=what)
+        yield RemotePoints(**named(f"shard/elements/{tail}"), layout=form)
     for consolidated in (False, True):
         name = "open/consolidated" if consolidated else "open/group"
-        yield OpenGroup(*named(name), None, *goal, delay=delay, consolidated=consolidated)
+        yield OpenGroup(**named(name), consolidated=consolidated)
     for direction in ("upload", "download"):
         form = scale.layout("64K", "zstd")
-        yield Copy(*named(f"copy/{direction}/64K/zstd"), form, *goal, delay=delay, direction=direction)
+        yield Copy(**named(f"copy/{direction}/64K/zstd"), layout=form, direction=direction)
 
 
 def _memory(scale: RemoteScale) -> Iterator[OnServer]:

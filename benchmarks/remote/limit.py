@@ -3,8 +3,8 @@
 Rules
 - Sixty-four threads take requests from one iterator. As many of them as there are cores decode or encode at once.
 - It reads no more than pays: two bytes for an element of a raw chunk, one range of a shard from the first inner chunk
-  that is needed to the last. A whole shard is one request; a part of shards takes two rounds, for the indices of all and
-  for the inner chunks of all.
+  that is needed to the last. A whole shard is one request; parts of shards take two rounds, one for all indices and one
+  for all inner chunks.
 - It trusts the document and the server: no validation, no conditions, no ETags. Checksums are verified.
 """
 
@@ -30,7 +30,9 @@ from benchmarks.remote.place import Place
 
 THREADS = 64
 _pool = ThreadPoolExecutor(THREADS, "limit")
-_working = threading.Semaphore(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+_working = threading.Semaphore(
+    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+)
 Coords = tuple[int, int]
 
 
@@ -138,10 +140,10 @@ class RemoteArray:
         return f"{self.path}/c/{coords[0]}/{coords[1]}"
 
     def _whole(self, coords: Coords) -> Array:
-        return np.frombuffer(obstore.get(self.client, self._key(coords)).bytes(), "u1")
+        return _array(obstore.get(self.client, self._key(coords)).bytes())
 
     def _range(self, coords: Coords, start: int, stop: int) -> Array:
-        return np.frombuffer(obstore.get_range(self.client, self._key(coords), start=start, end=stop), "u1")
+        return _array(obstore.get_range(self.client, self._key(coords), start=start, end=stop))
 
     def _decode(self, data: Array, target: Array | None = None) -> Array:
         """Return the elements of a chunk, which are only valid until the next call, or copy them into `target`."""
@@ -200,9 +202,8 @@ class RemoteArray:
         spans: dict[Coords, dict[Coords, Coords]] = {}
 
         def load(shard: Coords) -> None:
-            options = {"range": {"suffix": self._index_size}}
-            data = np.frombuffer(obstore.get(self.client, self._key(shard), options=options).bytes(), "u1")
-            index = self._index(data)
+            options: Any = {"range": {"suffix": self._index_size}}
+            index = self._index(_array(obstore.get(self.client, self._key(shard), options=options).bytes()))
             spans[shard] = {(i, j): index[i % rows * columns + j % columns] for i, j in shards[shard]}
 
         def read(shard: Coords) -> None:
@@ -228,7 +229,9 @@ class RemoteArray:
     def get_points(self, rows: Array, columns: Array) -> Array:
         """Read single elements."""
         out = np.empty(len(rows), DTYPE)
-        places: dict[Coords, list[tuple[int, int, int]]] = defaultdict(list)  # by chunk: place in the result, row, column
+        places: dict[Coords, list[tuple[int, int, int]]] = defaultdict(
+            list
+        )  # by chunk: place in the result, row, column
         for number, (i, j) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
             coords = i // self.chunk[0], j // self.chunk[1]
             places[coords].append((number, i % self.chunk[0], j % self.chunk[1]))
@@ -252,7 +255,7 @@ class RemoteArray:
         elif self.zstd:
             each(lambda coords: self._take_whole(coords, take), places)
         else:
-            each(lambda item: self._take_elements(*item, out), places.items())
+            each(lambda item: self._take_elements(item[0], item[1], out), places.items())
 
     def _take_whole(self, coords: Coords, take: Callable[[Coords, Array], None]) -> None:
         data = self._whole(coords)
@@ -283,9 +286,12 @@ class RemoteArray:
         each(write, np.ndindex(*(n // m for n, m in zip(self.shape, self.chunk, strict=True))))
 
 
+def _array(data: Any) -> Array:
+    """Return bytes of obstore as an array, without a copy."""
+    return np.frombuffer(data, "u1")
+
+
 def _block(array: Array, coords: Coords, shape: Coords) -> Array:
     """Return the part of an array that is one block of a grid."""
     (i, j), (h, w) = coords, shape
     return array[i * h : i * h + h, j * w : j * w + w]
-
-

@@ -23,5 +23,5 @@ class Place(NamedTuple):
         """Return a new client of obstore for the bucket, with its own connections."""
         from obstore.store import S3Store
 
-        config = {"endpoint": self.endpoint, "access_key_id": KEY, "secret_access_key": SECRET, "region": REGION}
+        config: Any = {"endpoint": self.endpoint, "access_key_id": KEY, "secret_access_key": SECRET, "region": REGION}
         return S3Store(self.bucket, config=config, client_options={"allow_http": True})

@@ -29,9 +29,7 @@ class Proxy:
 
     def __init__(self, port: int, delays: Sequence[int]) -> None:
         arguments = [sys.executable, "-m", "benchmarks.remote.proxy", str(port), *map(str, delays)]
-        self._process = subprocess.Popen(
-            arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._process = subprocess.Popen(arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         ports = self._process.stdout.readline().split()
         self.ports = dict(zip(delays, map(int, ports), strict=True))

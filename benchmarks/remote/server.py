@@ -67,9 +67,8 @@ class Server:
         options |= {f"{name}.port": port for name, port in self.ports.items()}
         options |= {f"{name}.port.grpc": port for name, port in zip(_PORTS, ports[1::2], strict=True)}
         arguments = [f"-{name}={value}" for name, value in options.items()]
-        self._files = ExitStack()
-        log = self._files.enter_context(open(root / "log", "wb"))
-        self._process = subprocess.Popen([program, "-logtostderr", "server", *arguments], stdout=log, stderr=log)
+        with open(root / "log", "wb") as log:
+            self._process = subprocess.Popen([program, "-logtostderr", "server", *arguments], stdout=log, stderr=log)
 
     @property
     def port(self) -> int:
@@ -124,7 +123,6 @@ class Server:
         """End the process."""
         self._process.kill()  # asked to end, it would take ten seconds; its values are not needed any more
         self._process.wait()
-        self._files.close()
 
 
 def free_ports(count: int) -> list[int]:

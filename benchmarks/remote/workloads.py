@@ -7,7 +7,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class OnServer(Workload):
 
 
 @dataclass(frozen=True)
-class OnArray(OnServer, ArrayWorkload):
+class OnArray(ArrayWorkload, OnServer):
     """A workload on an array in a bucket."""
 
     def existing(self, space: Any, contestant: Contestant) -> Any:
@@ -64,7 +64,7 @@ class RemoteReads(OnArray, Reads):
     """Read a part of an array: half of the rows, the columns of every second chunk, ten rows by ten columns."""
 
     def selections(self, space: Workspace) -> list[Any]:
-        rows, columns = self.layout.shape
+        rows = self.layout.shape[0]
         if self.what == "half":  # the lower half of two shards, and the upper half of two others
             return [(slice(rows // 4, rows * 3 // 4), slice(None))]
         if self.what == "every-second":
@@ -121,6 +121,7 @@ class Copy(OnArray):
         assert isinstance(contestant, Remote)
         source: Any
         target: Any
+        copy: Callable[[Any, Any], None]
         if self.direction == "upload":
             source, target, copy = space.array(self.layout), space.new(self.delay), contestant.upload
         else:

@@ -18,11 +18,11 @@ class RemoteTensorStore(TensorStore, Remote):
     """tensorstore with its default number of requests at once, which is 32."""
 
     name = "tensorstore 32"
-    settings: dict[str, Any] = {}
+    requests = 32
 
     def __init__(self) -> None:
         os.environ |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
-        self.context = tensorstore.Context({**SETTINGS, **self.settings})
+        self.context = tensorstore.Context({**SETTINGS, "s3_request_concurrency": {"limit": self.requests}})
 
     def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
         return tensorstore.open(self._spec(place), context=self.context).result()
@@ -58,4 +58,4 @@ class RemoteTensorStore64(RemoteTensorStore):
     """tensorstore with 64 requests at once."""
 
     name = "tensorstore 64"
-    settings = {"s3_request_concurrency": {"limit": 64}}
+    requests = 64

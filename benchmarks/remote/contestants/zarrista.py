@@ -7,9 +7,8 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Iterable, Sequence
-from pathlib import Path
+import atexit
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,16 @@ from zarrista.store import FilesystemStore
 
 from benchmarks.contestants.zarrista import Zarrista
 from benchmarks.data import Array
-from benchmarks.remote.contestants.base import Remote, Unsupported
+from benchmarks.remote.contestants.base import Remote
 from benchmarks.remote.place import Place
 
 REQUESTS = 64
 TARGET = {"concurrent_target": REQUESTS, "chunk_concurrent_minimum": REQUESTS}
+
+
+_loop = asyncio.new_event_loop()
+atexit.register(_loop.close)
+_run = _loop.run_until_complete
 
 
 class RemoteZarrista(Zarrista, Remote):
@@ -30,23 +34,14 @@ class RemoteZarrista(Zarrista, Remote):
 
     packages = ("zarrista", "obstore")
 
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-
-    def _run(self, work: Awaitable[Any]) -> Any:
-        async def run() -> Any:
-            return await work
-
-        return self._loop.run_until_complete(run())
-
     def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
-        return self._run(self._opened(place))
+        return _run(self._opened(place))
 
     async def _opened(self, place: Place) -> Any:
         return await zarrista.AsyncArray.open(self.client(place), f"/{place.path}")
 
     def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
-        return [self._run(self._get(array, selection)) for selection in selections]
+        return [_run(self._get(array, selection)) for selection in selections]
 
     async def _get(self, array: Any, selection: Any) -> Any:
         if selection is ... or all(part.step in (None, 1) for part in selection):
@@ -61,7 +56,7 @@ class RemoteZarrista(Zarrista, Remote):
         return [tensor.to_numpy() for tensor in found]
 
     def get_orthogonal(self, array: Any, selections: Sequence[Any]) -> list[Any]:
-        return [self._run(self._get_orthogonal(array, *selection)) for selection in selections]
+        return [_run(self._get_orthogonal(array, *selection)) for selection in selections]
 
     async def _get_orthogonal(self, array: Any, rows: Array, columns: Array) -> Any:
         boxes = [(int(i), int(j)) for i in rows for j in columns]
@@ -69,22 +64,22 @@ class RemoteZarrista(Zarrista, Remote):
 
     def get_points(self, array: Any, points: tuple[Array, Array]) -> Any:
         boxes = [*zip(*(part.tolist() for part in points), strict=True)]
-        return np.concatenate(self._run(self._all(array, boxes)), axis=None)
+        return np.concatenate(_run(self._all(array, boxes)), axis=None)
 
     def put(self, array: Any, selections: Sequence[Any], values: Sequence[Array]) -> None:
         for selection, value in zip(selections, values, strict=True):
-            self._run(self._put(array, selection, value))
+            _run(self._put(array, selection, value))
 
     @staticmethod
     async def _put(array: Any, selection: Any, value: Array) -> None:
         await array.store_array_subset(selection, value, **TARGET)
 
     def members(self, place: Any) -> dict[str, Any]:
-        return {array.path.rpartition("/")[2]: array for array in self._run(self._members(place))}
+        return {array.path.rpartition("/")[2]: array for array in _run(self._members(place))}
 
     async def _members(self, place: Place) -> list[Any]:
         client, path = self.client(place), f"/{place.path}"
-        group = await zarrista.AsyncGroup.open(client, path)
+        group: Any = await zarrista.AsyncGroup.open(client, path)
         consolidated = group.consolidated_metadata
         if consolidated is None:
             arrays: list[Any] = await group.child_arrays()
@@ -93,22 +88,22 @@ class RemoteZarrista(Zarrista, Remote):
         return [zarrista.AsyncArray.from_metadata(member, client, f"{path}/{name}") for name, member in documents]
 
     def upload(self, path: str, place: Place) -> None:
-        self._run(self._upload(path, place))
+        _run(self._upload(path, place))
 
     async def _upload(self, path: str, place: Place) -> None:
-        source = zarrista.Array.open(FilesystemStore(path))
+        source: Any = zarrista.Array.open(FilesystemStore(path))
         target = zarrista.AsyncArray.from_metadata(source.metadata, self.client(place), f"/{place.path}")
         await target.store_metadata()
         slots = asyncio.Semaphore(REQUESTS)
 
         async def copy(coords: list[int]) -> None:
             async with slots:
-                await target.store_encoded_chunk(coords, source.retrieve_encoded_chunk(coords).buffer())
+                await target.store_encoded_chunk(coords, source.retrieve_encoded_chunk(coords).buffer)
 
         await asyncio.gather(*map(copy, _grid(source)))
 
     def download(self, place: Place, path: str) -> None:
-        self._run(self._download(place, path))
+        _run(self._download(place, path))
 
     async def _download(self, place: Place, path: str) -> None:
         source = await self._opened(place)
@@ -118,7 +113,7 @@ class RemoteZarrista(Zarrista, Remote):
 
         async def copy(coords: list[int]) -> None:
             async with slots:
-                target.store_encoded_chunk(coords, (await source.retrieve_encoded_chunk(coords)).buffer())
+                target.store_encoded_chunk(coords, (await source.retrieve_encoded_chunk(coords)).buffer)
 
         await asyncio.gather(*map(copy, _grid(source)))
 
