@@ -15,6 +15,7 @@ Rules
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from types import TracebackType
@@ -65,11 +66,31 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
         content = load_json(data, key)
         metadata = parse_node(content, document=key)
         if _is_cacheable(metadata, text):
-            if len(_known_documents) >= _MAX_KNOWN_DOCUMENTS:
-                _known_documents.clear()
-            _known_documents[text] = metadata.with_attributes(None)
+            _remember(text, metadata)
         return metadata
     return metadata if attributes is None else metadata.with_attributes(attributes)
+
+
+def parse_copy(document: Mapping[str, Json], *, strict: bool) -> Metadata:
+    """Parse a document of consolidated metadata, with the cache of `load`."""
+    attributes = document.get("attributes")
+    if not strict or type(attributes) is not dict:
+        return parse_node(document, strict=strict)
+    text = json.dumps({**document, "attributes": {}})
+    metadata = _known_documents.get(text)
+    if metadata is None:
+        metadata = parse_node(document)
+        if _is_cacheable(metadata, text):
+            _remember(text, metadata)
+        return metadata
+    return metadata.with_attributes(attributes)
+
+
+def _remember(text: str, metadata: Metadata) -> None:
+    """Cache a valid document by its text without attributes."""
+    if len(_known_documents) >= _MAX_KNOWN_DOCUMENTS:
+        _known_documents.clear()
+    _known_documents[text] = metadata.with_attributes(None)
 
 
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
