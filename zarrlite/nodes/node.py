@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, M
 from types import TracebackType
 from typing import Any, Self
 
+from zarrlite import threads
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.chunks.chunks import Chunks
 from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
@@ -38,6 +39,7 @@ from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_
 from zarrlite.names import DOCUMENT, check_new_path, key_prefix
 from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
 from zarrlite.stores import PrefixStore, Store
+from zarrlite.stores.base import place_of
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
 _MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is cleared at this size
@@ -231,8 +233,13 @@ def clear(store: Store, path: str, *, overwrite: bool) -> None:
     """
     prefix = key_prefix(path)
     check_new_path(path)
-    if not overwrite and (store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)):
-        raise _exists(store, path)
+    was_interrupted = False
+    if not overwrite:  # one round of requests
+        keys = [prefix + name for name in (DOCUMENT, *_VERSION_2, REMOVAL)]
+        *sizes, removal = threads.gather(store.size, keys, place_of(store))
+        if any(size is not None for size in sizes):
+            raise _exists(store, path)
+        was_interrupted = removal is not None
     missing = missing_ancestors(store, path)
     for group in missing:
         check_new_path(group)
@@ -240,7 +247,7 @@ def clear(store: Store, path: str, *, overwrite: bool) -> None:
         complete_removal(store, group)
     if overwrite:
         remove(store, path)
-    else:
+    elif was_interrupted:
         complete_removal(store, path)
 
 
