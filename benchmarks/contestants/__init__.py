@@ -25,8 +25,9 @@ _REMOTE_CLASSES = {
     "tensorstore 32": "benchmarks.remote.contestants.tensorstore:RemoteTensorStore",
     "tensorstore 64": "benchmarks.remote.contestants.tensorstore:RemoteTensorStore64",
     "zarrista": "benchmarks.remote.contestants.zarrista:RemoteZarrista",
+    "zarrlite fsspec": "benchmarks.remote.contestants.fsspec:FsspecZarrlite",
 }
-PEERS = (*tuple(_CLASSES)[2:], *tuple(_REMOTE_CLASSES)[2:])
+PEERS = (*tuple(_CLASSES)[2:], *tuple(_REMOTE_CLASSES)[2:-1])
 if os.environ.get("ZARRLITE_BASELINE"):
     _CLASSES["baseline"] = "benchmarks.contestants.baseline:Baseline"
 NAMES = tuple(_CLASSES)

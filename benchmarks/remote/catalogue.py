@@ -62,8 +62,8 @@ def _delayed(scale: RemoteScale, delay: int) -> Iterator[OnServer]:
         name = "open/consolidated" if consolidated else "open/group"
         yield OpenGroup(**named(name), consolidated=consolidated)
     for direction in ("upload", "download"):
-        form = scale.layout("64K", "zstd")
-        yield Copy(**named(f"copy/{direction}/64K/zstd"), layout=form, direction=direction)
+        form = scale.layout("1M", "zstd")
+        yield Copy(**named(f"copy/{direction}/1M/zstd"), layout=form, direction=direction)
 
 
 def _memory(scale: RemoteScale) -> Iterator[OnServer]:

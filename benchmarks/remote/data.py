@@ -31,6 +31,6 @@ class RemoteScale(Scale):
 
 _SIZES = {size: CHUNKS[size] for size in ("64K", "1M")}
 # the image has 16 x 16 chunks of 1 MiB; then points, points, nodes, patches, rounds, passes, settle, processes, budget
-FULL = RemoteScale("full", (8192, 16384), _SIZES, {}, *(100, 100, 200, 0, 4, 2, 0.4, 2, 4.0), 16, DELAYS)
+FULL = RemoteScale("full", (8192, 16384), _SIZES, {}, *(100, 100, 200, 0, 3, 2, 0.3, 2, 3.0), 16, DELAYS)
 QUICK = RemoteScale("quick", (4096, 8192), _SIZES, {}, *(100, 100, 200, 0, 2, 1, 0.0, 1, 0.5), 8, DELAYS[:2])
 TINY = RemoteScale("tiny", (64, 128), {"64K": (8, 16), "1M": (16, 32)}, {}, *(10, 10, 5, 0, 1, 1, 0.0, 1, 0.0), 4, (1,))
