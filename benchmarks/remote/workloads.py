@@ -32,13 +32,13 @@ class OnServer(Workload):
     def entrants(self) -> Sequence[str]:
         return REMOTE
 
-    def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return False  # the server replaces all values atomically
-
 
 @dataclass(frozen=True)
 class OnArray(ArrayWorkload, OnServer):
     """A workload on an array in a bucket."""
+
+    def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
+        return False  # the server replaces all values atomically, whoever stores them
 
     def existing(self, space: Any, contestant: Contestant) -> Any:
         return space.stored(self.layout, self.delay)
