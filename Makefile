@@ -12,7 +12,7 @@ help:
 	@echo "make cover  run all tests with branch coverage"
 	@echo "make mutate plant bugs in a copy of the package and report which of them the fixtures catch"
 	@echo "make torture crash, interrupt and damage everything that is written, in full, and plant faults that this must catch"
-	@echo "make bench  measure zarrlite, its peers and a hand-written limit; ARGS=--quick takes about two minutes"
+	@echo "make bench  measure zarrlite, its peers and a hand-written limit; ARGS=--quick takes about two minutes, ARGS=--remote has data in S3"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

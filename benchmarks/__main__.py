@@ -6,19 +6,24 @@ import argparse
 import gc
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.catalogue import select
-from benchmarks.contestants import NAMES, Contestant, load
+from benchmarks.contestants import NAMES, REMOTE, Contestant, load
 from benchmarks.data import FULL, QUICK, TINY
 from benchmarks.measure import failures, measure, settled
 from benchmarks.plot import to_svg
 from benchmarks.report import Results, environment, to_json, to_markdown
+from benchmarks.workloads import Workload
 from benchmarks.workspace import Workspace
 
 SCALES = {scale.name: scale for scale in (FULL, QUICK, TINY)}
@@ -49,10 +54,18 @@ class Progress:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command, and return its exit code."""
     options = parser().parse_args(arguments)
-    scale = SCALES[options.scale]
+    scale: Any
+    workloads: Sequence[Workload]
+    if options.remote:
+        from benchmarks.remote import catalogue, data
+
+        scale = {scale.name: scale for scale in (data.FULL, data.QUICK, data.TINY)}[options.scale]
+        workloads = catalogue.select(scale, options.only)
+    else:
+        scale = SCALES[options.scale]
+        workloads = select(scale, options.only)
     if options.rounds:
         scale = replace(scale, rounds=options.rounds)
-    workloads = select(scale, options.only)
     if options.list:
         print("\n".join(workload.name for workload in workloads))
         return 0
@@ -61,21 +74,21 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     warnings.simplefilter("ignore")  # deprecation warnings of peers
     load_average = os.getloadavg()[0]
-    contestants = available()
+    contestants = available(options.remote)
     gc.freeze()  # so that collections before every turn skip the imported modules
     progress = Progress(len(workloads))
     results: Results = {}
-    with tempfile.TemporaryDirectory(prefix="zarrlite-bench-", dir=options.dir) as root:
+    with ExitStack() as stack:
+        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="zarrlite-bench-", dir=options.dir))
         progress("generating the image")
-        space = Workspace(root, scale)
-        about = environment(scale, contestants, space.ratios(), load_average)
+        space = remote_space(root, scale, stack) if options.remote else Workspace(root, scale)
+        about = environment(scale, contestants, space.ratios(), load_average, space.server)
         for _ in range(scale.passes):
             for workload in [w for w in workloads if w not in results or not settled(w, results[w])]:
                 before = results.get(workload)
                 results[workload] = measure(workload, space, contestants, scale.rounds, progress, before)
-                report = write(
-                    Path(options.out), about, results
-                )  # after every workload, so that an aborted run keeps its results
+                # after every workload, so that an aborted run keeps its results
+                report = write(Path(options.out), "RESULTS-remote" if options.remote else "RESULTS", about, results)
                 progress.done += before is None
     progress.clear()
     print(report)
@@ -85,24 +98,35 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def available() -> dict[str, Contestant]:
+def remote_space(root: str, scale: Any, stack: ExitStack) -> Workspace:
+    """Return the arrays in the buckets of a server, which ends with the stack."""
+    from benchmarks.remote.proxy import Proxy
+    from benchmarks.remote.server import Server
+    from benchmarks.remote.space import RemoteSpace
+
+    server = stack.enter_context(Server(f"{root}/server"))
+    proxy = stack.enter_context(Proxy(server.port, scale.delays))
+    return RemoteSpace(root, scale, server, proxy)
+
+
+def available(remote: bool = False) -> dict[str, Contestant]:
     """Return the contestants whose libraries are installed."""
     contestants = {}
-    for name in NAMES:
+    for name in REMOTE if remote else NAMES:
         try:
-            contestants[name] = load(name)
+            contestants[name] = load(name, remote)
         except ImportError as error:
             print(f"{name} is skipped: {error}", file=sys.stderr)
     return contestants
 
 
-def write(directory: Path, about: dict[str, object], results: Results) -> str:
+def write(directory: Path, name: str, about: dict[str, object], results: Results) -> str:
     """Write the three files of the report, and return the Markdown."""
     directory.mkdir(parents=True, exist_ok=True)
-    text = to_markdown(about, results, "RESULTS.svg")
-    (directory / "RESULTS.md").write_text(text)
-    (directory / "RESULTS.json").write_text(json.dumps(to_json(about, results), indent=1) + "\n")
-    (directory / "RESULTS.svg").write_text(to_svg(results))
+    text = to_markdown(about, results, f"{name}.svg")
+    (directory / f"{name}.md").write_text(text)
+    (directory / f"{name}.json").write_text(json.dumps(to_json(about, results), indent=1) + "\n")
+    (directory / f"{name}.svg").write_text(to_svg(results))
     return text
 
 
@@ -123,6 +147,9 @@ def parser() -> argparse.ArgumentParser:
         help="smallest data: checks that everything runs, the times mean nothing",
     )
     options.add_argument(
+        "--remote", action="store_true", help="arrays in an S3 server on this machine, whose answers are delayed"
+    )
+    options.add_argument(
         "--only", metavar="PATTERN", help="only workloads whose name contains this; * and ? are wildcards"
     )
     options.add_argument("--rounds", type=int, metavar="N", help="minimum number of turns for each contestant")
@@ -135,4 +162,5 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers end, too
     sys.exit(main())

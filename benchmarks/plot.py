@@ -5,10 +5,20 @@ from __future__ import annotations
 import math
 from xml.sax.saxutils import escape
 
-from benchmarks.contestants import NAMES
 from benchmarks.report import Results, ratios
 
-COLOURS = {"zarrlite": "#d7301f", "zarr-python": "#7f7f7f", "zarrs": "#e6a100", "tensorstore": "#2b6cb0"}
+COLOURS = {
+    "zarrlite": "#d7301f",
+    "zarrlite fsspec": "#f4a582",
+    "zarr-python": "#7f7f7f",
+    "zarr-python 10": "#bdbdbd",
+    "zarr-python 64": "#7f7f7f",
+    "zarrs": "#e6a100",
+    "tensorstore": "#2b6cb0",
+    "tensorstore 32": "#92b8de",
+    "tensorstore 64": "#2b6cb0",
+    "zarrista": "#5e3c99",
+}
 LEFT, WIDTH, RIGHT = 230, 640, 30  # pixels: labels, axis, margin
 ROW, TOP = 17, 62  # pixels: height of a row, height of the legend
 LOW = 0.5  # multiple at the left end of the axis
@@ -30,7 +40,7 @@ def to_svg(results: Results) -> str:
     def x(value: float) -> float:
         return LEFT + WIDTH * math.log10(max(value, LOW) / LOW) / decades
 
-    parts = [_head(height)]
+    parts = [_head(height, [name for name in COLOURS if any(name in multiples for _, multiples in rows)])]
     parts += [_grid(x(tick), tick, height) for tick in _ticks(high * 1.3)]
     y, section = float(TOP), ""
     for workload, multiples in rows:
@@ -41,7 +51,7 @@ def to_svg(results: Results) -> str:
         parts.append(f'<text x="{LEFT - 10}" y="{y + 12:.0f}" text-anchor="end">{escape(workload.name)}</text>')
         if workload.goal is not None:
             parts.append(f'<path class="goal" d="M{x(workload.goal):.1f} {y + 2:.0f}v12"/>')
-        for name in reversed([name for name in NAMES if name in multiples and name in COLOURS]):
+        for name in reversed([name for name in COLOURS if name in multiples]):
             title = f"{workload.name}: {name} {multiples[name]:.2f}"
             parts.append(
                 f'<circle cx="{x(multiples[name]):.1f}" cy="{y + 8:.0f}" r="{5 if name == "zarrlite" else 4}" '
@@ -51,7 +61,7 @@ def to_svg(results: Results) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _head(height: int) -> str:
+def _head(height: int, names: list[str]) -> str:
     width = LEFT + WIDTH + RIGHT
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
@@ -60,9 +70,9 @@ def _head(height: int) -> str:
         '<text x="10" y="18" class="section">Time as a multiple of the hand-written limit (left is better)</text>',
     ]
     left = 10
-    for name, colour in COLOURS.items():
+    for name in names:
         lines.append(
-            f'<circle cx="{left + 5}" cy="32" r="5" fill="{colour}"/><text x="{left + 15}" y="36">{name}</text>'
+            f'<circle cx="{left + 5}" cy="32" r="5" fill="{COLOURS[name]}"/><text x="{left + 15}" y="36">{name}</text>'
         )
         left += 110
     lines.append(f'<path class="goal" d="M{left + 5} 26v12"/><text x="{left + 15}" y="36">goal of zarrlite</text>')

@@ -119,11 +119,10 @@ def _status(name: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def measure(name: str, operation: str, path: str, image: str) -> float:
+def measure(contestant: Contestant, operation: str, place: Any, image: str) -> float:
     """Return the MiB of memory that an operation needs beyond the array itself."""
-    contestant = load(name)
     with contestant.session():
-        array = contestant.open(path, write=operation == "write")
+        array = contestant.open(place, write=operation == "write")
         data = np.load(image)
         if operation == "read":
             expected = data.copy()
@@ -141,4 +140,5 @@ def measure(name: str, operation: str, path: str, image: str) -> float:
 
 
 if __name__ == "__main__":
-    print(measure(*sys.argv[1:5]))
+    name, *arguments = sys.argv[1:]
+    print(measure(load(name), *arguments))

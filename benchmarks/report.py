@@ -26,7 +26,11 @@ ATOMIC = "†"
 
 
 def environment(
-    scale: Scale, contestants: Mapping[str, Contestant], ratios: Mapping[str, float], load: float
+    scale: Scale,
+    contestants: Mapping[str, Contestant],
+    ratios: Mapping[str, float],
+    load: float,
+    server: str | None = None,
 ) -> dict[str, Any]:
     """Return the machine, the versions and the scale of a run."""
     packages = sorted({package for contestant in contestants.values() for package in contestant.packages})
@@ -41,6 +45,7 @@ def environment(
         "load": round(load, 2),
         "python": platform.python_version(),
         "versions": {package: _version(package) for package in packages},
+        **({"server": server} if server else {}),
     }
 
 
@@ -108,10 +113,11 @@ def to_markdown(about: Mapping[str, Any], results: Results, picture: str) -> str
     """Return the report with its tables."""
     ratio = ", ".join(f"{size} {value}" for size, value in about["zstd_ratio"].items())
     versions = ", ".join(f"{package} {version}" for package, version in about["versions"].items())
+    server = f", {about['server']}" if "server" in about else ""
     head = f"""# Benchmark results
 
 {about["date"]}, {about["scale"]} run on {about["mebibytes"]} MiB. {about["machine"]}; {about["system"]}; load average \
-before the run {about["load"]}. Python {about["python"]}, {versions}.
+before the run {about["load"]}. Python {about["python"]}, {versions}{server}.
 Compression ratio of zstd at level {about["zstd_level"]}, by size of chunks: {ratio}.
 
 The column of the reference has the time of one operation, the others a multiple of it (the minimum of all rounds;

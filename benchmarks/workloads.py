@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contestants import NAMES, Contestant
-from benchmarks.data import Layout
+from benchmarks.data import Array, Layout
 from benchmarks.workspace import Workspace
 
 Run = Callable[[], Any]
@@ -87,7 +87,19 @@ class ArrayWorkload(Workload):
     place: str = "disk"
 
     def existing(self, space: Workspace, contestant: Contestant) -> Any:
+        """Return the place of an array with all its chunks."""
         return space.array(self.layout) if self.place == "disk" else space.memory(self.layout, contestant)
+
+    def empty(self, space: Workspace, contestant: Contestant) -> Any:
+        """Return the place of a new array without chunks."""
+        return (
+            contestant.memory({"zarr.json": self.layout.json()}) if self.place == "memory" else space.empty(self.layout)
+        )
+
+    def content(self, space: Workspace, contestant: Contestant, place: Any) -> Array:
+        """Read an array that a contestant has written."""
+        path = space.store(contestant.files(place)) if self.place == "memory" else place
+        return space.content(self.layout, path)
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
         return contestant.atomic and self.place == "disk"
@@ -104,7 +116,7 @@ class FullRead(ArrayWorkload):
         return lambda: contestant.get(array, [...])
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        same(result[0], space.data)
+        same(result[0], space.image(self.layout))
 
 
 class FullWrite(ArrayWorkload):
@@ -113,13 +125,9 @@ class FullWrite(ArrayWorkload):
     writes = fresh = True
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:
-        place: Any
-        if self.place == "memory":
-            place = contestant.memory({"zarr.json": self.layout.json()})
-        else:
-            place = space.empty(self.layout)
+        place = self.empty(space, contestant)
         array = contestant.open(place, write=True)
-        data = space.data
+        data = np.ascontiguousarray(space.image(self.layout))
         space.warm(self.layout)
 
         def run() -> Any:
@@ -129,8 +137,7 @@ class FullWrite(ArrayWorkload):
         return run
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        path = result if isinstance(result, str) else space.store(contestant.files(result))
-        same(space.content(self.layout, path), space.data)
+        same(self.content(space, contestant, result), space.image(self.layout))
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,7 @@ class Reads(ArrayWorkload):
         return lambda: get(array, selections)
 
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
-        data = space.data
+        data = space.image(self.layout)
         selections = self.selections(space)
         for selection, part in zip(selections, result, strict=True):
             same(part, data[np.ix_(*selection)] if self.what == "orthogonal" else data[selection])

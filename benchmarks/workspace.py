@@ -25,6 +25,8 @@ from benchmarks.data import Array, Layout, Scale, image, layout, ratio
 class Workspace:
     """A directory with all files that the workloads use."""
 
+    server: str | None = None  # name and version of the server that has the arrays, if there is one
+
     def __init__(self, root: str, scale: Scale) -> None:
         self.root = root
         self.scale = scale

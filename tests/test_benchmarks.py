@@ -32,6 +32,7 @@ WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if not SLOW
 UNSUPPORTED = {
     "zarrs": re.compile("(read|write)/memory/|rows/|strided/|orthogonal/"),
     "tensorstore": re.compile("list"),
+    "zarrista": re.compile("(read|write)/memory/|strided/|orthogonal/"),
 }
 
 

@@ -7,7 +7,7 @@ import os
 
 from benchmarks.contestants.base import Contestant, Unsupported
 
-__all__ = ["NAMES", "PEERS", "Contestant", "Unsupported", "load"]
+__all__ = ["NAMES", "PEERS", "REMOTE", "Contestant", "Unsupported", "load"]
 
 _CLASSES = {
     "limit": "benchmarks.limit:Limit",
@@ -15,15 +15,27 @@ _CLASSES = {
     "zarr-python": "benchmarks.contestants.zarr_python:ZarrPython",
     "zarrs": "benchmarks.contestants.zarr_python:Zarrs",
     "tensorstore": "benchmarks.contestants.tensorstore:TensorStore",
+    "zarrista": "benchmarks.contestants.zarrista:Zarrista",
 }
-PEERS = tuple(_CLASSES)[2:]
+_REMOTE_CLASSES = {
+    "limit": "benchmarks.remote.limit:Limit",
+    "zarrlite": "benchmarks.remote.contestants.zarrlite:RemoteZarrlite",
+    "zarr-python 10": "benchmarks.remote.contestants.zarr_python:ZarrPython10",
+    "zarr-python 64": "benchmarks.remote.contestants.zarr_python:ZarrPython64",
+    "tensorstore 32": "benchmarks.remote.contestants.tensorstore:RemoteTensorStore",
+    "tensorstore 64": "benchmarks.remote.contestants.tensorstore:RemoteTensorStore64",
+    "zarrista": "benchmarks.remote.contestants.zarrista:RemoteZarrista",
+    "zarrlite fsspec": "benchmarks.remote.contestants.fsspec:FsspecZarrlite",
+}
+PEERS = (*tuple(_CLASSES)[2:], *tuple(_REMOTE_CLASSES)[2:-1])
 if os.environ.get("ZARRLITE_BASELINE"):
     _CLASSES["baseline"] = "benchmarks.contestants.baseline:Baseline"
 NAMES = tuple(_CLASSES)
+REMOTE = tuple(_REMOTE_CLASSES)
 
 
-def load(name: str) -> Contestant:
+def load(name: str, remote: bool = False) -> Contestant:
     """Return the contestant with this name; raise ImportError if its library is not installed."""
-    module, cls = _CLASSES[name].split(":")
+    module, cls = (_REMOTE_CLASSES if remote else _CLASSES)[name].split(":")
     contestant: Contestant = getattr(importlib.import_module(module), cls)()
     return contestant

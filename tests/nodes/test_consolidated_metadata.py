@@ -288,3 +288,16 @@ def test_only_existing_groups_can_be_consolidated() -> None:
         zarrlite.consolidate_metadata(array())
     with pytest.raises(NodeNotFoundError):
         zarrlite.consolidate_metadata(nothing())
+
+
+def test_members_that_differ_only_in_attributes_keep_their_own() -> None:
+    store = MemoryStore()
+    root = zarrlite.create_group(store)
+    for name in "abc":
+        root.create_array(name, shape=(4,), dtype="u1", attributes={"name": name})
+    zarrlite.consolidate_metadata(store)
+    group = zarrlite.open_group(store, mode="r")
+    members = dict(group.members())
+    assert {name: dict(member.attrs) for name, member in members.items()} == {name: {"name": name} for name in "abc"}
+    members["a"].attrs.asdict()["name"] = "changed"
+    assert dict(group["a"].attrs) == {"name": "a"}

@@ -12,6 +12,7 @@ Nothing here knows individual extensions: the modules that read members define t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -244,7 +245,7 @@ def decode_base64(text: str) -> bytes:
 
 
 class _Duplicated(dict[str, Json]):
-    """An object with a duplicate member name, a marker that `_check_structure` finds."""
+    """An object with a duplicate member name, a marker that `_refuse_duplicates` finds."""
 
     def __init__(self, pairs: list[tuple[str, Json]]) -> None:
         super().__init__(pairs)
@@ -291,8 +292,10 @@ def load_json(
         # core spec, Array metadata: "This document must contain a single object"
         if not isinstance(value, dict):
             raise _fault(f"must be an object, not {show(value)}", kind="type")
-        if has_duplicates or _may_be_too_deep(text):
-            _check_structure(value)
+        if has_duplicates:
+            _refuse_duplicates(value)
+        elif _may_be_too_deep(text):
+            _check_depth(value)
         if has_constants and not nan_anywhere:
             _check_constants(value)
     except MetadataError as error:
@@ -401,13 +404,11 @@ def _may_be_too_deep(text: str) -> bool:
     return text.count("[") + text.count("{") > MAX_DOCUMENT_DEPTH
 
 
-def _check_structure(root: Json) -> None:
-    """Refuse duplicate member names and excessive depth, which the parser cannot locate."""
-    stack = [(root, "", 1)]
+def _refuse_duplicates(root: Json) -> None:
+    """Raise the error for a duplicate member name, which the parser cannot locate."""
+    stack = [(root, "")]
     while stack:
-        value, pointer, depth = stack.pop()
-        if depth > MAX_DOCUMENT_DEPTH:
-            raise _too_deep()
+        value, pointer = stack.pop()
         if isinstance(value, _Duplicated):
             name = value.duplicate
             raise _fault(f"member names must be unique, but {show(name)} occurs twice", f"{pointer}/{escape(name)}")
@@ -416,7 +417,19 @@ def _check_structure(root: Json) -> None:
             items = value.items()
         elif isinstance(value, list):
             items = enumerate(value)
-        stack.extend((item, f"{pointer}/{escape(str(key))}", depth + 1) for key, item in items)
+        stack.extend((item, f"{pointer}/{escape(str(key))}") for key, item in items)
+
+
+def _check_depth(root: dict[str, Json]) -> None:
+    """Refuse values that are nested too deeply."""
+    level: list[Any] = [root]  # all objects and arrays of a depth
+    for _ in range(MAX_DOCUMENT_DEPTH - 1):
+        values = itertools.chain.from_iterable(each.values() if isinstance(each, dict) else each for each in level)
+        level = [value for value in values if isinstance(value, (dict, list))]
+        if not level:
+            return
+    if any(level):
+        raise _too_deep()
 
 
 def _too_deep() -> MetadataError:

@@ -26,7 +26,7 @@ from zarrlite.errors import (
     ZarrliteError,
 )
 from zarrlite.extensions.config import Json, dump_json, escape, load_json
-from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, Options, parse_node
+from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, normalize_path
 from zarrlite.nodes.arguments import (
     ArrayKeywords,
@@ -45,7 +45,7 @@ from zarrlite.nodes.arguments import (
 )
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.consolidated_view import Consolidated
-from zarrlite.nodes.node import Node, load, not_found, remove, write_new
+from zarrlite.nodes.node import Node, load, not_found, parse_copy, remove, write_new
 from zarrlite.stores import Store
 from zarrlite.stores.base import place_of
 
@@ -164,7 +164,7 @@ class Group(Node):
             return None
         pointer = f"/consolidated_metadata/metadata/{escape(path)}"
         try:
-            metadata = parse_node(documents[path], strict=self._strict)
+            metadata = parse_copy(documents[path], strict=self._strict)
         except MetadataError as error:
             raise error.under(pointer, key_prefix(self.path) + DOCUMENT) from None
         if isinstance(metadata, GroupMetadata):

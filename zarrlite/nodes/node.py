@@ -15,12 +15,14 @@ Rules
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from os import F_OK, access
 from types import TracebackType
 from typing import Any, Self
 
+from zarrlite import threads
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.chunks.chunks import Chunks
 from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
@@ -38,6 +40,7 @@ from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_
 from zarrlite.names import DOCUMENT, REMOVAL, check_new_path, key_prefix
 from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
 from zarrlite.stores import LocalStore, PrefixStore, ReadOnlyStore, Store
+from zarrlite.stores.base import place_of
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
 _MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is cleared at this size
@@ -65,11 +68,31 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
         content = load_json(data, key)
         metadata = parse_node(content, document=key)
         if _is_cacheable(metadata, text):
-            if len(_known_documents) >= _MAX_KNOWN_DOCUMENTS:
-                _known_documents.clear()
-            _known_documents[text] = metadata.with_attributes(None)
+            _remember(text, metadata)
         return metadata
     return metadata if attributes is None else metadata.with_attributes(attributes)
+
+
+def parse_copy(document: Mapping[str, Json], *, strict: bool) -> Metadata:
+    """Parse a document of consolidated metadata, with the cache of `load`."""
+    attributes = document.get("attributes")
+    if not strict or type(attributes) is not dict:
+        return parse_node(document, strict=strict)
+    text = json.dumps({**document, "attributes": {}})
+    metadata = _known_documents.get(text)
+    if metadata is None:
+        metadata = parse_node(document)
+        if _is_cacheable(metadata, text):
+            _remember(text, metadata)
+        return metadata
+    return metadata.with_attributes(attributes)
+
+
+def _remember(text: str, metadata: Metadata) -> None:
+    """Cache a valid document by its text without attributes."""
+    if len(_known_documents) >= _MAX_KNOWN_DOCUMENTS:
+        _known_documents.clear()
+    _known_documents[text] = metadata.with_attributes(None)
 
 
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
@@ -229,8 +252,13 @@ def clear(store: Store, path: str, *, overwrite: bool) -> None:
     """
     prefix = key_prefix(path)
     check_new_path(path)
-    if not overwrite and (store.size(prefix + DOCUMENT) is not None or is_version_2(store, path)):
-        raise _exists(store, path)
+    was_interrupted = False
+    if not overwrite:  # one round of requests
+        keys = [prefix + name for name in (DOCUMENT, *_VERSION_2, REMOVAL)]
+        *sizes, removal = threads.gather(store.size, keys, place_of(store))
+        if any(size is not None for size in sizes):
+            raise _exists(store, path)
+        was_interrupted = removal is not None
     missing = missing_ancestors(store, path)
     for group in missing:
         check_new_path(group)
@@ -238,7 +266,7 @@ def clear(store: Store, path: str, *, overwrite: bool) -> None:
         complete_removal(store, group)
     if overwrite:
         remove(store, path)
-    else:
+    elif was_interrupted:
         complete_removal(store, path)
 
 

@@ -1,0 +1,47 @@
+"""The interface of the contestants: that of the local benchmark, and three operations that only pay far away.
+
+Rules
+- A place is a `Place`. Each contestant keeps its clients, and with them its connections, for the whole run.
+- Only the operation is timed, neither the client nor opening an array, unless the workload is about that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from benchmarks.contestants.base import Contestant, Unsupported
+from benchmarks.data import Array
+from benchmarks.remote.place import Place
+
+__all__ = ["Remote", "Unsupported"]
+
+
+class Remote(Contestant):
+    """A library with its store for S3."""
+
+    _clients: dict[tuple[int, str], Any]
+
+    def client(self, place: Place) -> Any:
+        """Return the client for the bucket of a place, which is the same for all nodes in it."""
+        clients = self.__dict__.setdefault("_clients", {})
+        key = place.port, place.bucket
+        if key not in clients:
+            clients[key] = self.connect(place)
+        return clients[key]
+
+    def connect(self, place: Place) -> Any:
+        """Return a new client for the bucket of a place."""
+        return place.s3_store()
+
+    @abstractmethod
+    def get_points(self, array: Any, points: tuple[Array, Array]) -> Any:
+        """Read single elements, given by their rows and columns, with one call if the library has one."""
+
+    @abstractmethod
+    def upload(self, path: str, place: Place) -> None:
+        """Copy the array in a directory to a place that does not exist."""
+
+    @abstractmethod
+    def download(self, place: Place, path: str) -> None:
+        """Copy the array at a place to a directory that does not exist."""

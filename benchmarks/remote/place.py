@@ -1,0 +1,27 @@
+"""Where an array or a group is: the port of a proxy, a bucket, and a path in it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from benchmarks.remote.server import KEY, REGION, SECRET
+
+
+class Place(NamedTuple):
+    """A node in a bucket, as seen through a proxy."""
+
+    port: int
+    bucket: str
+    path: str
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the server."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def s3_store(self) -> Any:
+        """Return a new client of obstore for the bucket, with its own connections."""
+        from obstore.store import S3Store
+
+        config: Any = {"endpoint": self.endpoint, "access_key_id": KEY, "secret_access_key": SECRET, "region": REGION}
+        return S3Store(self.bucket, config=config, client_options={"allow_http": True})
