@@ -38,7 +38,7 @@ class OnArray(ArrayWorkload, OnServer):
     """A workload on an array in a bucket."""
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return False  # the server replaces all values atomically, whoever stores them
+        return False  # the server replaces all values atomically, for every contestant
 
     def existing(self, space: Any, contestant: Contestant) -> Any:
         return space.stored(self.layout, self.delay)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import s3fs  # type: ignore[import-untyped]
+import s3fs
 
 from benchmarks.remote.contestants.zarrlite import RemoteZarrlite
 from benchmarks.remote.place import Place
