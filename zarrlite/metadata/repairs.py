@@ -70,7 +70,7 @@ def _find_repair(document: Mapping[str, Json], fault: MetadataError) -> Repair |
     value, is_missing = _get(document, names), fault.kind == "missing"
     if names == ("fill_value",) and value is None:
         return _fill_value(document, is_missing)
-    if is_missing and names[-1:] in (("codecs",), ("index_codecs",)):
+    if is_missing and names[-1:] in (("codecs",), ("index_codecs",)) and _is_chain(document, names):
         return _codecs(names, value)
     if is_missing and names[-2:] == ("configuration", "endian"):
         return Repair("is missing; little endian is assumed", names, "little")
@@ -86,6 +86,14 @@ def _fill_value(document: Mapping[str, Json], is_missing: bool) -> Repair | None
         return None
     zero = data_type.fill_value_json(data_type.default_fill_value)
     return Repair(f"is {'missing' if is_missing else 'null'}; the zero of the data type is used", ("fill_value",), zero)
+
+
+def _is_chain(document: Mapping[str, Json], names: Names) -> bool:
+    """Whether a list is the codecs of the array or those of a shard; other codecs may use the name differently."""
+    if len(names) == 1:
+        return True
+    codec = _get(document, names[:-2])
+    return (codec.get("name") if isinstance(codec, dict) else codec) == "sharding_indexed"
 
 
 def _codecs(names: Names, value: Json) -> Repair:
