@@ -6,12 +6,15 @@ Rules (codecs/zfp)
 - The text lists uint32 and uint64, which zfp does not have. As in zarrs they are stored as signed integers of the same
   size: larger values are refused, and negative ones, which a lossy mode can produce, are read as 0.
 - zfpy has no expert mode. The codec is refused with it.
-- zfp does not check where its input ends. A value is extended by zeros to the largest size that zfp can read.
+- zfp does not check where its input ends. A value is extended to the largest size that zfp can read, once by zeros
+  and once by ones: if the elements depend on that, it is too short. Whole words of 8 bytes after a value are noticed
+  in the modes "reversible" and "fixed_rate" only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,6 +28,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, CompressingSerializer, Serializer
 from zarrlite.pipeline.elements import NDArray
 
+_HEADER = 64  # bytes; more than any header of zfp has
 MODES = {"reversible": None, "fixed_accuracy": "tolerance", "fixed_rate": "rate", "fixed_precision": "precision"}
 _STORED = {  # data type -> the type that zfp compresses
     "int8": "i4",
@@ -86,10 +90,16 @@ class Zfp(ArrayBytesCodec):
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
         zfpy = library("zfpy", self.name)
         stored = np.dtype(_STORED[spec.data_type.name])
-        readable = extended(data, spec.shape, stored.itemsize)
         kind = zfpy.dtype_to_ztype(stored)
-        field = np.empty(spec.shape or (1,), stored)
-        zfpy._decompress(readable, kind, field.shape, out=field, **self._options)
+
+        def decompress(readable: bytes) -> NDArray:
+            field = np.empty(spec.shape or (1,), stored)
+            zfpy._decompress(readable, kind, field.shape, out=field, **self._options)
+            return field
+
+        field = decode_complete(data, spec.shape, stored.itemsize, decompress)
+        if self.mode in ("reversible", "fixed_rate"):
+            check_size(data, zfpy.compress_numpy(field, write_header=False, **self._options))
         return demote(field.reshape(spec.shape), spec.dtype)
 
 
@@ -104,13 +114,25 @@ def check(name: str, spec: ArraySpec, data_types: Any) -> None:
         raise MetadataError(message, kind="conflict")
 
 
-def extended(data: Buffer, shape: tuple[int, ...], itemsize: int) -> bytes:
-    """Return a value with zeros up to the largest size that zfp reads for an array of this shape."""
-    if not len(data):
-        raise TruncatedError("has 0 bytes, but a zfp stream has at least 8")
+def decode_complete(
+    data: Buffer, shape: tuple[int, ...], itemsize: int, decompress: Callable[[bytes], NDArray]
+) -> NDArray:
+    """Decompress a value of an array of this shape. Raises TruncatedError if it is too short."""
+    if len(data) % 8 or not len(data):
+        raise TruncatedError(f"has {len(data)} bytes, but a zfp stream consists of words of 8 bytes")
     blocks = math.prod(-(-n // 4) for n in shape)
     bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # elements, their widths, an exponent
-    return bytes(data).ljust(blocks * -(-bits // 8) + 64, b"\0")
+    size = blocks * -(-bits // 8) + _HEADER
+    field = decompress(bytes(data).ljust(size, b"\0"))
+    if len(data) < size and field.tobytes() != decompress(bytes(data).ljust(size, b"\xff")).tobytes():
+        raise TruncatedError("the zfp stream ends too early")
+    return field
+
+
+def check_size(data: Buffer, expected: Buffer) -> None:
+    """Raise TruncatedError unless a value has the size of the value that was expected."""
+    if len(data) != len(expected):
+        raise TruncatedError(f"has {len(data)} bytes, but the zfp stream of these elements has {len(expected)}")
 
 
 def promote(array: NDArray) -> NDArray:

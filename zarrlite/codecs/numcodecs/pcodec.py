@@ -72,7 +72,10 @@ class PCodec(ArrayBytesCodec):
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
         standalone = _module(self.name).standalone
         elements = np.empty(spec.size + 1, spec.dtype)  # one more shows that there are too many
-        count = standalone.simple_decompress_into(bytes(data), elements).n_processed
+        progress = standalone.simple_decompress_into(bytes(data), elements)
+        count = progress.n_processed
+        if not progress.finished:
+            raise TruncatedError("the pcodec stream ends too early, or has too many elements")
         if count != spec.size:
             at_least = "at least " if count > spec.size else ""
             raise TruncatedError(f"has {at_least}{count} elements, but the chunk has {spec.size}")

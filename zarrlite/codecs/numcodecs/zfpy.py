@@ -15,7 +15,7 @@ import numpy as np
 
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.codecs.numcodecs.library import library
-from zarrlite.codecs.zfp import check, extended
+from zarrlite.codecs.zfp import check, check_size, decode_complete
 from zarrlite.errors import DataError
 from zarrlite.extensions.config import Config
 from zarrlite.extensions.registry import register
@@ -58,11 +58,12 @@ class ZFPY(ArrayBytesCodec):
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
         zfpy = library("zfpy", self.name)
-        readable = extended(data, spec.shape, spec.dtype.itemsize) + bytes(_HEADER)
-        header = zfpy.header(readable)
+        header = zfpy.header(bytes(data) + bytes(_HEADER))
         shape = tuple(header[n] for n in ("nw", "nz", "ny", "nx") if header[n])
         if shape != (spec.shape or (1,)) or np.dtype(header["type"]) != spec.dtype:
             found = f"{np.dtype(header['type']).name} of shape {shape}"
             raise DataError(f"is an array of {found}, but the chunk is {spec.data_type.name} of shape {spec.shape}")
-        array: NDArray = zfpy.decompress_numpy(readable)
+        array = decode_complete(data, shape, spec.dtype.itemsize, zfpy.decompress_numpy)
+        if header["mode"] == "rate":
+            check_size(data, zfpy.compress_numpy(array, write_header=True, rate=header["config"]["rate"]))
         return array.reshape(spec.shape)
