@@ -100,9 +100,9 @@ WRONG_USAGE = {
     ("info",): "zarrlite info: the following arguments are required: location (see zarrlite info --help)\n",
     ("info", "a", "--nope"): "zarrlite info: unrecognized arguments: --nope (see zarrlite info --help)\n",
     ("info", ""): "zarrlite info: '' is not the path of a directory\n",
-    ("info", "ftp://x/y"): (
-        "zarrlite info: store must be a path or a URI (file://, memory://, s3://, gs://, az://, http://, https://),"
-        " not 'ftp://x/y'\n"
+    ("info", "nothing://x/y"): (
+        "zarrlite info: store must be a path or a URL that fsspec knows, not 'nothing://x/y':"
+        " Protocol not known: nothing\n"
     ),
 }
 
