@@ -117,7 +117,7 @@ def test_opening_a_known_array_and_reading_one_element_takes_few_calls(tmp_path:
 
     assert read() == 67
     python, _ = count_calls(read)
-    assert python < 48
+    assert python < 49
 
 
 def test_the_first_read_of_an_array_takes_few_calls(array: Array) -> None:

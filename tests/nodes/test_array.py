@@ -24,6 +24,7 @@ from zarrlite import (
     SelectionError,
     ZarrliteError,
 )
+from zarrlite.chunks.chunks import ArrayOptions
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "default": {"chunks": (4, 4)},
@@ -985,7 +986,7 @@ def test_arrays_can_be_pickled_and_copied(tmp_path: Path, duplicate: Callable[[A
     array[0]  # prepares the codec pipeline
     again = duplicate(array)
     assert repr(again) == repr(array)
-    assert again.options == array.options == ("error", True, None)
+    assert again.options == array.options == ArrayOptions("error", True)
     assert again.metadata == array.metadata
     assert again.attrs == {"k": [1]}
     assert again.read_only == read_only

@@ -23,6 +23,7 @@ from zarrlite import (
     NodeNotFoundError,
     StoreError,
 )
+from zarrlite.chunks.chunks import ArrayOptions
 
 
 class Counting(MemoryStore):
@@ -549,7 +550,7 @@ def test_groups_can_be_pickled(tmp_path: Path, mode: Any) -> None:
     again = pickle.loads(pickle.dumps(top))
     assert repr(again) == repr(top)
     assert again.read_only == (mode == "r")
-    assert again.options == top.options == ("error", True, None)
+    assert again.options == top.options == ArrayOptions("error", True)
     assert again["b"].options == top.options
     assert [path for path, _ in again.members(None)] == [path for path, _ in top.members(None)]
     assert again.metadata == top.metadata
@@ -576,7 +577,7 @@ def test_a_pickled_memory_store_is_a_copy() -> None:
 def test_arrays_inherit_the_options_of_their_group(ask: Callable[[Group], Array]) -> None:
     store = hierarchy().store
     top = zarrlite.open_group(store, mode="r+", missing_chunks="error", write_empty_chunks=True)
-    assert ask(top).options == ("error", True, None)
+    assert ask(top).options == ArrayOptions("error", True)
 
 
 def test_deep_hierarchies_are_walked_without_recursion() -> None:

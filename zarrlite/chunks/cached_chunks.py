@@ -25,8 +25,7 @@ class CachedChunks(Chunks):
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
-        cache = self.options.cache
-        assert cache is not None
+        cache: Any = self.options.cache
         self._cache: ChunkCache = cache
         ndim = len(self.metadata.shape)
         encoding = self.metadata.chunk_key_encoding

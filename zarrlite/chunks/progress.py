@@ -48,8 +48,7 @@ class ReportedChunks(Chunks):
     _count: Count | None = None  # each read or write has its own, in a copy of this object
 
     def _counted(self, selection: Selection) -> tuple[Self, Count]:
-        progress = self.options.progress
-        assert progress is not None
+        progress: Any = self.options.progress
         pipeline = self._pipeline
         if selection.plain and pipeline is not None:
             total = selection.spread(pipeline.spec.shape)
