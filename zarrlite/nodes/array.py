@@ -92,7 +92,7 @@ class Array(Node):
         if options.max_chunk_bytes is not None:
             chunk_limit(options.max_chunk_bytes)  # raises if it is not a valid size
         data_type = metadata.data_type
-        self._has_scalars = data_type.is_number or data_type.dtype.kind in "bmM"  # numpy returns them as scalars
+        self._has_scalars = data_type.dtype.kind in "biufcmM" or data_type.is_number  # numpy returns them as scalars
 
     @cached_property
     def _chunks(self) -> Chunks:
