@@ -54,7 +54,6 @@ def store(message: Json) -> Json:
 
 points = {"codec": "codecs", "storage_transformer": "storage_transformers"}
 claims = {points.get(kind, kind): extensions.names() for kind, extensions in registry.REGISTRIES.items()}
-claims["data_type"] += [*CORE_TYPES, "r*"]
-claims["zarr_format"] = ["2"]
+claims |= {"data_type": [*claims["data_type"], *CORE_TYPES, "r*"], "zarr_format": ["2"]}
 operations = {"open": open_node, "read": read, "write": write, "rounds": rounds, "keys": keys, "store": store}
 serve("zarrlite", zarrlite.__version__, claims, operations, details, unsupported=(zarrlite.DependencyError,))
