@@ -485,11 +485,12 @@ def test_runtime_options_of_arrays_are_not_stored() -> None:
 # Refusals.
 
 DATA_TYPES = (
-    "bfloat16, bool, bytes, complex128, complex64, complex_bfloat16, complex_float16, complex_float32, complex_float64, "
-    "fixed_length_utf32, float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn, float8_e3m4, "
-    "float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, "
-    "int16, int2, int32, int4, int64, int8, null_terminated_bytes, numpy.datetime64, numpy.timedelta64, r8, raw_bytes, "
-    "string, struct, structured, uint16, uint2, uint32, uint4, uint64, uint8, variable_length_bytes"
+    "bfloat16, bool, bytes, complex128, complex64, complex_bfloat16, complex_float16, complex_float32, "
+    "complex_float64, fixed_length_utf32, float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn, "
+    "float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, "
+    "float8_e8m0fnu, int16, int2, int32, int4, int64, int8, null_terminated_bytes, numpy.datetime64, "
+    "numpy.timedelta64, r8, raw_bytes, string, struct, structured, uint16, uint2, uint32, uint4, uint64, uint8, "
+    "variable_length_bytes"
 )
 ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, bytes -> bytes codecs"
 
