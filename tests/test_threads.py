@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import subprocess
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 
 from zarrlite import threads
@@ -257,3 +261,43 @@ def last():
 def test_arrays_can_be_used_while_the_interpreter_shuts_down() -> None:
     process = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=120, check=False)
     assert (process.stdout, process.stderr) == ("True\n", "")
+
+
+def test_a_call_that_finds_a_place_full_gets_its_threads_when_they_are_free() -> None:
+    place = threads.Place(4)
+    first_is_under_way, first_may_end = threading.Barrier(5), threading.Event()
+    second_is_under_way = threading.Barrier(4)  # broken by the timeout unless four jobs are under way at once
+
+    def first(number: int) -> None:
+        first_is_under_way.wait(60)
+        assert first_may_end.wait(60)
+
+    def second(number: int) -> None:
+        if number:
+            second_is_under_way.wait(60)
+        else:  # begun while all threads are busy
+            first_may_end.set()
+
+    with ThreadPoolExecutor(1) as other:
+        call = other.submit(threads.run, first, range(4), 0, place)
+        first_is_under_way.wait(60)
+        threads.run(second, range(5), 0, place)
+        call.result()
+
+
+def test_a_place_keeps_no_call_that_has_ended() -> None:
+    place = threads.Place(2)
+    arrays = [np.zeros(1)]
+    references = [weakref.ref(array) for array in arrays]
+
+    def use(number: int, array: object = arrays.pop()) -> None:
+        threads.run(lambda _: array, range(4), 0, place)
+
+    threads.run(use, range(8), 0, place)
+    del use
+    for _ in range(600):  # the last thread of the pool may be about to drop it
+        gc.collect()
+        if references[0]() is None:
+            return
+        time.sleep(0.1)
+    pytest.fail("the array is still referenced")

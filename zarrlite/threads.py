@@ -5,7 +5,7 @@ Rules
 - The threads of a call, including the calling one, pull jobs from one shared iterator. The first error stops them all.
 - Both pools belong to the process: many callers together use no more threads than one. Requests to one place are
   bounded, too, whichever calls they belong to. A call waits only for jobs that have started, and does all others
-  itself, so that it finishes even if every thread is busy.
+  itself, so that it finishes even if every thread is busy. Threads join it as soon as other calls leave them.
 - Jobs that wait for requests say how many bytes they hold meanwhile. All jobs of the process together hold at most
   `MAX_IN_FLIGHT_BYTES`, except for a single job that is larger.
 - A pool starts when it is first needed. A forked child does not inherit it.
@@ -88,27 +88,48 @@ def _submit(work: Callable[..., Any], *args: Any) -> Future[Any]:
     return _get_pool().submit(work, *args)
 
 
-def _submit_to(place: Place, work: Callable[..., Any], *args: Any) -> Future[Any]:
-    return _get_waiting_pool().submit(place.join, work, *args)
-
-
 class Place:
     """A bucket, a host or another place for whose answers requests wait, shared by all stores that use it."""
 
     def __init__(self, requests: int) -> None:
         self.requests = requests  # how many may be under way at once
         self._free = [None] * (requests - 1)  # one for each thread that may join the calling one
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has begun
 
-    def join(self, work: Callable[..., R], *args: Any) -> R | None:
-        """Call `work` on a thread of the pool. Returns None without calling it if enough threads have joined."""
+    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Call `work` on a thread of the pool: now, or when one of the threads that have joined is done."""
+        from concurrent.futures import Future
+
+        future: Future[Any] = Future()
+        self._waiting.append((future, functools.partial(work, *args)))
+        _get_waiting_pool().submit(self._join)
+        return future
+
+    def _join(self) -> None:
+        """Make the calls that wait, one after the other, unless enough threads do."""
+        while self._waiting:
+            try:
+                self._free.pop()
+            except IndexError:
+                return  # a thread that has joined looks for calls when it is done
+            try:
+                self._call_next()
+            finally:
+                self._free.append(None)
+
+    def _call_next(self) -> None:
         try:
-            self._free.pop()
+            future, work = self._waiting.popleft()
         except IndexError:
-            return None
+            return  # another thread was faster
+        if not future.set_running_or_notify_cancel():
+            return
         try:
-            return work(*args)
-        finally:
-            self._free.append(None)
+            result = work()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
 
 
 def place(name: Hashable, requests: int) -> Place:
@@ -146,8 +167,7 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int, place: Place 
                     _in_flight.pop(get_ident(), None)
 
     if place is not None:
-        submit = functools.partial(_submit_to, place)
-        _share(wait if held else work, iter(jobs), place.requests, submit)
+        _share(wait if held else work, iter(jobs), place.requests, place.submit)
     else:
         share(work, jobs, nbytes)
 
@@ -235,7 +255,7 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None) -> Itera
                 pending.append((None, job))
                 with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
                     if not alone:
-                        pending[-1] = (_submit_to(place, lambda job: [do(job)], job), job)
+                        pending[-1] = (place.submit(lambda job: [do(job)], job), job)
             if not pending:
                 return
             future, job = pending.popleft()
