@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zarrlite.errors import ArgumentError
 from zarrlite.stores.base import Store
@@ -24,8 +24,14 @@ from zarrlite.stores.views import ReadOnlyStore
 if TYPE_CHECKING:
     from zarrlite.stores.filesystem import FsspecStore
 
-# the last one, Any, is a store of obstore, whose types are not known here
-StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | None | Any
+
+class ObstoreLike(Protocol):
+    """A store of obstore."""
+
+    def get_ranges(self, *args: Any, **keywords: Any) -> Any: ...
+
+
+StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | ObstoreLike | None
 StorageOptions = Mapping[str, Any]  # keywords of `ObjectStore`, or of a filesystem of fsspec
 
 REMOTE = ("s3://", "gs://", "az://", "http://", "https://")  # starts of URLs of object stores and HTTP servers
@@ -103,7 +109,7 @@ def check_directory(store: Store) -> None:
         raise ArgumentError(f"a store must be a directory, but {inner.root!r} is a file")
 
 
-def _wrap(store: Store | MutableMapping[str, Any] | None) -> Store:
+def _wrap(store: StoreLike) -> Store:
     if isinstance(store, Store):
         return store
     if store is None:
