@@ -42,13 +42,14 @@ LAYERS = (
     ("n5", "tiff", "v2"),
     ("adapters",),
     ("tools",),
-    ("__init__", "layout", "testing", "__main__"),
+    ("__init__", "layout", "storage", "testing", "__main__"),
 )
 TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", "v2", *LAYERS[-1]}  # every other entry is a folder
 RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room in layer)}
 
 # Imports inside functions that point upwards, as (importer, imported).
 UPWARD = {
+    ("nodes.array", "adapters.dask"),  # `to_dask` needs dask
     ("nodes.node", "tools.pictures"),  # `_repr_html_` draws the node
     ("tools.cli.main", "__init__"),  # `zarrlite --version` prints `__version__`
 }

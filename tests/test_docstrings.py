@@ -18,6 +18,7 @@ from zarrlite.nodes.info import Info, Tree
 from zarrlite.nodes.node import Attributes, Node
 
 NODE_CLASSES = (Array, Attributes, Group, Indexer, Info, Node, Tree)
+KEYWORD_TYPES = ("Json", "npt.ArrayLike")  # keywords that users name themselves: attributes, members of a group
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "See Also", "Notes", "Examples")
 
 
@@ -146,4 +147,4 @@ def test_no_public_function_hides_its_keywords(name: str) -> None:
         return
     for parameter in signature(value).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            assert parameter.annotation in ("Unpack[ArrayKeywords]", "Json"), parameter
+            assert parameter.annotation.startswith("Unpack[") or parameter.annotation in KEYWORD_TYPES, parameter

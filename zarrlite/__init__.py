@@ -46,16 +46,41 @@ _MODULES = {
     "UnknownExtensionError": "errors",
     "ZarrliteError": "errors",
     "ZipStore": "stores.zip",
+    "array": "nodes.convenience",
     "consolidate_metadata": "nodes.opening",
     "copy": "nodes.opening",
+    "copy_all": "nodes.convenience",
+    "copy_store": "nodes.convenience",
+    "create": "nodes.convenience",
     "create_array": "nodes.opening",
     "create_group": "nodes.opening",
+    "create_hierarchy": "nodes.convenience",
+    "empty": "nodes.convenience",
+    "empty_like": "nodes.convenience",
+    "from_array": "nodes.convenience",
+    "from_dask": "adapters.dask",
+    "full": "nodes.convenience",
+    "full_like": "nodes.convenience",
+    "group": "nodes.convenience",
+    "load": "nodes.convenience",
+    "ones": "nodes.convenience",
+    "ones_like": "nodes.convenience",
     "open": "nodes.opening",
     "open_array": "nodes.opening",
+    "open_consolidated": "nodes.convenience",
     "open_group": "nodes.opening",
+    "open_like": "nodes.convenience",
+    "plain": "adapters.plain",
     "register": "extensions.registry",
     "runtime": "extensions.extension",
+    "save": "nodes.convenience",
+    "save_array": "nodes.convenience",
+    "save_group": "nodes.convenience",
+    "store_dask": "adapters.dask",
+    "tree": "nodes.convenience",
     "validate": "metadata.validation",
+    "zeros": "nodes.convenience",
+    "zeros_like": "nodes.convenience",
 }
 # modules that can be used as attributes without importing them: `zarrlite.codecs.Zstd`
 _ROOMS = (
@@ -68,7 +93,7 @@ _ROOMS = (
     "stores",
 )
 # the same at run time; type checkers need an explicit import, because these modules import this one
-_TOOLS = ("layout", "n5", "testing", "tiff")
+_TOOLS = ("layout", "n5", "storage", "testing", "tiff")
 __all__ = list(_MODULES)
 
 if TYPE_CHECKING:
@@ -79,6 +104,9 @@ if TYPE_CHECKING:
     from zarrlite import errors as errors
     from zarrlite import storage_transformers as storage_transformers
     from zarrlite import stores as stores
+    from zarrlite.adapters.dask import from_dask as from_dask
+    from zarrlite.adapters.dask import store_dask as store_dask
+    from zarrlite.adapters.plain import plain as plain
     from zarrlite.buffers.ranges import ByteRange as ByteRange
     from zarrlite.errors import AccessError as AccessError
     from zarrlite.errors import ArgumentError as ArgumentError
@@ -107,6 +135,28 @@ if TYPE_CHECKING:
     from zarrlite.metadata.documents import GroupMetadata as GroupMetadata
     from zarrlite.metadata.validation import validate as validate
     from zarrlite.nodes.array import Array as Array
+    from zarrlite.nodes.convenience import array as array
+    from zarrlite.nodes.convenience import copy_all as copy_all
+    from zarrlite.nodes.convenience import copy_store as copy_store
+    from zarrlite.nodes.convenience import create as create
+    from zarrlite.nodes.convenience import create_hierarchy as create_hierarchy
+    from zarrlite.nodes.convenience import empty as empty
+    from zarrlite.nodes.convenience import empty_like as empty_like
+    from zarrlite.nodes.convenience import from_array as from_array
+    from zarrlite.nodes.convenience import full as full
+    from zarrlite.nodes.convenience import full_like as full_like
+    from zarrlite.nodes.convenience import group as group
+    from zarrlite.nodes.convenience import load as load
+    from zarrlite.nodes.convenience import ones as ones
+    from zarrlite.nodes.convenience import ones_like as ones_like
+    from zarrlite.nodes.convenience import open_consolidated as open_consolidated
+    from zarrlite.nodes.convenience import open_like as open_like
+    from zarrlite.nodes.convenience import save as save
+    from zarrlite.nodes.convenience import save_array as save_array
+    from zarrlite.nodes.convenience import save_group as save_group
+    from zarrlite.nodes.convenience import tree as tree
+    from zarrlite.nodes.convenience import zeros as zeros
+    from zarrlite.nodes.convenience import zeros_like as zeros_like
     from zarrlite.nodes.group import Group as Group
     from zarrlite.nodes.opening import consolidate_metadata as consolidate_metadata
     from zarrlite.nodes.opening import copy as copy

@@ -635,7 +635,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
             None,
         ),
         ({"missing_chunks": "zero"}, ArgumentError, "missing_chunks must be 'fill' or 'error', not 'zero'"),
-        ({"config": {"order": "F"}}, ArgumentError, "config['order'] must be 'C', not 'F'"),
+        ({"config": {"order": "K"}}, ArgumentError, "order must be 'C' or 'F', the memory order of results, not 'K'"),
         (
             {"config": {"x": 1}},
             ArgumentError,

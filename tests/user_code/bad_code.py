@@ -9,7 +9,7 @@ from zarrlite import NoSuchName as NoSuchName  # attr-defined
 from zarrlite.codecs import Transpose, Zstd
 
 zarrlite.no_such_name  # attr-defined
-zarrlite.array([1, 2])  # attr-defined
+zarrlite.array([1, 2], chunk=3)  # call-arg
 
 zarrlite.open("x", mode="rw")  # arg-type
 zarrlite.open("x", mod="r")  # call-arg
@@ -40,7 +40,7 @@ zarrlite.create_array("x", shape=3, dtype="u1", filters=Zstd())  # arg-type
 zarrlite.create_array("x", shape=3, dtype="u1", compressors=[Transpose((0,))])  # list-item
 zarrlite.create_array("x", shape=3, dtype="u1", codecs=Zstd())  # arg-type
 zarrlite.create_array("x", shape=3, dtype="u1", overwrite="yes")  # arg-type
-zarrlite.create_array("x", shape=3, dtype="u1", order="F")  # arg-type
+zarrlite.create_array("x", shape=3, dtype="u1", order="K")  # arg-type
 zarrlite.create_array("x", shape=3, dtype="u1", config=True)  # arg-type
 zarrlite.create_array("x", shape=3, dtype="u1", path="a")  # call-arg
 zarrlite.create_array("x", shape=3, dtype=3)  # arg-type

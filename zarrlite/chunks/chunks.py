@@ -61,6 +61,7 @@ class ArrayOptions(NamedTuple):
     max_chunk_bytes: int | None = None  # bytes once decoded; None means `default_limit`
     cache: ChunkCache | None = None  # decoded chunks, shared by the arrays of an opened root
     progress: Callable[[int, int], object] | None = None  # called with the chunks that are done, and their total
+    order: Literal["C", "F"] = "C"  # memory order of the arrays that reading returns
 
 
 class Chunks:

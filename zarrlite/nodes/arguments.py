@@ -22,6 +22,7 @@ from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import Options
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrlite.storage_transformers.base import StorageTransformer
+from zarrlite.stores import StoreLike
 
 Length: TypeAlias = int | np.integer[Any]
 ShapeLike: TypeAlias = Length | Sequence[Length]
@@ -35,6 +36,7 @@ CodecLike: TypeAlias = Codec | ExtensionJson
 ChunkKeyEncodingLike: TypeAlias = ChunkKeyEncoding | ExtensionJson
 StorageTransformerLike: TypeAlias = StorageTransformer | ExtensionJson
 MissingChunks: TypeAlias = Literal["fill", "error"]
+MemoryOrder: TypeAlias = Literal["C", "F"]
 
 
 class DocumentKeywords(TypedDict, total=False):
@@ -54,19 +56,33 @@ class DocumentKeywords(TypedDict, total=False):
     options: Options | None
 
 
-class ArrayKeywords(DocumentKeywords, total=False):
-    """Keywords of `create_array` other than the shape and the data type."""
+class StoringKeywords(DocumentKeywords, total=False):
+    """Keywords of `create_array` other than the shape, the data type and the data."""
 
-    data: npt.ArrayLike | None
     write_data: bool
     overwrite: bool
     missing_chunks: MissingChunks | None
     write_empty_chunks: bool | None
     max_chunk_bytes: int | None
     config: Mapping[str, Any] | None
-    order: Literal["C"] | None
+    order: MemoryOrder | None
     zarr_format: Literal[3] | None
     storage_options: None
+
+
+class ArrayKeywords(StoringKeywords, total=False):
+    """Keywords of `create_array` other than the shape and the data type."""
+
+    data: npt.ArrayLike | None
+
+
+class CreationKeywords(StoringKeywords, total=False):
+    """Keywords of `create`, zarr-python's function, other than the shape."""
+
+    dtype: DTypeLike
+    store: StoreLike
+    path: str | None
+    mode: Literal["r", "r+", "a", "w", "w-"]
 
 
 class NewNodeKeywords(ArrayKeywords, total=False):
@@ -117,8 +133,8 @@ def check_runtime(order: str | None, storage_options: object = None) -> None:
     """Refuse values of zarr-python's `order` and `storage_options` that would be ignored."""
     if storage_options is not None:
         raise ArgumentError("storage_options must be None: a group has its store already")
-    if order not in (None, "C"):
-        raise ArgumentError(f"order must be 'C', not {order!r}: use a transpose codec for another order of elements")
+    if order not in (None, "C", "F"):
+        raise ArgumentError(f"order must be 'C' or 'F', the memory order of results, not {order!r}")
 
 
 def override_options(
@@ -127,14 +143,14 @@ def override_options(
     write_empty_chunks: bool | None = None,
     missing_chunks: MissingChunks | None = None,
     max_chunk_bytes: int | None = None,
+    order: MemoryOrder | None = None,
 ) -> ArrayOptions:
     """Return the options, overridden by the keywords and by zarr-python's `config`."""
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config must be a mapping, not {config!r}")
     members: dict[str, Any] = {**(config or {})}
-    order = members.pop("order", "C")
-    if order != "C":
-        raise ArgumentError(f"config['order'] must be 'C', not {order!r}")
+    configured_order = members.pop("order", options.order)
+    check_runtime(configured_order, None)
     configured = members.pop("write_empty_chunks", options.write_empty_chunks)
     if not isinstance(configured, (bool, np.bool)):
         raise ArgumentError(f"config['write_empty_chunks'] must be True or False, not {configured!r}")
@@ -146,4 +162,5 @@ def override_options(
         missing_chunks=missing_chunks or options.missing_chunks,
         write_empty_chunks=bool(write_empty),
         max_chunk_bytes=most,
+        order=order or configured_order,
     )

@@ -12,8 +12,8 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,12 @@ from zarrlite.cached import cached_property
 from zarrlite.chunks.chunks import ArrayOptions, Chunks
 from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.extensions.config import MAX_LENGTH, Config, Context, dump_json, load_json
+from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata, parse_node
 from zarrlite.names import DOCUMENT, key_prefix
-from zarrlite.nodes.arguments import ShapeLike
+from zarrlite.nodes.arguments import ShapeLike, override_options
 from zarrlite.nodes.node import Node
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrlite.pipeline.decoding import chunk_limit
 from zarrlite.selections import indexing
 from zarrlite.selections.casting import allocate, cast, normalize_shape, split_fields
@@ -99,6 +101,15 @@ class Array(Node):
         options = self.options
         kind = Chunks if options.cache is None and options.progress is None else chunks_with(options)
         return kind(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same array in the same store, with the same metadata."""
+        if not isinstance(other, Array):
+            return NotImplemented
+        return (self.store, self.path, self.metadata) == (other.store, other.path, other.metadata)
+
+    def __hash__(self) -> int:
+        return hash((self.store, self.path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.store, self.path, self.metadata, self.options._replace(progress=None))
@@ -287,6 +298,50 @@ class Array(Node):
     def _inner_chunk_shape(self) -> Shape | None:
         return self.metadata.inner_chunk_shape
 
+    def _chain(self) -> Sequence[Codec | Ignored]:
+        """Return the codecs of a chunk, or of an inner chunk if the array has shards."""
+        codecs: Any = self.metadata.codecs
+        while inner := [codec.codecs for codec in codecs if getattr(codec, "inner_chunk_shape", None)]:
+            (codecs,) = inner
+        return codecs  # type: ignore[no-any-return]
+
+    @property
+    def filters(self) -> tuple[ArrayArrayCodec, ...]:
+        """The array -> array codecs, those of inner chunks if the array has shards.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> from zarrlite.codecs import Transpose
+        >>> zarrlite.create_array("memory://", shape=(2, 3), dtype="int16", filters=Transpose((1, 0))).filters
+        (Transpose(order=(1, 0)),)
+        """
+        return tuple(codec for codec in self._chain() if isinstance(codec, ArrayArrayCodec))
+
+    @property
+    def serializer(self) -> ArrayBytesCodec:
+        """The array -> bytes codec, that of inner chunks if the array has shards.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(2, 3), dtype="int16", chunks=1, shards=2).serializer
+        Bytes(endian='little')
+        """
+        return next(codec for codec in self._chain() if isinstance(codec, ArrayBytesCodec))
+
+    @property
+    def compressors(self) -> tuple[BytesBytesCodec, ...]:
+        """The bytes -> bytes codecs, those of inner chunks if the array has shards.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> [codec.name for codec in zarrlite.create_array("memory://", shape=2, dtype="int16").compressors]
+        ['zstd']
+        """
+        return tuple(codec for codec in self._chain() if isinstance(codec, BytesBytesCodec))
+
     @property
     def cdata_shape(self) -> Shape:
         """The number of chunks along each dimension, or of inner chunks if the array has shards.
@@ -380,6 +435,75 @@ class Array(Node):
 
         return array_info(self, self.metadata, self.chunks, self.shards)
 
+    def info_complete(self) -> Info:
+        """Return the summary with the number of stored chunks and bytes, found by listing the store.
+
+        Returns
+        -------
+        Info
+            The printable summary.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> a = zarrlite.create_array("memory://", data=[1, 2], compressors=None)
+        >>> a.info_complete().items()[-1]
+        ('Chunks, stored', '1 of 1')
+        """
+        from zarrlite.nodes.info import Info, human  # late: keeps the import light
+
+        stored = [
+            ("Bytes, stored", human(self.nbytes_stored())),
+            ("Chunks, stored", f"{self.nchunks_initialized} of {self.nchunks}"),
+        ]
+        return Info([*self.info.items(), *stored])
+
+    @property
+    def order(self) -> Literal["C", "F"]:
+        """The memory order of the arrays that reading returns.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=(2, 2), dtype="int8", order="F").order
+        'F'
+        """
+        return self.options.order
+
+    @property
+    def config(self) -> ArrayOptions:
+        """The runtime options, under zarr-python's name.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_array("memory://", shape=2, dtype="int8").config.write_empty_chunks
+        False
+        """
+        return self.options
+
+    def with_config(self, config: Mapping[str, Any]) -> Array:
+        """Return the same array with other runtime options. Nothing is stored.
+
+        Parameters
+        ----------
+        config : mapping
+            The members `order` and `write_empty_chunks`, or one of them.
+
+        Returns
+        -------
+        Array
+            The array with these options.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> a = zarrlite.create_array("memory://", shape=(2, 2), dtype="int8")
+        >>> a.with_config({"order": "F"})[...].flags.f_contiguous
+        True
+        """
+        return Array(self.store, self.path, self.metadata, override_options(self.options, config))
+
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("an array without dimensions has no len()")
@@ -398,6 +522,34 @@ class Array(Node):
         array: NDArray = self[...]
         return array if dtype is None else array.astype(dtype, copy=False)
 
+    def to_dask(self, chunks: Any = None) -> Any:
+        """Return a dask array that reads this one lazily, with one block for each shard or chunk.
+
+        Parameters
+        ----------
+        chunks : int, tuple or str, optional
+            Other blocks, as dask describes them.
+
+        Returns
+        -------
+        dask.array.Array
+            The dask array.
+
+        Raises
+        ------
+        DependencyError
+            If dask is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> zarrlite.create_array("memory://", data=np.arange(6), chunks=4).to_dask().sum().compute()
+        np.int64(15)
+        """
+        from zarrlite.adapters.dask import to_dask  # late: the adapter imports dask
+
+        return to_dask(self, chunks)
+
     # reading and writing
 
     def __getitem__(self, index: Any) -> Any:
@@ -408,7 +560,7 @@ class Array(Node):
         box = indexing.box(index, shape)
         if box is not None:
             selection, result_shape = box
-            out = allocate(selection.shape, self.metadata.data_type.dtype)
+            out = allocate(selection.shape, self.metadata.data_type.dtype, self.options.order)
             if out.size:
                 self._chunks.read(selection, out)
             return out if result_shape == selection.shape else out.reshape(result_shape)[()]
@@ -472,9 +624,241 @@ class Array(Node):
         counts = self.metadata.chunk_grid.grid_shape(self.shape)
         return Indexer(self, lambda index: indexing.blocks(index, self.shape, counts, self._chunk_bounds))
 
+    def get_basic_selection(self, selection: Any = ..., *, fields: str | list[str] | None = None) -> Any:
+        """Read elements by integers and slices, as in `a[...]`.
+
+        Parameters
+        ----------
+        selection : index, optional
+            The elements to read.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Returns
+        -------
+        numpy.ndarray or scalar
+            The elements.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.get_basic_selection((0, slice(1, 3)))
+        array([1, 2])
+        """
+        return self[_with_fields(selection, fields)]
+
+    def set_basic_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
+        """Write elements by integers and slices, as in `a[...]`.
+
+        Parameters
+        ----------
+        selection : index
+            The elements to write.
+        value : array_like
+            The new elements, cast and broadcast as numpy does.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.set_basic_selection((0, slice(1, 3)), 9)
+        >>> int((a[...] == 9).sum())
+        2
+        """
+        self[_with_fields(selection, fields)] = value
+
+    def get_orthogonal_selection(self, selection: Any, *, fields: str | list[str] | None = None) -> Any:
+        """Read elements by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
+
+        Parameters
+        ----------
+        selection : index
+            The elements to read.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Returns
+        -------
+        numpy.ndarray or scalar
+            The elements.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.get_orthogonal_selection(([0, 1], [0, 2]))
+        array([[0, 2],
+               [3, 5]])
+        """
+        return self.oindex[_with_fields(selection, fields)]
+
+    def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
+        """Write elements by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
+
+        Parameters
+        ----------
+        selection : index
+            The elements to write.
+        value : array_like
+            The new elements, cast and broadcast as numpy does.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.set_orthogonal_selection(([0, 1], [0, 2]), 9)
+        >>> int((a[...] == 9).sum())
+        4
+        """
+        self.oindex[_with_fields(selection, fields)] = value
+
+    def get_coordinate_selection(self, selection: Any, *, fields: str | list[str] | None = None) -> Any:
+        """Read elements by index arrays that are broadcast together, as in `a.vindex[...]`.
+
+        Parameters
+        ----------
+        selection : index
+            The elements to read.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Returns
+        -------
+        numpy.ndarray or scalar
+            The elements.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.get_coordinate_selection(([0, 1], [0, 2]))
+        array([0, 5])
+        """
+        return self.vindex[_with_fields(selection, fields)]
+
+    def set_coordinate_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
+        """Write elements by index arrays that are broadcast together, as in `a.vindex[...]`.
+
+        Parameters
+        ----------
+        selection : index
+            The elements to write.
+        value : array_like
+            The new elements, cast and broadcast as numpy does.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.set_coordinate_selection(([0, 1], [0, 2]), 9)
+        >>> int((a[...] == 9).sum())
+        2
+        """
+        self.vindex[_with_fields(selection, fields)] = value
+
+    def get_mask_selection(self, mask: Any, *, fields: str | list[str] | None = None) -> Any:
+        """Read elements by a boolean array of the array's shape, as in `a.vindex[...]`.
+
+        Parameters
+        ----------
+        mask : index
+            The elements to read.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Returns
+        -------
+        numpy.ndarray or scalar
+            The elements.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.get_mask_selection(np.array([[1, 0, 0], [0, 0, 1]], bool))
+        array([0, 5])
+        """
+        return self.vindex[_with_fields(mask, fields)]
+
+    def set_mask_selection(self, mask: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
+        """Write elements by a boolean array of the array's shape, as in `a.vindex[...]`.
+
+        Parameters
+        ----------
+        mask : index
+            The elements to write.
+        value : array_like
+            The new elements, cast and broadcast as numpy does.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.set_mask_selection(np.array([[1, 0, 0], [0, 0, 1]], bool), 9)
+        >>> int((a[...] == 9).sum())
+        2
+        """
+        self.vindex[_with_fields(mask, fields)] = value
+
+    def get_block_selection(self, selection: Any, *, fields: str | list[str] | None = None) -> Any:
+        """Read elements by integers and slices that count chunks, as in `a.blocks[...]`.
+
+        Parameters
+        ----------
+        selection : index
+            The elements to read.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Returns
+        -------
+        numpy.ndarray or scalar
+            The elements.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.get_block_selection((0, 0))
+        array([[0, 1, 2],
+               [3, 4, 5]])
+        """
+        return self.blocks[_with_fields(selection, fields)]
+
+    def set_block_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
+        """Write elements by integers and slices that count chunks, as in `a.blocks[...]`.
+
+        Parameters
+        ----------
+        selection : index
+            The elements to write.
+        value : array_like
+            The new elements, cast and broadcast as numpy does.
+        fields : str or list of str, optional
+            Fields of a structured data type; all fields if omitted.
+
+        Examples
+        --------
+        >>> import numpy as np, zarrlite
+        >>> a = zarrlite.create_array("memory://", data=np.arange(6).reshape(2, 3))
+        >>> a.set_block_selection((0, 0), 9)
+        >>> int((a[...] == 9).sum())
+        6
+        """
+        self.blocks[_with_fields(selection, fields)] = value
+
     def _get(self, request: indexing.Request) -> Any:
         selection = request.selection
-        out = allocate(selection.shape, self.dtype)
+        out = allocate(selection.shape, self.dtype, self.options.order)
         if out.size:
             self._chunks.read(selection, out)
         return request.outward(out)
@@ -628,6 +1012,13 @@ def chunks_with(options: ArrayOptions) -> type[Chunks]:
     if options.progress is None:
         return CachedChunks
     return ReportedChunks if options.cache is None else ReportedCachedChunks
+
+
+def _with_fields(selection: Any, fields: str | list[str] | None) -> Any:
+    """Return an index of fields and elements, as `split_fields` takes it."""
+    if fields is None:
+        return selection
+    return (fields, *selection) if isinstance(selection, tuple) else (fields, selection)
 
 
 def _is_smaller(new: Shape, old: Shape) -> bool:

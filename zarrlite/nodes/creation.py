@@ -30,6 +30,7 @@ from zarrlite.nodes.arguments import (
     DocumentKeywords,
     DTypeLike,
     FilterLike,
+    MemoryOrder,
     MissingChunks,
     NewNodeKeywords,
     SerializerLike,
@@ -269,7 +270,7 @@ def create_array_at(
     write_empty_chunks: bool | None = None,
     max_chunk_bytes: int | None = None,
     config: Mapping[str, Any] | None = None,
-    order: Literal["C"] | None = None,
+    order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,
     **keywords: Unpack[DocumentKeywords],
@@ -285,7 +286,7 @@ def create_array_at(
         data, shape, dtype = _read_data(data, shape, dtype)
     if shape is None or dtype is None:
         raise ArgumentError("an array needs shape= and dtype=, or data=")
-    array_options = override_options(array_options, config, write_empty_chunks, missing_chunks, max_chunk_bytes)
+    array_options = override_options(array_options, config, write_empty_chunks, missing_chunks, max_chunk_bytes, order)
     metadata = array_metadata(shape, dtype, **keywords)
     array = Array(store, path, metadata, array_options)
     write_new(store, path, metadata, overwrite=overwrite, chunks=array._chunks)

@@ -36,6 +36,7 @@ from zarrlite.nodes.arguments import (
     CompressorLike,
     DTypeLike,
     FilterLike,
+    MemoryOrder,
     MissingChunks,
     SerializerLike,
     ShapeLike,
@@ -389,6 +390,42 @@ class Group(Node):
         """
         return (name for name, _ in self.arrays())
 
+    def array_values(self) -> Iterator[Array]:
+        """Yield the arrays directly below the group.
+
+        Yields
+        ------
+        Array
+            An array.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> _ = group.create_array("a", shape=3, dtype="int8")
+        >>> list(group.array_values())
+        [<Array /a shape=(3,) dtype=int8>]
+        """
+        return (array for _, array in self.arrays())
+
+    def group_values(self) -> Iterator[Group]:
+        """Yield the groups directly below the group.
+
+        Yields
+        ------
+        Group
+            A group.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> _ = group.create_group("g")
+        >>> list(group.group_values())
+        [<Group /g>]
+        """
+        return (group for _, group in self.groups())
+
     def group_keys(self) -> Iterator[str]:
         """Iterate over the names of the members that are groups.
 
@@ -528,6 +565,24 @@ class Group(Node):
 
         return group_info(self, [self._kind_of(name) for name in self])
 
+    def info_complete(self) -> Info:
+        """Return the summary with the number of all nodes below, found by listing the store.
+
+        Returns
+        -------
+        Info
+            The printable summary.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_group("memory://").info_complete().items()[-1]
+        ('Nodes below', 0)
+        """
+        from zarrlite.nodes.info import Info  # late: keeps the import light
+
+        return Info([*self.info.items(), ("Nodes below", self.nmembers(None))])
+
     def _kind_of(self, name: str) -> str:
         """Return the node type of a member, or "refused" if it cannot be opened."""
         try:
@@ -654,7 +709,7 @@ class Group(Node):
         write_data: bool = True,
         overwrite: bool = False,
         config: Mapping[str, Any] | None = None,
-        order: Literal["C"] | None = None,
+        order: MemoryOrder | None = None,
         zarr_format: Literal[3] | None = 3,
         storage_options: None = None,
     ) -> Array:
@@ -814,6 +869,90 @@ class Group(Node):
             kind = f"an array of shape {required.shape} and data type {required.data_type.name}"
             raise NodeExistsError(f"{node!r} already exists and is not {kind}", path=node.path)
         return node
+
+    def require_groups(self, *names: str) -> tuple[Group, ...]:
+        """Return several groups below this one. Creates those that do not exist.
+
+        Parameters
+        ----------
+        *names : str
+            Paths, relative to this group.
+
+        Returns
+        -------
+        tuple of Group
+            The groups, in the same order.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> zarrlite.create_group("memory://").require_groups("a", "b/c")
+        (<Group /a>, <Group /b/c>)
+        """
+        return tuple(self.require_group(name) for name in names)
+
+    def create_hierarchy(
+        self, nodes: Mapping[str, Metadata], *, overwrite: bool = False
+    ) -> Iterator[tuple[str, Array | Group]]:
+        """Create several nodes below this group from their metadata, as `zarrlite.create_hierarchy` does.
+
+        Parameters
+        ----------
+        nodes : mapping of str to GroupMetadata or ArrayMetadata
+            The metadata by path, relative to this group.
+        overwrite : bool, optional
+            Whether to replace existing nodes at these paths.
+
+        Yields
+        ------
+        tuple of str and (Array or Group)
+            The path of each node, relative to this group, and the node.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> list(zarrlite.create_group("memory://").create_hierarchy({"a": zarrlite.GroupMetadata()}))
+        [('a', <Group /a>)]
+        """
+        from zarrlite.nodes.convenience import create_hierarchy  # late: keeps the import light
+
+        paths = {self._path_below(path): path for path in nodes}
+        wanted = {below: nodes[path] for below, path in paths.items()}
+        for path, node in create_hierarchy(store=self.store, nodes=wanted, overwrite=overwrite):
+            yield paths[path], node
+
+    def move(self, source: str, dest: str) -> None:
+        """Give a node below this group another path. Its values are copied, then removed at the old path.
+
+        A crash in between leaves the node at both paths, or removed in part at the old one; the new one is complete.
+
+        Parameters
+        ----------
+        source, dest : str
+            The old and the new path, relative to this group.
+
+        Raises
+        ------
+        NodeNotFoundError
+            If there is no node at `source`.
+        NodeExistsError
+            If there is a node at `dest` already. Nothing is changed.
+
+        Examples
+        --------
+        >>> import zarrlite
+        >>> group = zarrlite.create_group("memory://")
+        >>> _ = group.create_array("a", data=[1, 2])
+        >>> group.move("a", "b/c")
+        >>> group["b/c"][...]
+        array([1, 2])
+        """
+        from zarrlite.nodes.opening import copy  # late: it opens groups
+
+        path = self._path_below(dest)
+        node = self[source]
+        copy(node, self.store, path)
+        node.delete()
 
     def _path_below(self, path: str) -> str:
         """Return the path of a new node in the store."""

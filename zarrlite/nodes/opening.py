@@ -36,6 +36,7 @@ from zarrlite.nodes.arguments import (
     CompressorLike,
     DTypeLike,
     FilterLike,
+    MemoryOrder,
     MissingChunks,
     NewNodeKeywords,
     SerializerLike,
@@ -88,7 +89,7 @@ def open(  # noqa: A001
     storage_transformers: Sequence[StorageTransformerLike] | None = None,
     write_data: bool = True,
     config: Mapping[str, Any] | None = None,
-    order: Literal["C"] | None = None,
+    order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: StorageOptions | None = None,
 ) -> Array | Group:
@@ -250,7 +251,7 @@ def open_array(
     storage_transformers: Sequence[StorageTransformerLike] | None = None,
     write_data: bool = True,
     config: Mapping[str, Any] | None = None,
-    order: Literal["C"] | None = None,
+    order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: StorageOptions | None = None,
 ) -> Array:
@@ -636,7 +637,7 @@ def create_array(
     write_data: bool = True,
     overwrite: bool = False,
     config: Mapping[str, Any] | None = None,
-    order: Literal["C"] | None = None,
+    order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: StorageOptions | None = None,
 ) -> Array:
@@ -708,9 +709,9 @@ def create_array(
     overwrite : bool, optional
         Whether to first remove an existing array or group, with everything below it.
     config : mapping, optional
-        zarr-python's `config`: the members `write_empty_chunks`, and `order`, which must be "C".
-    order : {"C"}, optional
-        zarr-python's `order`; use a `transpose` filter for another order.
+        zarr-python's `config`: the members `write_empty_chunks` and `order`.
+    order : {"C", "F"}, optional
+        The memory order of the arrays that reading returns. A `transpose` filter changes the stored order.
     zarr_format : {3}, optional
         zarr-python's `zarr_format`.
     storage_options : mapping, optional

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,10 +31,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, np.integer))
 
 
-def allocate(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
+def allocate(shape: Shape, dtype: np.dtype[Any], order: Literal["C", "F"] = "C") -> NDArray:
     """Allocate the memory for a result. Raises SelectionError if it is not available."""
     try:
-        return np.empty(shape, dtype)
+        return np.empty(shape, dtype, order)
     except (MemoryError, ValueError) as error:
         size = math.prod(shape) * dtype.itemsize
         raise SelectionError(f"a selection of shape {shape} needs {size} bytes of memory: {error}") from None
