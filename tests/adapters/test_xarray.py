@@ -1,0 +1,145 @@
+"""The xarray engine: the same datasets as with `engine="zarr"`, lazily, in threads and processes, from any store."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from adapters.random_datasets import dataset
+
+import zarrlite
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about their own plans
+NUMBERS = range(200)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    return tmp_path_factory.mktemp("datasets")
+
+
+def written(root: Path, number: int) -> str:
+    """Write a random dataset with zarr-python, and return its path."""
+    path = root / f"{number}.zarr"
+    if not path.exists():
+        made, encoding = dataset(number)
+        made.to_zarr(path, zarr_format=3, encoding=encoding, consolidated=number % 2 == 0)
+    return str(path)
+
+
+@pytest.mark.parametrize("numbers", [NUMBERS[i::10] for i in range(10)], ids=lambda numbers: f"from {numbers[0]}")
+def test_datasets_are_identical_to_those_of_zarr_python(root: Path, numbers: range) -> None:
+    for number in numbers:
+        path = written(root, number)
+        expected = xr.open_dataset(path, engine="zarr", consolidated=number % 2 == 0)
+        found = xr.open_dataset(path, engine="zarrlite")
+        xr.testing.assert_identical(found.load(), expected.load())
+
+
+@pytest.mark.parametrize("options", [{"mask_and_scale": False}, {"decode_times": False}, {"decode_coords": False}])
+def test_decoding_can_be_switched_off(root: Path, options: dict[str, bool]) -> None:
+    for number in NUMBERS[:20]:
+        path = written(root, number)
+        expected = xr.open_dataset(path, engine="zarr", consolidated=number % 2 == 0, **options)
+        found = xr.open_dataset(path, engine="zarrlite", **options)
+        xr.testing.assert_identical(found.load(), expected.load())
+
+
+def test_dropped_variables_are_not_opened(root: Path) -> None:
+    path = written(root, 3)
+    names = list(xr.open_dataset(path, engine="zarrlite").variables)
+    assert names[0] not in xr.open_dataset(path, engine="zarrlite", drop_variables=names[0]).variables
+
+
+def test_datasets_can_be_pickled_and_indexed_by_threads(root: Path) -> None:
+    found = pickle.loads(pickle.dumps(xr.open_dataset(written(root, 5), engine="zarrlite")))
+    expected = xr.open_dataset(written(root, 5), engine="zarrlite").load()
+    with ThreadPoolExecutor(8) as pool:
+        for result in pool.map(lambda _: found.copy(deep=True).load(), range(16)):
+            xr.testing.assert_identical(result, expected)
+
+
+def test_opening_reads_no_chunk_and_indexing_reads_only_the_chunks_it_needs() -> None:
+    store = zarrlite.MemoryStore()
+    group = zarrlite.create_group(store)
+    group.create_array("t", data=np.arange(100.0), chunks=10, dimension_names=["x"])
+    requested: list[str] = []
+
+    class Recording(zarrlite.Store):
+        def get(self, key: str, byte_range: zarrlite.ByteRange = zarrlite.ByteRange()) -> object:
+            requested.append(key)
+            return store.get(key, byte_range)
+
+        def list(self) -> Iterator[str]:
+            return store.list()
+
+    found = xr.open_dataset(Recording(), engine="zarrlite")
+    assert not [key for key in requested if "/c/" in key]
+    assert found["t"].isel(x=slice(12, 19)).values.tolist() == list(range(12, 19))
+    assert {key for key in requested if "/c/" in key} == {"t/c/1"}
+
+
+def test_all_kinds_of_indexing_agree_with_numpy(root: Path) -> None:
+    data = np.arange(60).reshape(6, 10)
+    group = zarrlite.create_group(root / "indexing.zarr")
+    group.create_array("t", data=data, chunks=(2, 3), shards=(4, 6), dimension_names=["x", "y"])
+    t = xr.open_dataset(root / "indexing.zarr", engine="zarrlite")["t"]
+    rows, columns = [4, 0, 5], [9, 2, 2]
+    assert (t[1:5, ::3].values == data[1:5, ::3]).all()
+    assert (t[rows, columns].values == data[np.ix_(rows, columns)]).all()
+    points = t.isel(x=xr.DataArray(rows, dims="p"), y=xr.DataArray(columns, dims="p"))
+    assert (points.values == data[rows, columns]).all()
+    assert t[-1, 3].item() == data[-1, 3]
+
+
+def test_shards_are_the_blocks_of_lazy_datasets(root: Path) -> None:
+    group = zarrlite.create_group(root / "sharded.zarr")
+    group.create_array("t", data=np.arange(10), chunks=2, shards=4, dimension_names=["x"])
+    found = xr.open_dataset(root / "sharded.zarr", engine="zarrlite", chunks={})
+    assert found["t"].chunks == ((4, 4, 2),)
+    assert found["t"].values.sum() == 45
+
+
+def test_trees_are_identical_to_those_of_zarr_python(root: Path) -> None:
+    first, second = dataset(1)[0], dataset(2)[0]
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"title": "root"}), "/a": first, "/b/c": second})
+    tree.to_zarr(root / "tree.zarr", zarr_format=3)
+    for options in ({}, {"group": "a"}):
+        expected = xr.open_datatree(root / "tree.zarr", engine="zarr", **options)
+        found = xr.open_datatree(root / "tree.zarr", engine="zarrlite", **options)
+        xr.testing.assert_identical(found.load(), expected.load())
+    part = xr.open_dataset(root / "tree.zarr", engine="zarrlite", group="b/c")
+    xr.testing.assert_identical(part.load(), xr.open_dataset(root / "tree.zarr", engine="zarr", group="b/c").load())
+
+
+def test_several_files_are_opened_as_one_dataset(root: Path) -> None:
+    for i in range(3):
+        xr.Dataset({"t": ("x", np.arange(4) + 4 * i)}, {"x": np.arange(4) + 4 * i}).to_zarr(
+            root / f"part{i}.zarr", zarr_format=3
+        )
+    paths = [str(root / f"part{i}.zarr") for i in range(3)]
+    found = xr.open_mfdataset(paths, engine="zarrlite")
+    assert found["t"].values.tolist() == list(range(12))
+
+
+def test_a_dataset_can_be_written_again_with_its_encoding(root: Path) -> None:
+    found = xr.open_dataset(written(root, 8), engine="zarrlite")
+    found.to_zarr(root / "again.zarr", zarr_format=3)
+    again = xr.open_dataset(root / "again.zarr", engine="zarrlite")
+    xr.testing.assert_identical(again.load(), found.load())
+
+
+def test_arrays_without_dimension_names_are_refused_with_their_path(root: Path) -> None:
+    zarrlite.create_group(root / "unnamed.zarr").create_array("t", data=[1, 2])
+    with pytest.raises(zarrlite.MetadataError, match="/t must have dimension_names"):
+        xr.open_dataset(root / "unnamed.zarr", engine="zarrlite")
+
+
+def test_a_missing_dataset_is_an_error_that_names_it(root: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        xr.open_dataset(root / "nowhere.zarr", engine="zarrlite")

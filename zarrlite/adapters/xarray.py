@@ -1,0 +1,239 @@
+"""The engine `zarrlite` of xarray: datasets and trees of any hierarchy that zarrlite opens.
+
+Rules
+- Reading is lazy: opening reads metadata only. Variables can be pickled and read by several threads and processes.
+- Results are those of `engine="zarr"`: dimensions, attributes, and fill values that become `_FillValue` for Zarr v2.
+- `preferred_chunks` are the shards of a sharded array, so that `chunks={}` reads every shard in one task.
+- `encoding` describes codecs as JSON, which `Dataset.to_zarr` accepts.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from xarray import Dataset, DataTree, Variable
+from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, StoreBackendEntrypoint
+from xarray.core import indexing
+from xarray.core.utils import FrozenDict
+
+from zarrlite.errors import MetadataError
+from zarrlite.nodes.array import Array
+from zarrlite.nodes.group import Group
+from zarrlite.nodes.opening import open_group
+from zarrlite.stores.base import Store
+
+
+class ZarrliteBackend(BackendEntrypoint):
+    """Opens Zarr data with zarrlite.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, xarray as xr, zarrlite
+    >>> root = zarrlite.create_group(tempfile.mkdtemp())
+    >>> _ = root.create_array("t", data=np.arange(3), dimension_names=["time"], attributes={"units": "K"})
+    >>> xr.open_dataset(root.store.root, engine="zarrlite")["t"].attrs
+    {'units': 'K'}
+    """
+
+    description = "Open Zarr data with zarrlite"
+    supports_groups = True
+    open_dataset_parameters: ClassVar[tuple[str, ...] | None] = None  # xarray reads them from the signature
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Return False: the engine is used only if it is named, as several engines read these files."""
+        return False
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: bool = True,
+        decode_times: bool = True,
+        concat_characters: bool = True,
+        decode_coords: bool = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: bool | None = None,
+        decode_timedelta: bool | None = None,
+        group: str | None = None,
+        consolidated: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        strict: bool = True,
+    ) -> Dataset:
+        """Open a group as a dataset.
+
+        Parameters
+        ----------
+        filename_or_obj : str, os.PathLike or Store
+            A path, a URL, or everything else that `zarrlite.open_group` takes.
+        mask_and_scale, decode_times, concat_characters, decode_coords, use_cftime, decode_timedelta : optional
+            How values are decoded, as for every engine (`xarray.open_dataset`).
+        drop_variables : str or iterable of str, optional
+            Variables that are left out.
+        group : str, optional
+            The path of the group. The default is the root.
+        consolidated : bool, optional
+            Whether to require, or ignore, consolidated metadata. By default it is used if there is one.
+        storage_options : mapping, optional
+            Options of a remote store.
+        strict : bool, optional
+            Whether to refuse metadata that needs a guess, as in `zarrlite.open_group`.
+
+        Returns
+        -------
+        xarray.Dataset
+            The arrays of the group as variables.
+        """
+        decoders = {
+            "mask_and_scale": mask_and_scale,
+            "decode_times": decode_times,
+            "concat_characters": concat_characters,
+            "decode_coords": decode_coords,
+            "drop_variables": drop_variables,
+            "use_cftime": use_cftime,
+            "decode_timedelta": decode_timedelta,
+        }
+        root = _open(filename_or_obj, group, consolidated, storage_options, strict)
+        return _dataset(root, decoders)
+
+    def open_groups_as_dict(
+        self, filename_or_obj: Any, *, group: str | None = None, **keywords: Any
+    ) -> dict[str, Dataset]:
+        """Open a group and all groups below it, each as a dataset, by their paths.
+
+        Parameters
+        ----------
+        filename_or_obj : str, os.PathLike or Store
+            As in `open_dataset`.
+        group : str, optional
+            The path of the group that becomes the root.
+        **keywords
+            As in `open_dataset`.
+
+        Returns
+        -------
+        dict of str to xarray.Dataset
+            The datasets; the first one is that of the group itself, "/".
+        """
+        opening = {name: keywords.pop(name, None) for name in ("consolidated", "storage_options")}
+        root = _open(filename_or_obj, group, **opening, strict=keywords.pop("strict", True))
+        return {path: _dataset(node, keywords) for path, node in _groups(root, "/")}
+
+    def open_datatree(self, filename_or_obj: Any, **keywords: Any) -> DataTree:
+        """Open a group and all groups below it as a tree.
+
+        Parameters
+        ----------
+        filename_or_obj : str, os.PathLike or Store
+            As in `open_dataset`.
+        **keywords
+            As in `open_groups_as_dict`.
+
+        Returns
+        -------
+        xarray.DataTree
+            The tree of datasets.
+        """
+        return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **keywords))
+
+
+def _open(
+    place: Any, group: str | None, consolidated: bool | None, storage_options: Mapping[str, Any] | None, strict: bool
+) -> Group:
+    if not isinstance(place, Store) and isinstance(place, os.PathLike):
+        place = os.fspath(place)
+    return open_group(
+        place,
+        mode="r",
+        path=None if group is None else group.strip("/"),
+        strict=strict,
+        use_consolidated=consolidated,
+        storage_options=storage_options,
+    )
+
+
+def _groups(group: Group, path: str) -> Iterator[tuple[str, Group]]:
+    yield path, group
+    for name, child in group.groups():
+        yield from _groups(child, f"{path.rstrip('/')}/{name}")
+
+
+def _dataset(group: Group, decoders: Mapping[str, Any]) -> Dataset:
+    return StoreBackendEntrypoint().open_dataset(GroupStore(group), **decoders)
+
+
+class GroupStore(AbstractDataStore):
+    """The arrays of a group as variables that are not decoded yet."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    def get_variables(self) -> Any:
+        return FrozenDict((name, _variable(array)) for name, array in self.group.arrays())
+
+    def get_attrs(self) -> Any:
+        return {k: v for k, v in self.group.attrs.items() if not k.lower().startswith("_nc")}
+
+
+def _variable(array: Array) -> Variable:
+    names = array.metadata.dimension_names or ()
+    if len(names) != array.ndim or None in names:
+        raise MetadataError(f"{array.name} must have dimension_names to be a variable of xarray, not {names!r}")
+    attributes = {k: v for k, v in array.attrs.items() if k != "_ARRAY_DIMENSIONS" and not k.startswith("_nc")}
+    if "_FillValue" in attributes:
+        attributes["_FillValue"] = _decode_fill_value(attributes["_FillValue"], array)
+    return Variable(names, indexing.LazilyIndexedArray(LazyArray(array)), attributes, _encoding(array, names))
+
+
+def _encoding(array: Array, names: Any) -> dict[str, Any]:
+    """Return how the array is stored, in the form that `Dataset.to_zarr` takes."""
+    encoding: dict[str, Any] = {
+        "chunks": array.chunks,
+        "preferred_chunks": dict(zip(names, array.shards or array.chunks, strict=True)),
+        "shards": array.shards,
+        "fill_value": array.fill_value,
+    }
+    if array.dtype.kind == "T":
+        encoding["dtype"] = array.dtype
+    return encoding
+
+
+def _decode_fill_value(value: Any, array: Array) -> Any:
+    """Return a `_FillValue` attribute as a number: xarray stores those of floats and complex numbers as base64."""
+    kind = array.dtype.kind
+    if kind == "f" and isinstance(value, str):
+        return _decode_float(value)
+    if kind == "c" and isinstance(value, list):
+        return complex(*map(_decode_float, value))
+    if kind in "SV" and isinstance(value, str):
+        return base64.standard_b64decode(value)
+    return value
+
+
+def _decode_float(text: str) -> float:
+    (number,) = struct.unpack("<d", base64.standard_b64decode(text))
+    return float(number)
+
+
+class LazyArray(BackendArray):
+    """An array that is read when it is indexed."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array  # not `array`: xarray would take that for data in memory
+        self.shape = array.shape
+        self.dtype = array.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        methods: list[tuple[type, Callable[[Any], Any]]] = [
+            (indexing.BasicIndexer, self._array.__getitem__),
+            (indexing.OuterIndexer, self._array.oindex.__getitem__),
+            (indexing.VectorizedIndexer, self._array.vindex.__getitem__),
+        ]
+        method = next(method for kind, method in methods if isinstance(key, kind))
+        support = indexing.IndexingSupport.VECTORIZED
+        found = indexing.explicit_indexing_adapter(key, self.shape, support, method)
+        return np.asarray(found, self.dtype) if isinstance(found, str) else found
