@@ -49,6 +49,7 @@ COMMANDS = {  # name of the module in zarrlite.tools.cli: its HELP, repeated her
     "v2": "write the metadata that makes a Zarr v2 hierarchy one of Zarr v3",
     "n5": "write the metadata that makes an N5 container readable as Zarr",
     "tiff": "write the metadata that makes a folder of TIFF files readable as Zarr",
+    "serve": "serve an array or a hierarchy over HTTP",
     "conformance": "test an implementation of Zarr v3",
     "demo": "show a short tour",
 }
