@@ -37,7 +37,7 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 450  # trials
-FULL = 150  # trials per scene of a full run
+FULL = 100  # trials per scene of a full run
 SIGNALS = 0.3  # share of the trials that send a signal
 BEFORE, AFTER = 5, 25  # moments around a call that changes files
 PATIENCE = 120.0  # seconds until an operation that takes milliseconds counts as blocked

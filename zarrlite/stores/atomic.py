@@ -66,18 +66,18 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: P
 
 
 def put_journal(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
-    """Store a new journal. Returns False if it exists, or if its directory does not."""
+    """Store a new journal. Returns False if it exists or cannot be written: `put` replaces it, or reports the error."""
     path = root.path(key)
     try:
         files.write(path, value, fsync=fsync)
         if fsync:
             files.sync_directory(path[: path.rindex("/")] or "/")
-    except (FileExistsError, FileNotFoundError):
+    except FileExistsError:
         return False
     except BaseException as error:
         files.discard(path)
         if isinstance(error, OSError):
-            raise store_error(error, "written", key) from error
+            return False
         raise
     return True
 
