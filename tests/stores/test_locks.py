@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from open_files import open_files
 
 from zarrlite import threads
 from zarrlite.errors import StoreError
@@ -110,14 +111,13 @@ def test_holding_a_lock_for_too_long_is_an_error_for_other_threads(tmp_path: Pat
 
 
 def test_a_forked_child_starts_without_locks_and_without_their_descriptors(store: LocalStore) -> None:
-    before = os.listdir("/proc/self/fd")
     locks = Table()
     guard = locks.guard
     with hold(locks, "a"), store.lock("b/k"), store.lock("b/k2"):
         _empty_tables()  # as in a forked child
         assert locks.guard is not guard  # a thread of the parent may hold that one
         assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
-        assert os.listdir("/proc/self/fd") == before
+        assert open_files(Path(store.root)) == []
         with hold(locks, "a"), store.lock("b/k"):
             assert len(locks) == 1
     assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
@@ -157,7 +157,6 @@ def test_two_stores_of_one_directory_share_the_locks_of_a_thread(store: LocalSto
 
 
 def test_locks_leave_no_open_descriptors(store: LocalStore) -> None:
-    before = os.listdir("/proc/self/fd")
     with store.lock("a/x"):
         for n in range(20):
             store.set("a/x", b"")
@@ -165,7 +164,7 @@ def test_locks_leave_no_open_descriptors(store: LocalStore) -> None:
             store.erase("a/x")
             store.get("a/x")
     store.erase_prefix("")
-    assert os.listdir("/proc/self/fd") == before
+    assert open_files(Path(store.root)) == []
     assert len(filelock._table) == len(inode_locks._table) == 0
 
 
@@ -309,11 +308,10 @@ def test_a_failed_lock_is_an_error_and_leaves_no_files(store: LocalStore, monkey
     def flock(fd: int, operation: int) -> None:
         raise OSError(errno.EIO, "flock failed")
 
-    before = os.listdir("/proc/self/fd")
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(StoreError, match=r"^'k' cannot be written: flock failed$"):
         store.set("k", b"1")
-    assert os.listdir("/proc/self/fd") == before
+    assert open_files(Path(store.root)) == []
     assert len(filelock._table) == len(inode_locks._table) == 0
     assert os.listdir(store.root) == []
 
