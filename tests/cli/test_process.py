@@ -147,8 +147,9 @@ def test_closed_and_full_standard_streams_are_handled(redirection, code, message
 
 
 HALTED_COPY = """
-import os, runpy, sys, threading, time
+import os, runpy, signal, sys, threading, time
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with SIGINT ignored
 opened = 0
 
 def halt(event, arguments):
