@@ -4,7 +4,7 @@ Rules
 - Reading is lazy: opening reads metadata only. Variables can be pickled and read by several threads and processes.
 - Results are those of `engine="zarr"`: dimensions, attributes, and fill values that become `_FillValue` for Zarr v2.
 - `preferred_chunks` are the shards of a sharded array, so that `chunks={}` reads every shard in one task.
-- `encoding` describes codecs as JSON, which `Dataset.to_zarr` accepts.
+- `encoding` has chunks, shards and fill value in the form that `Dataset.to_zarr` takes, but not the codecs.
 """
 
 from __future__ import annotations
