@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +13,11 @@ import pytest
 import zarr
 
 import zarrlite
-from zarrlite import ByteRange, MemoryStore, ReadOnlyError, Store
+from zarrlite import ByteRange, MemoryStore, MetadataError, NodeNotFoundError, ReadOnlyError, Store, n5, tiff
 from zarrlite.adapters.plain import plain
 from zarrlite.adapters.zarr_stores import ZarrStore
-from zarrlite.codecs import Bytes, Crc32c, Offset, Pad, ShardingIndexed, Zstd
+from zarrlite.codecs import Bytes, Crc32c, Offset, Pad, ShardingIndexed, Transpose, Zstd
+from zarrlite.errors import TruncatedError
 
 DATA = np.arange(600, dtype="i4").reshape(20, 30)
 INDEX = 6 * 16 + 4  # bytes of the index of a shard of six inner chunks
@@ -60,6 +64,20 @@ ARRAYS: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["sharding_indexed"],
     ),
+    "inner chunks padded below a compressor": (
+        {"chunks": (5, 10), "shards": (10, 30), "compressors": [Pad("start", 7), Zstd()]},
+        ["bytes"],
+    ),
+    "shards transposed as a whole": (
+        {"chunks": (10, 30), "codecs": [Transpose((1, 0)), ShardingIndexed((15, 5), (Bytes(),))]},
+        ["bytes"],
+    ),
+    "chunks of different shapes": ({"chunks": [[5, 15], [10, 8, 12]]}, ["bytes"]),
+    "shards of different shapes": ({"chunks": (5, 10), "shards": [[5, 15], 30]}, ["bytes"]),
+    "a shard between two frames": (
+        {"chunks": (10, 30), "codecs": [SHARDS, Pad("end", 5), Offset(9)]},
+        ["sharding_indexed"],
+    ),
     "a shard with a header in parts": (
         {"chunks": (10, 30), "codecs": [SHARDS, Pad("start", 64)], "storage_transformers": parts(64, None, INDEX)},
         ["sharding_indexed"],
@@ -99,7 +117,22 @@ def test_missing_chunks_stay_missing(name: str) -> None:
     array[:5, :10] = DATA[:5, :10]
     view = zarr.open_array(ZarrStore(plain(store)), mode="r")
     assert (view[...] == array[...]).all()
-    assert len([key for key in plain(store).list() if key.startswith("c/")]) == 1
+    shown = [key for key in plain(store).list() if key.startswith("c/")]
+    stored_chunk = (array.shards or array.chunks) if "bytes" in ARRAYS[name][1][:1] else array.chunks
+    at_most = math.prod(-(-n // c) for n, c in zip(stored_chunk, array.chunks, strict=True))
+    assert 1 <= len(shown) <= at_most
+    assert plain(store).get("c/3/0") is None
+
+
+@every_array
+def test_ranges_of_chunks_are_slices_of_them(name: str) -> None:
+    view = plain(hierarchy(name))
+    key = next(key for key in view.list() if "/c/0" in key)
+    whole = bytes(view.get(key))
+    assert view.size(key) == len(whole)
+    for start in (0, 3, 90, -1, -7, -100, -500, -99999):
+        for stop in (None, 1, 5, 120, 99999, -1, -6):
+            assert bytes(view.get(key, ByteRange(start, stop))) == whole[start:stop], (start, stop)
 
 
 class Recording(Store):
@@ -113,6 +146,7 @@ class Recording(Store):
         return self.store.get(key, byte_range)
 
     def size(self, key: str) -> int | None:
+        self.requests.append((key, ByteRange(0, 0)))
         return self.store.size(key)
 
     def list(self) -> Any:
@@ -121,10 +155,128 @@ class Recording(Store):
 
 def test_a_shard_with_a_header_in_parts_is_read_in_two_small_requests() -> None:
     store = Recording(hierarchy("a shard with a header in parts"))
-    view = zarrlite.open(plain(store), mode="r")["x/c/y"]
+    for view in (
+        zarrlite.open(plain(store), mode="r")["x/c/y"],
+        zarr.open_array(ZarrStore(plain(store)), path="x/c/y", mode="r"),
+    ):
+        store.requests.clear()
+        assert view[7, 13] == DATA[7, 13]
+        (index, _), (inner, byte_range) = [item for item in store.requests if not item[0].endswith("zarr.json")]
+        assert (index, inner) == ("x/c/y/c/0/0.2", "x/c/y/c/0/0")
+        assert byte_range.stop - byte_range.start < 5 * 10 * 4
+
+
+@pytest.mark.parametrize("name", ["padding of inner chunks", "a shard between two frames"])
+def test_framed_shards_are_read_in_two_requests_without_their_size(name: str) -> None:
+    store = Recording(hierarchy(name))
+    view = zarr.open_array(ZarrStore(plain(store)), path="x/c/y", mode="r")
     store.requests.clear()
     assert view[7, 13] == DATA[7, 13]
-    assert [key for key, _ in store.requests if not key.endswith("zarr.json")] == ["x/c/y/c/0/0.2", "x/c/y/c/0/0"]
+    requests = [byte_range for key, byte_range in store.requests if not key.endswith("zarr.json")]
+    assert len(requests) == 2
+    assert all(len(byte_range.of(bytes(9999))) <= 5 * 10 * 4 + INDEX + 17 for byte_range in requests)
+
+
+def test_a_value_shorter_than_its_padding_is_an_error() -> None:
+    store = hierarchy("offset outside")
+    store.set("x/c/y/c/0/0", b"1234")
+    for byte_range in (ByteRange(), ByteRange(0, 3), ByteRange(-3)):
+        with pytest.raises(TruncatedError, match="its padding alone has 9"):
+            plain(store).get("x/c/y/c/0/0", byte_range)
+
+
+def test_the_size_of_a_decoded_chunk_is_known_without_decoding_it() -> None:
+    store = Recording(hierarchy("padding below a compressor"))
+    view = plain(store)
+    view.get("x/c/y/zarr.json")
+    store.requests.clear()
+    assert view.size("x/c/y/c/0/0") == 5 * 10 * 4
+    assert store.requests == [("x/c/y/c/0/0", ByteRange(0, 0))]
+
+
+def test_consolidated_metadata_has_the_plain_documents() -> None:
+    store = hierarchy("suffix")
+    zarrlite.consolidate_metadata(store)
+    group = zarr.open_consolidated(ZarrStore(plain(store)), mode="r")
+    assert (group["x/c/y"][...] == DATA).all()
+    copies = zarrlite.open(plain(store), mode="r").metadata.consolidated
+    assert copies["x/c/y"]["chunk_key_encoding"]["name"] == "default"
+
+
+def test_documents_are_read_again() -> None:
+    store = hierarchy("padding outside")
+    view = plain(store)
+    assert zarrlite.open(view, mode="r")["x/c/y"].shape == (20, 30)
+    zarrlite.open(store, mode="r+")["x/c/y"].resize((40, 30))
+    assert zarrlite.open(view, mode="r")["x/c/y"].shape == (40, 30)
+    del zarrlite.open(store, mode="r+")["x/c/y"]
+    assert view.get("x/c/y/zarr.json") is view.get("x/c/y/c/0/0") is None
+
+
+def test_a_node_that_is_refused_hides_no_other() -> None:
+    store = hierarchy("parts")
+    store.set("bad/zarr.json", b"{}")
+    with pytest.warns(UserWarning, match="'bad' is skipped"):
+        keys = list(plain(store).list())
+    assert "x/c/y/zarr.json" in keys
+    with pytest.raises(MetadataError):
+        plain(store).get("bad/zarr.json")
+
+
+def test_listing_a_prefix_reads_only_the_nodes_on_the_way() -> None:
+    store = Recording(hierarchy("suffix"))
+    assert list(plain(store).list_prefix("x/c/")) == ["x/c/zarr.json", "x/c/y/zarr.json", *ordered_chunks()]
+    assert plain(store).list_dir("x/c/y/") == (["x/c/y/zarr.json"], ["x/c/y/c/"])
+    store.requests.clear()
+    assert list(plain(store).list_prefix("z/")) == []
+    assert [key for key, _ in store.requests] == ["zarr.json", "zarr.json", "z/zarr.json"]
+
+
+def ordered_chunks() -> list[str]:
+    return [f"x/c/y/c/{i}/{j}" for i in range(4) for j in range(3)]
+
+
+# Hierarchies in other formats
+
+
+def test_n5_containers_are_shown(tmp_path: Path) -> None:
+    array = n5.create_array(tmp_path / "a.n5", path="g/x", shape=(7, 9), dtype="u2", chunks=(4, 4))
+    array[...] = DATA[:7, :9]
+    view = zarr.open_group(ZarrStore(plain(tmp_path / "a.n5")), mode="r")
+    assert (view["g/x"][...] == DATA[:7, :9]).all()
+    assert [codec.to_dict()["name"] for codec in view["g/x"].metadata.codecs] == ["bytes"]
+
+
+def test_folders_of_tiff_files_are_shown(tmp_path: Path) -> None:
+    tiff.create_array(tmp_path, data=DATA.astype("u2"), chunks=(8, 8), compression="zstd")
+    (tmp_path / "zarr.json").unlink()
+    view = zarr.open_array(ZarrStore(plain(tmp_path)), mode="r")
+    assert (view[:20, :30] == DATA).all()
+    assert [codec.to_dict()["name"] for codec in view.metadata.codecs] == ["bytes", "zstd"]
+
+
+FOREIGN = {
+    "draft_hierarchies": ["sharded", "layouts", "compressors", "suffix"],
+    "v2_hierarchies": ["codecs", "filters", "objects"],
+}
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in FOREIGN.items() for name in names])
+def test_hierarchies_of_older_formats_are_shown(module: str, name: str) -> None:
+    store = import_module(f"formats.{module}").memory(name)
+    expected = zarrlite.open_group(store, mode="r")
+    view = zarr.open_group(ZarrStore(plain(store)), mode="r")
+    count = 0
+    for path, array in expected.members(None):
+        if isinstance(array, zarrlite.Array):
+            count += 1
+            np.testing.assert_array_equal(np.asarray(view[path][...]), np.asarray(array[...]))
+    assert count
+
+
+def test_a_folder_without_a_hierarchy_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NodeNotFoundError):
+        plain(tmp_path)
 
 
 def test_the_view_cannot_be_written_and_can_be_pickled() -> None:

@@ -50,6 +50,14 @@ class Source(ABC):
         """Whether the store still has the value that was opened here, as far as it can detect."""
         return True
 
+    def version(self) -> str | None:
+        """Return the version of the value that was read: an ETag, or another text that a new value changes.
+
+        Returns None if the value does not exist, or if its version is not known. Raises ReplacedError if parts were
+        read from several versions.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027 - most sources hold nothing open
         """Close everything that was opened for reading."""
 
@@ -58,12 +66,7 @@ class VersionedSource(Source):
     """A value that is read in parts, with a version that tells whether parts that were read apart belong together."""
 
     @abstractmethod
-    def version(self) -> str | None:
-        """Return the version of the value that was read: an ETag, or another text that a new value changes.
-
-        Returns None if the value does not exist, or if its version is not known. Raises ReplacedError if parts were
-        read from several versions.
-        """
+    def version(self) -> str | None: ...
 
 
 class ReplacedError(DataError):
@@ -129,6 +132,9 @@ class Window(Source):
 
     def is_current(self) -> bool:
         return self.source.is_current()
+
+    def version(self) -> str | None:
+        return self.source.version()
 
     def _inner_size(self, size: int | None) -> int | None:
         return None if size is None else inner_size(size, self.head, self.tail, self.codec)

@@ -191,6 +191,11 @@ class ChunkInParts(Source):
                 return False
         return True
 
+    def version(self) -> str | None:
+        """Return the versions of all parts. Returns None if one of them is not known."""
+        versions = [self._open(number).version() for number in self._parts.in_order] if self.sizes() else [None]
+        return None if None in versions else "+".join(version or "" for version in versions)
+
     def close(self) -> None:
         opened, self._opened, self._sizes = self._opened, {}, None
         self._belong_together = self._has_answered = self._was_replaced = False

@@ -86,6 +86,13 @@ class OpenFile(Source):
     def is_current(self) -> bool:
         return self._growth() == 0
 
+    def version(self) -> str | None:
+        """Return the file, its size and the time of its last change. Returns None if no file is open."""
+        if self._fd < 0:
+            return None
+        found = os.fstat(self._fd)
+        return f"{found.st_ino:x}-{found.st_size:x}-{found.st_ctime_ns:x}"
+
     def has_grown(self) -> bool:
         """Whether the file that was opened is still the one that is stored, and is longer now."""
         return (self._growth() or 0) > 0
