@@ -333,3 +333,11 @@ def test_an_interrupted_copy_leaves_the_old_zip_file(hierarchy, run, monkeypatch
     assert (ran.code, ran.err) == (130, "zarrlite copy: interrupted; the zip file was not changed\n")
     assert Path("b.zip").read_bytes() == before
     assert sorted(os.listdir()) == ["a.zarr", "b.zip"]
+
+
+@pytest.mark.parametrize("codecs", ["blosc", "bytes,blosc", "blosc:shuffle=shuffle:cname=zstd"])
+def test_blosc_without_settings_shuffles_the_elements_of_the_source(codecs, hierarchy, run):
+    assert run("reencode", "a.zarr/raw/image", "b.zarr", "--codecs", codecs).code == 0
+    codec = zarrlite.open("b.zarr", mode="r").metadata.codecs[-1]
+    assert (codec.name, codec.cname, codec.shuffle, codec.typesize) == ("blosc", "zstd", "shuffle", 8)
+    assert run("diff", "a.zarr/raw/image", "b.zarr", "--values").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import zarrlite
 from tests.codecs.decoding import LITTLE, pipeline, refusal
-from zarrlite.codecs import Blosc
+from zarrlite.codecs import Blosc, Bytes, CastValue, Conditional, ShardingIndexed
 from zarrlite.errors import DataError, DependencyError, TruncatedError
 
 BLOSC = Blosc("lz4", 5, "shuffle", 4)
@@ -118,3 +119,42 @@ def test_without_numcodecs_the_error_names_the_extra(monkeypatch: pytest.MonkeyP
             use()
         assert str(caught.value) == "the blosc codec needs numcodecs: pip install 'zarrlite[numcodecs]'"
         assert isinstance(caught.value, ImportError)
+
+
+def written(codecs: list[Any], dtype: Any = "int32", **keywords: Any) -> Any:
+    """Return the configuration of blosc in the document of a new array, whose values must round-trip."""
+    array = zarrlite.create_array({}, shape=(6,), dtype=dtype, codecs=codecs, **keywords)
+    array[:3] = array.metadata.fill_value
+    assert zarrlite.open(array.store, mode="r").metadata.to_json() == array.metadata.to_json()
+    chain: Any = array.metadata.to_json()["codecs"]
+    while "codecs" in chain[-1].get("configuration", {}):
+        chain = chain[-1]["configuration"]["codecs"]
+    (configuration,) = (codec["configuration"] for codec in chain if codec["name"] == "blosc")
+    return configuration
+
+
+SHUFFLED = {"cname": "zstd", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
+
+
+@pytest.mark.parametrize("codec", ["blosc", {"name": "blosc"}, Blosc()], ids=["name", "object", "class"])
+def test_blosc_shuffles_the_elements_of_a_new_array_by_default(codec: Any) -> None:
+    assert written([Bytes(), codec]) == SHUFFLED
+    assert written([Bytes(), codec], "uint8") == {**SHUFFLED, "shuffle": "bitshuffle", "typesize": 1}
+    assert written([ShardingIndexed((3,), (Bytes(), codec))]) == SHUFFLED
+    assert written([Bytes(), Conditional((codec,))]) == SHUFFLED
+    assert written([CastValue("int16"), Bytes(), codec]) == {**SHUFFLED, "typesize": 2}
+
+
+def test_settings_of_blosc_that_are_passed_are_kept() -> None:
+    partial = {"name": "blosc", "configuration": {"cname": "lz4", "shuffle": "bitshuffle"}}
+    assert written([Bytes(), partial]) == {**SHUFFLED, "cname": "lz4", "shuffle": "bitshuffle"}
+    plain = written([Bytes(), Blosc(shuffle="noshuffle")])
+    assert plain == {"cname": "zstd", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0}
+    assert written([Bytes(), Blosc(shuffle="shuffle", typesize=2)]) == {**SHUFFLED, "typesize": 2}
+
+
+def test_a_document_must_still_have_every_required_member_of_blosc() -> None:
+    array = zarrlite.create_array({}, shape=(6,), dtype="int32", codecs=[Bytes(), "blosc"])
+    document = json.dumps(array.metadata.to_json()).replace('"shuffle": "shuffle", ', "").encode()
+    (fault,) = zarrlite.validate(document)
+    assert str(fault) == "zarr.json#/codecs/1/configuration/shuffle: is required and missing"

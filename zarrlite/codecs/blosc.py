@@ -2,12 +2,14 @@
 
 Rules (codecs/blosc, Configuration parameters)
 - `typesize` is required unless `shuffle` is "noshuffle".
+- A codec that is passed for a new array may leave out every member: bytes are shuffled in elements of the data type, or
+  bits where an element is one byte.
 - The header of a blosc buffer contains the encoded and the decoded size; both are checked before the library is called.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,9 +17,9 @@ import numpy as np
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.codecs.numcodecs.library import library
 from zarrlite.errors import DataError, DependencyError, TruncatedError
-from zarrlite.extensions.config import Config
+from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
-from zarrlite.pipeline.codec import BytesBytesCodec
+from zarrlite.pipeline.codec import ArraySpec, BytesBytesCodec
 
 _HEADER = 16  # bytes
 _FORMATS = {1: "lz4", 2: "snappy", 3: "zlib", 4: "zstd"}  # upper three bits of byte 2 -> compressor; 0 is blosclz
@@ -34,34 +36,45 @@ class Blosc(BytesBytesCodec):
     shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # blosc numbers them 0, 1, 2
     cname: str = "zstd"
     clevel: int = 5
-    shuffle: str = "noshuffle"
-    typesize: int | None = None
+    shuffle: str | None = None  # None: chosen for the elements of a new array, "noshuffle" outside of one
+    typesize: int | None = None  # None: the size of the elements of a new array
     blocksize: int = 0
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        shuffle = config.string("shuffle", cls.shuffles)
         typesize = config.integer("typesize", 1, default=None)
+        blocksize = config.integer("blocksize", 0, 2**31 - 1, default=0)
+        if config.context.defaults:
+            shuffle = config.string("shuffle", cls.shuffles, default=None)
+            cname = config.string("cname", cls.compressors, default=cls.cname)
+            return cls(cname, config.integer("clevel", 0, 9, default=cls.clevel), shuffle, typesize, blocksize)
+        shuffle = config.string("shuffle", cls.shuffles)
         # codecs/blosc, Configuration parameters: 'Required unless shuffle is "noshuffle"'
         if typesize is None and shuffle != "noshuffle":
             raise config.error(f"is required with shuffle {shuffle!r}", "typesize", "missing")
         cname = config.string("cname", cls.compressors)
-        return cls(
-            cname,
-            config.integer("clevel", 0, 9),
-            shuffle,
-            typesize,
-            config.integer("blocksize", 0, 2**31 - 1, default=0),
-        )
+        return cls(cname, config.integer("clevel", 0, 9), shuffle, typesize, blocksize)
+
+    def to_config(self) -> dict[str, Json]:
+        return {**super().to_config(), "shuffle": self._shuffle}
+
+    @property
+    def _shuffle(self) -> str:
+        return self.shuffle or "noshuffle"
+
+    def fitted(self, spec: ArraySpec) -> Self:
+        typesize = self.typesize or spec.data_type.itemsize or 1  # values of variable length are bytes
+        shuffle = self.shuffle or ("bitshuffle" if typesize == 1 else "shuffle")
+        return self if shuffle == "noshuffle" else replace(self, shuffle=shuffle, typesize=typesize)
 
     def encode(self, data: Buffer) -> Buffer:
         blosc = _library(self.cname)
         # numcodecs takes the typesize from the item size of the buffer
         typesize = self.typesize or 1
-        if self.shuffle == "noshuffle" or len(data) % typesize:
+        if self._shuffle == "noshuffle" or len(data) % typesize:
             typesize = 1
         items = np.frombuffer(data, f"V{typesize}" if typesize > 1 else "u1")
-        shuffle = self.shuffles.index(self.shuffle)
+        shuffle = self.shuffles.index(self._shuffle)
         encoded: Buffer = blosc.compress(items, self.cname.encode(), self.clevel, shuffle, self.blocksize)
         return encoded
 

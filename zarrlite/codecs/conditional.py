@@ -11,7 +11,7 @@ Rules (codecs/conditional, Detailed Description)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from zarrlite.buffers.ranges import Buffer
@@ -20,7 +20,7 @@ from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.extension import Ignored, runtime
 from zarrlite.extensions.registry import codecs as registry
 from zarrlite.extensions.registry import register
-from zarrlite.pipeline.codec import BytesBytesCodec
+from zarrlite.pipeline.codec import ArraySpec, BytesBytesCodec
 from zarrlite.pipeline.decoding import Limit, decode_bytes
 
 Decision = Callable[[BytesBytesCodec, Buffer, Buffer], bool]
@@ -70,6 +70,10 @@ class Conditional(BytesBytesCodec):
     def to_config(self) -> dict[str, Json]:
         config: dict[str, Json] = {"codecs": [codec.to_json() for codec in self.codecs]}
         return config if self.header_bits is None else {**config, "header_bits": self.header_bits}
+
+    def fitted(self, spec: ArraySpec) -> Self:
+        codecs = tuple(codec.fitted(spec) for codec in self.codecs)
+        return self if codecs == self.codecs else replace(self, codecs=codecs)
 
     @property
     def _header(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from zarrlite.buffers.pieces import join
@@ -26,7 +26,7 @@ from zarrlite.extensions.extension import Ignored
 from zarrlite.extensions.registry import codecs as registry
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.anatomy import Field, Header
-from zarrlite.pipeline.chain import parse_chain
+from zarrlite.pipeline.chain import fit_chain, parse_chain
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Serializer, byte_order_of
 from zarrlite.pipeline.decoding import Limit, beyond_limit, default_limit
 from zarrlite.pipeline.elements import NDArray
@@ -75,6 +75,10 @@ class N5Default(ArrayBytesCodec):
     @property
     def byte_order(self) -> str:  # type: ignore[override]
         return byte_order_of(self.codecs)
+
+    def fitted(self, spec: ArraySpec) -> Self:
+        codecs = fit_chain(self.codecs, spec)
+        return self if codecs == self.codecs else replace(self, codecs=codecs)
 
     def bind(self, spec: ArraySpec) -> Serializer:
         spec.require_fill()

@@ -27,7 +27,7 @@ from zarrlite.extensions.config import Config, Faults, Json
 from zarrlite.extensions.extension import Ignored, runtime
 from zarrlite.extensions.registry import codecs as registry
 from zarrlite.extensions.registry import data_types, register
-from zarrlite.pipeline.chain import parse_chain
+from zarrlite.pipeline.chain import fit_chain, parse_chain
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Patches, Serializer, byte_order_of
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.elements import NDArray
@@ -101,6 +101,10 @@ class ShardingIndexed(ArrayBytesCodec):
     @property
     def byte_order(self) -> str:  # type: ignore[override]
         return byte_order_of(self.codecs)
+
+    def fitted(self, spec: ArraySpec) -> Self:
+        codecs = fit_chain(self.codecs, spec.reshaped(self.chunk_shape))
+        return self if codecs == self.codecs else replace(self, codecs=codecs)
 
     def with_leading_bytes(self, nbytes: int) -> Self:
         # the offsets of an index at the start cannot begin after other bytes

@@ -68,8 +68,10 @@ class Context:
         *,
         document: str = "zarr.json",
         options: Mapping[str, Mapping[str, Any]] | None = None,
+        defaults: bool = False,
     ) -> None:
         self.document = document
+        self.defaults = defaults  # whether a caller wrote this: members that documents must have may be left out
         self.options = _checked_options(options or {})
         self.tolerated: list[MetadataError] = []  # faults that readers accept, since nothing can be misread
 

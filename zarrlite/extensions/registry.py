@@ -172,7 +172,7 @@ class Registry(Generic[E]):
             if value.kind != self.kind:
                 raise ArgumentError(f"expected a {self._label}, not {value!r}")
             return value  # type: ignore[return-value]
-        parsed = self.parse(value, "", Context(document=self.kind))
+        parsed = self.parse(value, "", Context(document=self.kind, defaults=True))
         if isinstance(parsed, Ignored):
             raise ArgumentError(f"{parsed.name!r} is not a known {self._label}")
         return parsed

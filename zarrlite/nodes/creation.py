@@ -42,7 +42,8 @@ from zarrlite.nodes.arguments import (
 )
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.node import write_new
-from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarrlite.pipeline.chain import fit_chain
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
 from zarrlite.selections.casting import cast, is_number, normalize_shape
 from zarrlite.selections.selection import Shape
 from zarrlite.stores import Store
@@ -89,25 +90,26 @@ def array_metadata(
         shards = uneven.largest_chunk(len(shape))
     chunk_shape = _chunk_shape(chunks, shape, data_type, shards)
     if codecs is None:
-        chain = _chain(data_type, filters, serializer, compressors)
+        chain = tuple(_chain(data_type, filters, serializer, compressors))
     elif shards is not None or not all(map(_is_auto, (filters, serializer, compressors))):
         raise ArgumentError("pass either codecs= or filters=, serializer=, compressors= and shards=, not both")
     elif isinstance(codecs, (str, dict)):
         raise ArgumentError(f"codecs must be a list of codecs, not {codecs!r}")
     else:
-        chain = [registry.codecs.coerce(codec) for codec in codecs]
+        chain = tuple(registry.codecs.coerce(codec) for codec in codecs)
     if shards is not None:
         shard_shape = _shard_shape(shards, chunk_shape, shape)
-        chain = [_sharding(chunk_shape, chain)]
+        chain = (_sharding(chunk_shape, chain),)
         chunk_shape = shard_shape
+    fill = _fill_value(data_type, fill_value)
     transformers = tuple(registry.storage_transformers.coerce(t) for t in storage_transformers or ())
     metadata = ArrayMetadata(
         shape=shape,
         data_type=data_type,
         chunk_grid=uneven or chunk_grids.Regular(chunk_shape),
         chunk_key_encoding=_key_encoding(chunk_key_encoding),
-        fill_value=_fill_value(data_type, fill_value),
-        codecs=tuple(chain),
+        fill_value=fill,
+        codecs=fit_chain(chain, ArraySpec(chunk_shape, data_type, fill)),
         attributes=load_json(dump_json(dict(attributes or {})), "attributes"),
         storage_transformers=transformers or None,
         dimension_names=None if dimension_names is None else tuple(dimension_names),
@@ -238,8 +240,8 @@ def _codec_list(argument: str, value: Any) -> list[Codec]:
     return codecs
 
 
-def _sharding(inner: Shape, chain: list[Codec]) -> Codec:
-    codec: Codec = registry.codecs.find("sharding_indexed")(inner, tuple(chain))  # type: ignore[misc]
+def _sharding(inner: Shape, chain: tuple[Codec, ...]) -> Codec:
+    codec: Codec = registry.codecs.find("sharding_indexed")(inner, chain)  # type: ignore[misc]
     return codec
 
 

@@ -12,7 +12,7 @@ from zarrlite.errors import MetadataError
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context, Json
 from zarrlite.extensions.extension import Ignored
-from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec
 
 _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
@@ -40,6 +40,24 @@ def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
             "before the bytes -> bytes codecs",
             kind="missing",
         )
+
+
+def fit_chain(codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> tuple[Codec | Ignored, ...]:
+    """Return a chain with the settings that were left open chosen for a new array.
+
+    A chain with a fault is fitted up to it: creating the pipeline reports the fault.
+    """
+    chain = list(codecs)
+    for i, codec in enumerate(chain):
+        if isinstance(codec, Ignored):
+            continue
+        chain[i] = codec = codec.fitted(spec)
+        if isinstance(codec, ArrayArrayCodec):
+            try:
+                spec = codec.encoded_spec(spec)
+            except MetadataError:
+                break
+    return tuple(chain)
 
 
 def parse_chain(values: Sequence[Json], pointer: str, context: Context) -> tuple[Codec | Ignored, ...]:

@@ -108,6 +108,14 @@ class Codec(Extension):
 
     kind = "codec"
 
+    def fitted(self, spec: ArraySpec) -> Self:
+        """Return the codec with the settings that were left open chosen for a new array.
+
+        `spec` describes the chunks that reach the codec; for a bytes -> bytes codec, those that reach the array ->
+        bytes codec before it. Override it if the best setting depends on the elements.
+        """
+        return self
+
 
 class BytesBytesCodec(Codec):
     """bytes -> bytes: a compressor. For checksums and padding see `Framing`."""
