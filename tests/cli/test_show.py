@@ -226,3 +226,52 @@ def test_text_that_a_spreadsheet_takes_for_a_formula_begins_with_an_apostrophe(h
     assert lines == ["'=1+1", "'+1", "'-1", "'@a", "a=1", '""', "'=1", ""]
     zarrlite.create_array("numbers.zarr", data=[-1, 2])
     assert run("dump", "numbers.zarr", "--format", "csv").out == "-1\n2\n"
+
+
+def test_dump_writes_the_format_of_the_extension_and_refuses_other_extensions(hierarchy, run):
+    for name, start in {"x.csv": "0.0,1.0", "x.JSON": '{\n  "shape"', "x.txt": "[[ 0.", "x": "[[ 0."}.items():
+        assert run("dump", "a.zarr/raw/image", "-o", name) == (0, "", "")
+        assert Path(name).read_text().startswith(start)
+    for name in ("x.tif", "x.parquet"):
+        message = (
+            f"--output must have one of the extensions txt, csv, json, npy, not {name[2:]!r}; "
+            f"pass --format to write one of these formats to {name}"
+        )
+        assert run("dump", "a.zarr/raw/image", "-o", name) == (
+            2,
+            "",
+            f"zarrlite dump: {message}\n",
+        )
+        assert not os.path.exists(name)
+    assert run("dump", "a.zarr/raw/image", 0, "-o", "x.tif", "--format", "csv").code == 0
+    assert Path("x.tif").read_text().startswith("0.0\n1.0\n")
+
+
+RECORD = np.dtype([("id", "i4"), ("at", [("x", "f8"), ("when", "M8[D]")])])
+
+
+def test_structs_have_a_csv_column_for_each_field(hierarchy, run):
+    rows = [(1, (2.5, "2020-01-31")), (2, (3.5, "NaT"))]
+    zarrlite.create_array("s.zarr", data=np.array(rows, RECORD))
+    assert run("dump", "s.zarr", "--format", "csv").out == "id,at.x,at.when\n1,2.5,2020-01-31\n2,3.5,NaT\n"
+    assert run("dump", "s.zarr", "1", "--format", "csv").out == "id,at.x,at.when\n2,3.5,NaT\n"
+    zarrlite.create_array("s2.zarr", data=np.array([rows], RECORD))
+    lines = run("dump", "s2.zarr", "--format", "csv").out.splitlines()
+    assert lines == ["0.id,0.at.x,0.at.when,1.id,1.at.x,1.at.when", "1,2.5,2020-01-31,2,3.5,NaT"]
+
+
+def test_points_in_time_are_text_in_json(hierarchy, run):
+    zarrlite.create_array("t.zarr", data=np.array(["2020-01-31T12:00", "NaT"], "M8[s]"))
+    assert run("dump", "t.zarr", "--format", "json").json["values"] == ["2020-01-31T12:00:00", "NaT"]
+    zarrlite.create_array("s.zarr", data=np.array([(1, (2.5, "2020-01-31"))], RECORD))
+    assert run("dump", "s.zarr", "--json").json["values"] == [{"id": 1, "at": {"x": 2.5, "when": "2020-01-31"}}]
+    zarrlite.create_array("d.zarr", data=np.array([90, "NaT"], "m8[s]"))  # the data type has the unit
+    assert run("dump", "d.zarr", "--json").json["values"] == [90, "NaT"]
+    generic = zarrlite.create_array(
+        "g.zarr",
+        shape=1,
+        dtype={"name": "numpy.datetime64", "configuration": {"unit": "generic", "scale_factor": 1}},
+        fill_value=7,
+    )
+    assert run("dump", "g.zarr", "--json").json["values"] == [7]
+    assert generic.shape == (1,)

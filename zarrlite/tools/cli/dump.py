@@ -1,10 +1,13 @@
-"""`zarrlite dump`: print values as text, CSV or .npy.
+"""`zarrlite dump`: print values as text, CSV, JSON or .npy.
 
 Rules
+- The format is the one that is passed, or that of the extension of the output file; other extensions are refused.
 - CSV and .npy are written in pieces, so that memory is bounded. Text is abbreviated like numpy's, and only the values
   shown are read.
 - Text in CSV that a spreadsheet would take for a formula begins with an apostrophe.
-- JSON has each value in the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN".
+- Structs have a CSV column for each field, under a line with the names of the fields.
+- JSON has each value in the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN"; but
+  points in time are text, such as "2024-01-31".
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
+from zarrlite.data_types import DataType
+from zarrlite.data_types.struct import Struct
+from zarrlite.data_types.time import Datetime64
 from zarrlite.errors import ArgumentError, StoreError, ZarrliteError
 from zarrlite.nodes.array import Array
 from zarrlite.stores.files import temporary_name
@@ -29,17 +35,18 @@ from zarrlite.tools.cli.console import Console, Progress, clean
 from zarrlite.tools.cli.locate import open_array
 from zarrlite.tools.cli.selections import Index, parse, read_pieces, result_shape, selected_indices
 
-HELP = "print values as text, CSV or .npy"
+HELP = "print values as text, CSV, JSON or .npy"
 EXAMPLE = "zarrlite dump image.zarr 0:10,::2 --format csv"
 _THRESHOLD = 1000  # values; the text of larger selections is abbreviated
 _EDGE_ITEMS = 3  # values shown at each end of a dimension in abbreviated text
+_FORMATS = {"txt": "text", "csv": "csv", "json": "json", "npy": "npy"}  # extension of the output file -> format
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # text that begins with one of these is a formula to some spreadsheets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("location", help="a path or URL of an array")
     parser.add_argument("selection", nargs="?", default="...", help="in numpy's syntax: 0:10,::2,5 (default: all)")
-    parser.add_argument("--format", choices=("text", "csv", "npy"), help="default: the extension of FILE, or text")
+    parser.add_argument("--format", choices=_FORMATS.values(), help="default: the extension of FILE, or text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (default: standard output)")
     parser.add_argument("--full", action="store_true", help="do not abbreviate text")
     parser._negative_number_matcher = re.compile(r"-\d")  # so that -1,: is a selection, not an option
@@ -48,10 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     array = open_array(args.location)
     index = parse(args.selection, array.shape)
-    extension = os.path.splitext(args.output or "")[1][1:]
-    output_format = args.format or (extension if extension in ("csv", "npy") else "text")
-    if console.as_json:
-        output_format = "json"
+    output_format = "json" if console.as_json else args.format or _format_of(args.output)
     if output_format == "npy" and not args.output and sys.stdout.isatty():
         raise ArgumentError(".npy must not be written to a terminal; pass --output FILE")
     writers: dict[str, Callable[..., None]] = {
@@ -67,6 +71,17 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with shown as progress:
             writers[output_format](array, index, output, args.full, progress)
     return 0
+
+
+def _format_of(path: str | None) -> str:
+    """Return the format for the extension of an output file: text if it has none."""
+    extension = os.path.splitext(path or "")[1][1:]
+    if extension.lower() not in ("", *_FORMATS):
+        raise ArgumentError(
+            f"--output must have one of the extensions {', '.join(_FORMATS)}, not {extension!r}; "
+            f"pass --format to write one of these formats to {path}"
+        )
+    return _FORMATS.get(extension.lower(), "text")
 
 
 def _read(array: Array, index: Index, progress: Progress | None) -> Iterator[Any]:
@@ -136,9 +151,28 @@ def _write_csv(array: Array, index: Index, output: TextIO, full: bool, progress:
         )
     writer = csv.writer(output, lineterminator="\n")
     shown: Callable[[object], str] = clean if output.isatty() else str
+    fields = _fields(array.dtype)
+    columns = shape[1] if len(shape) == 2 else 1
+    if array.dtype.names is not None:
+        names = [".".join(path) for path in fields]
+        prefixes = [f"{i}." for i in range(columns)] if len(shape) == 2 else [""]
+        writer.writerow(shown(_csv_cell(prefix + name)) for prefix in prefixes for name in names)
     for piece in _read(array, index, progress):
-        rows = np.asarray(piece).reshape(-1, shape[1] if len(shape) == 2 else 1)
-        writer.writerows([shown(_csv_cell(value)) for value in row] for row in rows)
+        rows = np.asarray(piece).reshape(-1, columns)
+        writer.writerows([shown(_csv_cell(_member(value, path))) for value in row for path in fields] for row in rows)
+
+
+def _fields(dtype: np.dtype[Any]) -> list[tuple[str, ...]]:
+    """Return the path of every field that is not a struct itself: one empty path for data types without fields."""
+    if dtype.names is None:
+        return [()]
+    return [(name, *path) for name in dtype.names for path in _fields(dtype[name])]
+
+
+def _member(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        value = value[name]
+    return value
 
 
 def _csv_cell(value: Any) -> Any:
@@ -161,7 +195,7 @@ def _write_npy(array: Array, index: Index, output: BinaryIO, full: bool, progres
 
 def _write_json(array: Array, index: Index, output: TextIO, full: bool, progress: Progress | None) -> None:
     values = np.asarray(array[index])
-    to_json = array.metadata.data_type.fill_value_json
+    to_json = _to_json(array.metadata.data_type)
 
     def nested(part: Any) -> Any:
         return [nested(item) for item in part] if isinstance(part, np.ndarray) else to_json(part)
@@ -173,3 +207,13 @@ def _write_json(array: Array, index: Index, output: TextIO, full: bool, progress
             "values": nested(values if values.ndim else values[()]),
         }
     )
+
+
+def _to_json(data_type: DataType) -> Callable[[Any], Any]:
+    """Return a function from a value to JSON: points in time as text, all others as fill values are written."""
+    if isinstance(data_type, Datetime64) and data_type.unit != "generic":
+        return str
+    if isinstance(data_type, Struct):
+        fields = [(name, _to_json(field)) for name, field in data_type.fields]
+        return lambda value: {name: to_json(value[name]) for name, to_json in fields}
+    return data_type.fill_value_json
