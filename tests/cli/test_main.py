@@ -57,7 +57,8 @@ def test_an_internal_error_is_described_in_one_line_with_its_position():
     assert text.startswith("internal error, please report it: ZeroDivisionError at test_main.py:")
 
 
-def test_the_help_lists_every_command(run):
+def test_the_help_lists_every_command(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     ran = run("--help")
     assert (ran.code, ran.err) == (0, "")
     for name, line in cli.COMMANDS.items():

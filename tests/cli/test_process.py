@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -235,3 +236,25 @@ def test_a_fifo_in_place_of_a_document_does_not_block_the_command(hierarchy):
     assert started.wait() == 3
     assert started.stderr is not None
     started.stderr.close()
+
+
+WORDS = "several short words that must not be broken"
+
+
+@pytest.mark.parametrize("extra", [{}, {"NO_COLOR": "1"}], ids=["colours", "plain"])
+def test_words_are_not_broken_on_a_narrow_terminal(hierarchy, extra):
+    zarrlite.create_array(
+        "a.zarr/raw/with-a-longer-name", shape=(1000, 1000), dtype="float64", attributes={"note": WORDS}
+    )
+    for arguments in (["ls", "-l", "a.zarr/raw"], ["info", "a.zarr/raw/with-a-longer-name"], ["--help"]):
+        code, output = run_on_terminal(*arguments, COLUMNS="44", **extra)
+        lines = [re.sub("\x1b\\[[0-9;]*m", "", line) for line in output.splitlines()]
+        assert code == 0
+        assert max(len(line) for line in lines if not line.startswith("Store")) <= 44  # its path is one word
+        words = {word for line in lines for word in line.split()}
+        expected = {
+            "ls": {"with-a-longer-name", "(1000,", "float64"},
+            "info": {*WORDS.split()},
+            "--help": {"hierarchy,"},
+        }
+        assert expected[arguments[0]] <= words

@@ -14,7 +14,9 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ from typing import Any, Protocol, TextIO
 _STYLES = {"good": "32", "bad": "31", "warn": "33", "bold": "1", "dim": "2", "name": "36", "number": "35"}
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _COLOR_CODES = re.compile("\x1b\\[[0-9;]*m")
+_MIN_COLUMN = 20  # characters; values on a narrow terminal are broken into lines of at least this width
 _REDRAW_SECONDS = 0.1  # seconds; a progress bar is redrawn at most this often
 
 
@@ -77,14 +80,44 @@ class Console:
         """Print rows under headers; columns of numbers are aligned to the right."""
         right = [bool(rows) and all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(headers))]
         cells = [[_cell(value) for value in row] for row in rows]
+        lines: list[list[str]] = [[self.style(header, "bold") for header in headers], *cells]
+        widths = [max(_width(line[i]) for line in lines) for i in range(len(headers))]
+        if self.columns is not None and sum(widths) + 2 * (len(widths) - 1) > self.columns:
+            self._records(headers, cells)
+            return
         if self.color and _have_rich():
             self._rich_table(headers, cells, right)
             return
-        lines: list[list[str]] = [[self.style(header, "bold") for header in headers], *cells]
-        widths = [max(_width(line[i]) for line in lines) for i in range(len(headers))]
         for line in lines:
             padded = (_pad(cell, width, r) for cell, width, r in zip(line, widths, right, strict=True))
             self.print("  ".join(padded).rstrip())
+
+    @property
+    def columns(self) -> int | None:
+        """The width of the terminal in characters. None if stdout is not a terminal."""
+        return shutil.get_terminal_size().columns if self.stdout.isatty() else None
+
+    def _records(self, headers: Sequence[str], cells: list[list[str]]) -> None:
+        """Print each row as one line for each cell: the table is wider than the terminal, which would break words."""
+        for i, line in enumerate(cells):
+            if i:
+                self.print()
+            self.pairs([(header, cell) for header, cell in zip(headers, line, strict=True) if cell])
+
+    def pairs(self, rows: Sequence[tuple[str, Any]]) -> None:
+        """Print names and values, one pair for each line, or several lines where the terminal is narrow."""
+        width = max((len(name) for name, _ in rows), default=0)
+        room = sys.maxsize if self.columns is None else max(self.columns - width - 3, _MIN_COLUMN)
+        for name, value in rows:
+            text = clean(_COLOR_CODES.sub("", str(value)))
+            lines = (
+                textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+                if len(text) > room
+                else [text]
+            )
+            self.print(f"{self.style(f'{name:<{width}}', 'bold')} : {self.style(lines[0], 'name')}")
+            for line in lines[1:]:
+                self.print(f"{'':<{width}}   {self.style(line, 'name')}")
 
     def _rich_table(self, headers: Sequence[str], cells: list[list[str]], right: list[bool]) -> None:
         from rich.box import SIMPLE_HEAD

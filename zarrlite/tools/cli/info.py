@@ -36,9 +36,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if "chunks_stored" in storage:
         rows.append(("Chunks, stored", f"{storage['chunks_stored']} of {storage['chunks_total']}"))
     rows += [(f"Attribute {name}", value) for name, value in node.attrs.items()]
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        console.print(f"{console.style(f'{name:<{width}}', 'bold')} : {console.style(value, 'name')}")
+    console.pairs(rows)
     return 0
 
 

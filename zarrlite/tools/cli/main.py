@@ -15,7 +15,9 @@ import argparse
 import contextlib
 import importlib
 import os
+import shutil
 import sys
+import textwrap
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -39,18 +41,21 @@ COMMANDS = {  # name of the module in zarrlite.tools.cli: its HELP, repeated her
     "info": "describe an array or a group",
     "tree": "show a hierarchy, one line for each node",
     "ls": "list the nodes of a group, or the stored objects of an array",
-    "dump": "print values as text, CSV or .npy",
+    "header": "show the metadata of a hierarchy with all attributes",
+    "dump": "print values as text, CSV, JSON or .npy",
     "validate": "report every fault in a document, a node or a hierarchy",
     "fsck": "check every stored object",
     "explain": "explain a stored object or a chunk byte by byte",
     "diff": "compare two arrays or hierarchies",
     "copy": "copy an array or a hierarchy without re-encoding it",
     "reencode": "copy an array with different chunks, shards, codecs or keys",
+    "consolidate": "copy the metadata of all nodes below a group into its document",
     "v2": "write the metadata that makes a Zarr v2 hierarchy one of Zarr v3",
     "n5": "write the metadata that makes an N5 container readable as Zarr",
     "tiff": "write the metadata that makes a folder of TIFF files readable as Zarr",
     "serve": "serve an array or a hierarchy over HTTP",
     "conformance": "test an implementation of Zarr v3",
+    "completion": "print the script that completes the command in a shell",
     "demo": "show a short tour",
 }
 
@@ -108,7 +113,7 @@ def _run(arguments: list[str]) -> int:
         warnings.showwarning = lambda message, *_: console.warn(str(message))
         try:
             module = importlib.import_module(f"zarrlite.tools.cli.{name}")
-            args = _parse(_parser(name, module), arguments[1:])
+            args = _parse(command_parser(name), arguments[1:])
             console.as_json = args.json is True
             code: int = module.run(args, console)
             return code
@@ -119,10 +124,12 @@ def _run(arguments: list[str]) -> int:
             return exit_code(error)
 
 
-def _parser(name: str, module: Any) -> Parser:
+def command_parser(name: str) -> Parser:
+    """Return the parser of a command."""
+    module: Any = importlib.import_module(f"zarrlite.tools.cli.{name}")
     parser = Parser(
         prog=f"zarrlite {name}",
-        description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
+        description=_wrapped("", f"{module.HELP[0].upper()}{module.HELP[1:]}."),
         epilog=f"example:\n  {module.EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         conflict_handler="resolve",
@@ -150,9 +157,9 @@ def _run_without_command(arguments: list[str]) -> int:
     parser = Parser(
         prog="zarrlite",
         usage="zarrlite COMMAND ...",
-        description="Inspect, check, compare, copy and convert Zarr v3 arrays and hierarchies.",
+        description=_wrapped("", "Inspect, check, compare, copy and convert Zarr v3 arrays and hierarchies."),
         epilog="commands:\n"
-        + "\n".join(f"  {name:<{width}}  {line}" for name, line in COMMANDS.items())
+        + "\n".join(_wrapped(f"  {name:<{width}}  ", line) for name, line in COMMANDS.items())
         + "\n\nexample:\n  zarrlite info image.zarr\n  zarrlite COMMAND --help",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -168,6 +175,12 @@ def _run_without_command(arguments: list[str]) -> int:
     similar = difflib.get_close_matches(rest[0], COMMANDS, 1)
     hint = f"; did you mean {similar[0]!r}?" if similar else ""
     return parser.error(f"unknown command {rest[0]!r}{hint}")
+
+
+def _wrapped(label: str, text: str) -> str:
+    """Return text after a label, broken between words where the terminal is narrow."""
+    width = max(shutil.get_terminal_size().columns, len(label) + 20)
+    return textwrap.fill(text, width, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False)
 
 
 def exit_code(error: BaseException) -> int:
