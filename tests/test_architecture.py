@@ -50,6 +50,7 @@ RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room
 # Imports inside functions that point upwards, as (importer, imported).
 UPWARD = {
     ("nodes.array", "adapters.dask"),  # `to_dask` needs dask
+    ("nodes.opening", "tools.transfer.copying"),  # `copy(dask=...)` has the journal of the command
     ("nodes.node", "tools.pictures"),  # `_repr_html_` draws the node
     ("tools.cli.main", "__init__"),  # `zarrlite --version` prints `__version__`
 }

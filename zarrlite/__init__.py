@@ -71,6 +71,7 @@ _MODULES = {
     "open_group": "nodes.opening",
     "open_like": "nodes.convenience",
     "plain": "adapters.plain",
+    "reencode": "tools.transfer.reencoding",
     "register": "extensions.registry",
     "runtime": "extensions.extension",
     "save": "nodes.convenience",
@@ -172,6 +173,7 @@ if TYPE_CHECKING:
     from zarrlite.stores.memory import MemoryStore as MemoryStore
     from zarrlite.stores.object import ObjectStore as ObjectStore
     from zarrlite.stores.zip import ZipStore as ZipStore
+    from zarrlite.tools.transfer.reencoding import reencode as reencode
 else:  # a type checker that sees `__getattr__` would accept every attribute
 
     def __getattr__(name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from dask.diagnostics import ProgressBar
+from distributed import Client
 
 import zarrlite
 from zarrlite import ArgumentError, Array
+from zarrlite.adapters.tasks import for_tasks
 
 DATA = np.arange(6000).reshape(60, 100)
 
@@ -26,20 +27,31 @@ def array(tmp_path: Path) -> Array:
     )
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Client]:
-    with (
-        dask.config.set({"distributed.worker.daemon": False}),
-        LocalCluster(2, processes=True, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as machines,
-        Client(machines) as client,
-    ):
-        yield client
-
-
 def test_blocks_are_shards_or_chunks(array: Array) -> None:
     assert array.to_dask().chunks == ((20, 20, 20), (30, 30, 30, 10))
     assert zarrlite.create_array({}, data=DATA, chunks=(40, 70)).to_dask().chunks == ((40, 20), (70, 30))
     assert array.to_dask(chunks=(60, 50)).chunks == ((60,), (50, 50))
+    uneven = zarrlite.create_array({}, data=DATA, chunks=[[30, 10, 20], 100])
+    assert uneven.to_dask().chunks == ((30, 10, 20), (100,))
+    assert (uneven.to_dask().compute() == DATA).all()
+
+
+def test_blocks_that_dask_chooses_are_whole_shards(array: Array) -> None:
+    with dask.config.set({"array.chunk-size": "16 kB"}):
+        rows, columns = array.to_dask(chunks="auto").chunks
+    assert (rows, columns) != array.to_dask().chunks
+    assert all(n % 20 == 0 for n in rows[:-1])
+    assert all(n % 30 == 0 for n in columns[:-1])
+
+
+@pytest.mark.parametrize(
+    "data", [5, np.zeros((0, 3)), np.array(["a", "bc"]), np.zeros(3, "i4,f4"), np.zeros(3, "M8[s]")]
+)
+def test_all_kinds_of_arrays_are_read_and_written(data: Any) -> None:
+    array = zarrlite.create_array({}, data=data)
+    copy = zarrlite.from_dask(array.to_dask(), {})
+    assert copy.dtype == array.dtype
+    assert np.array_equal(copy[...], array[...])
 
 
 @pytest.mark.parametrize("scheduler", ["sync", "threads"])
@@ -58,10 +70,17 @@ def test_equal_arrays_have_equal_names_and_others_have_not(array: Array, tmp_pat
 
 
 def test_a_task_carries_a_small_pickle_without_attributes(array: Array) -> None:
-    lazy = array.to_dask()
     document = len(str(array.metadata.replace(attributes=None).to_json()))
-    (task, *_) = dict(lazy.__dask_graph__()).values()
-    assert len(pickle.dumps(task)) < 1024 + document
+    opened = zarrlite.open_array(array.store, mode="r+", chunk_cache=2**20)
+    opened[...]  # fills the cache and opens what can stay open
+    assert len(pickle.dumps(for_tasks(opened))) < 1024 + document
+    reading = opened.to_dask()
+    writing = zarrlite.store_dask(da.ones(DATA.shape, chunks=(20, 30)), opened, compute=False)
+    for lazy, others in ((reading, 0), (writing, 512)):  # bytes for everything else in a task
+        pickles = [pickle.dumps(task) for task in dict(lazy.__dask_graph__()).values()]
+        sizes = [len(data) for data in pickles if b"zarrlite.nodes.array" in data]
+        assert len(sizes) == 12
+        assert max(sizes) < 1024 + document + others
 
 
 @pytest.mark.parametrize("blocks", [(20, 30), (40, 60), (60, 100), (7, 13), ((10, 50), (100,))])
@@ -73,11 +92,30 @@ def test_blocks_that_share_a_shard_are_rechunked(blocks: Any, tmp_path: Path) ->
 
 def test_blocks_that_share_a_shard_are_refused_on_request(tmp_path: Path) -> None:
     target = zarrlite.create_array(tmp_path / "t.zarr", shape=DATA.shape, dtype="i8", chunks=(5, 10), shards=(20, 30))
-    with pytest.raises(ArgumentError, match=r"blocks \(7, 13\) must be multiples of \(20, 30\)"):
+    with pytest.raises(ArgumentError, match=r"blocks \(7, 13\) must be whole chunks of \(20, 30\)"):
         zarrlite.store_dask(da.from_array(DATA, (7, 13)), target, align="error")
     with pytest.raises(ArgumentError, match=r"the shape of the dask array must be \(60, 100\)"):
         zarrlite.store_dask(da.zeros((3, 3)), target)
+    source = da.from_array(DATA, (7, 13))
+    with pytest.raises(ArgumentError, match=r"must be known, not \(nan,\); use compute_chunk_sizes"):
+        zarrlite.store_dask(source[source > 5], target)
     assert target.nchunks_initialized == 0
+
+
+@pytest.mark.parametrize(("blocks", "expected"), [(4, (3, 2, 4, 1)), (9, (9, 1)), (100, (10,)), ((3, 7), (3, 7))])
+def test_blocks_end_where_chunks_of_different_lengths_end(blocks: Any, expected: tuple[int, ...]) -> None:
+    target = zarrlite.create_array({}, shape=10, dtype="i8", chunks=[[3, 2, 4, 1]])
+    lazy = da.arange(10, chunks=blocks if isinstance(blocks, int) else (blocks,))
+    lazy = zarrlite.store_dask(lazy, target, compute=False)
+    assert lazy.chunks == (expected,)
+    lazy.compute()
+    assert target[...].tolist() == list(range(10))
+
+
+def test_progress_is_shown_by_dask(array: Array, capsys: pytest.CaptureFixture[str]) -> None:
+    with ProgressBar():
+        zarrlite.from_dask(array.to_dask(), {})
+    assert "100% Completed" in capsys.readouterr().out
 
 
 def test_each_shard_is_written_by_one_task(tmp_path: Path) -> None:
@@ -98,7 +136,16 @@ def test_an_array_is_created_from_a_dask_array(tmp_path: Path) -> None:
         assert (made[...] == DATA).all()
 
 
+def test_a_store_that_processes_cannot_reach_is_refused(cluster: Client, array: Array) -> None:
+    target = zarrlite.create_array({}, shape=DATA.shape, dtype="i8", chunks=(20, 30))
+    message = "must be reachable from other processes; use a directory or an object store"
+    with dask.config.set(scheduler=cluster), pytest.raises(Exception, match=message):
+        zarrlite.store_dask(array.to_dask(), target)
+    assert target.nchunks_initialized == 0
+
+
 def test_workers_of_a_cluster_read_and_write(cluster: Client, array: Array, tmp_path: Path) -> None:
-    target = zarrlite.from_dask(array.to_dask() * 2, tmp_path / "t.zarr", chunks=(5, 10), shards=(20, 30))
-    assert (target[...] == DATA * 2).all()
-    assert target.to_dask().sum().compute() == 2 * DATA.sum()
+    with dask.config.set(scheduler=cluster):
+        target = zarrlite.from_dask(array.to_dask() * 2, tmp_path / "t.zarr", chunks=(5, 10), shards=(20, 30))
+        assert (target[...] == DATA * 2).all()
+        assert target.to_dask().sum().compute() == 2 * DATA.sum()

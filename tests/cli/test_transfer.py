@@ -11,8 +11,8 @@ import pytest
 
 import zarrlite
 from zarrlite.stores import LocalStore
-from zarrlite.tools.cli import blocks, copy
-from zarrlite.tools.cli.locate import JOURNAL
+from zarrlite.tools.transfer import blocks, copying
+from zarrlite.tools.transfer.journal import JOURNAL
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_overwrite_replaces_an_existing_node(hierarchy, run):
 
 @pytest.mark.parametrize("count", [0, 5, 10])
 def test_an_interrupted_copy_cannot_be_opened_and_is_resumed(count, hierarchy, run, interrupt, monkeypatch):
-    monkeypatch.setattr(copy, "_BATCH", 2)
+    monkeypatch.setattr(copying, "_BATCH", 2)
     with monkeypatch.context():
         interrupt("b.zarr", count)
         ran = run("copy", "a.zarr", "b.zarr")
@@ -181,7 +181,7 @@ def test_a_copy_is_not_finished_if_the_source_changes_during_it(hierarchy, run, 
             original(LocalStore("a.zarr"), "raw/image/c/0/0", b"another")
 
     monkeypatch.setattr(LocalStore, "set", write)
-    message = "zarrlite copy: the source changed during the transfer; rerun the command with --overwrite\n"
+    message = "zarrlite copy: the source changed during the transfer; start over with --overwrite\n"
     assert run("copy", "a.zarr", "b.zarr") == (1, "", message)
     assert run("info", "b.zarr").code == 3
 

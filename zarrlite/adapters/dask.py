@@ -4,15 +4,19 @@ Rules
 - A block never shares a chunk or a shard with another one, so that tasks of any scheduler write without waiting for
   each other.
 - A task carries the array as a pickle: its location and its document without attributes, and nothing that is open.
+- A task never writes to a copy of a store in memory, which other processes would receive: that is refused.
 - The name of a dask array is a hash of location and document: equal arrays have equal tasks.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from zarrlite.adapters.tasks import check_reachable, for_tasks
 from zarrlite.errors import ArgumentError, DependencyError
 from zarrlite.nodes.arguments import ArrayKeywords
 from zarrlite.nodes.array import Array
@@ -22,10 +26,14 @@ from zarrlite.stores import StoreLike
 
 try:
     import dask.array
-    from dask.base import tokenize
+    import dask.threaded
+    from dask.array.core import normalize_chunks
+    from dask.base import get_scheduler, tokenize
+    from dask.local import get_sync
 except ImportError as error:
     raise DependencyError("arrays of dask need dask: pip install 'zarrlite[dask]'") from error
 
+_IN_THIS_PROCESS = (None, dask.threaded.get, get_sync)  # schedulers; None is that of dask arrays, threads
 Alignment = Literal["rechunk", "error"]
 
 
@@ -37,7 +45,8 @@ def to_dask(array: Array, chunks: Any = None) -> dask.array.Array:
     array : Array
         The array.
     chunks : int, tuple or str, optional
-        The blocks, as dask describes them; by default one for each shard, or for each chunk without shards.
+        The blocks, as dask describes them; by default one for each shard, or for each chunk without shards. Blocks that
+        dask chooses ("auto") are multiples of these.
 
     Returns
     -------
@@ -51,9 +60,12 @@ def to_dask(array: Array, chunks: Any = None) -> dask.array.Array:
     >>> a.to_dask().chunks
     ((4, 2),)
     """
-    light = _without_attributes(array)
-    name = f"zarrlite-{tokenize(array.store.location(), array.path, light.metadata.to_json(), chunks)}"
-    blocks = _block_shape(array) if chunks is None else chunks
+    light = for_tasks(array)
+    stored = _stored_lengths(array)
+    blocks = normalize_chunks(  # type: ignore[no-untyped-call]
+        stored if chunks is None else chunks, array.shape, dtype=array.dtype, previous_chunks=stored
+    )
+    name = f"zarrlite-{tokenize(array.store.location(), array.path, light.metadata.to_json(), blocks)}"
     meta = np.empty((0,) * array.ndim, array.dtype)
     found: dask.array.Array = dask.array.from_array(  # type: ignore[no-untyped-call]
         light, blocks, name=name, lock=False, asarray=False, inline_array=True, meta=meta
@@ -95,8 +107,9 @@ def from_dask(
     >>> zarrlite.from_dask(da.arange(6, chunks=4), "memory://")[4:]
     array([4, 5])
     """
+    _check_known(source)
     if "chunks" not in keywords and "codecs" not in keywords and "shards" not in keywords:
-        keywords["chunks"] = tuple(map(int, source.chunksize)) if _is_regular(source) else "auto"
+        keywords["chunks"] = tuple(max(1, int(n)) for n in source.chunksize) if _is_regular(source) else "auto"
     array = create_array(store, name=name, shape=source.shape, dtype=source.dtype, **keywords)
     written = store_dask(source, array, compute=compute)
     return array if compute else written
@@ -135,36 +148,73 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
     >>> a[...]
     array([0, 1, 2, 3, 4, 5])
     """
+    _check_known(source)
     if source.shape != target.shape:
         raise ArgumentError(f"the shape of the dask array must be {target.shape}, not {source.shape}")
     if align not in ("rechunk", "error"):
         raise ArgumentError(f"align must be 'rechunk' or 'error', not {align!r}")
-    block = _block_shape(target)
-    if not _is_aligned(source, block):
+    stored = _stored_lengths(target)
+    if not all(map(_is_aligned, source.chunks, stored)):
         if align == "error":
-            raise ArgumentError(f"blocks {source.chunksize} must be multiples of {block}; use align='rechunk'")
-        source = source.rechunk(_aligned_blocks(source, block))  # type: ignore[no-untyped-call]
-    return dask.array.store(source, _without_attributes(target), lock=False, compute=compute)
+            raise ArgumentError(f"blocks {source.chunksize} must be whole chunks of {stored}; use align='rechunk'")
+        aligned = tuple(map(_aligned_lengths, source.chunks, stored))
+        source = source.rechunk(aligned)  # type: ignore[no-untyped-call]
+    if get_scheduler(collections=[source]) not in _IN_THIS_PROCESS:  # type: ignore[no-untyped-call]
+        check_reachable(target.store)
+    written: Any = _Target(for_tasks(target))
+    return dask.array.store(source, written, lock=False, compute=compute)
 
 
-def _without_attributes(array: Array) -> Array:
-    """Return the same array with a smaller pickle."""
-    return Array(array.store, array.path, array.metadata.replace(attributes=None), array.options)
+class _Target:
+    """An array that tasks write. Its pickle is refused if that would be written in its place."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.shape, self.ndim, self.dtype = array.shape, array.ndim, array.dtype
+
+    def __setitem__(self, selection: Any, values: Any) -> None:
+        self.array[selection] = values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        check_reachable(self.array.store)
+        return _Target, (self.array,)
+
+    def __dask_tokenize__(self) -> Any:
+        return type(self).__name__, self.array.store.location(), self.array.path
 
 
-def _block_shape(array: Array) -> Shape:
-    """Return the smallest block that no two tasks share."""
-    return array.shards or array.chunks
+def _check_known(source: dask.array.Array) -> None:
+    if any(math.isnan(n) for n in source.shape):
+        raise ArgumentError(f"the shape of the dask array must be known, not {source.shape}; use compute_chunk_sizes()")
+
+
+def _stored_lengths(array: Array) -> tuple[int | Shape, ...]:
+    """Return the length of the chunks (the shards) along each dimension, or all lengths if they differ."""
+    if array.metadata.chunk_grid.uniform:
+        return array.shards or array.chunks
+    return array.write_chunk_sizes
 
 
 def _is_regular(source: dask.array.Array) -> bool:
     return all(len({*sizes[:-1]}) <= 1 and sizes[-1] <= sizes[0] for sizes in source.chunks if sizes)
 
 
-def _is_aligned(source: dask.array.Array, block: Shape) -> bool:
-    return all(size % n == 0 for sizes, n in zip(source.chunks, block, strict=True) for size in sizes[:-1])
+def _is_aligned(sizes: Shape, stored: int | Shape) -> bool:
+    """Whether every block ends at the end of a chunk, or at the end of the array."""
+    if isinstance(stored, int):
+        return all(size % stored == 0 for size in sizes[:-1])
+    return {*itertools.accumulate(sizes)} <= {0, *itertools.accumulate(stored)}
 
 
-def _aligned_blocks(source: dask.array.Array, block: Shape) -> Shape:
-    """Return a block shape close to that of the source, in multiples of `block`."""
-    return tuple(max(n, size - size % n) for size, n in zip(map(int, source.chunksize), block, strict=True))
+def _aligned_lengths(sizes: Shape, stored: int | Shape) -> int | Shape:
+    """Return lengths of blocks of whole chunks, close to the largest of `sizes` if a chunk is not larger."""
+    largest = max(sizes, default=0)
+    if isinstance(stored, int):
+        return max(stored, largest - largest % stored)
+    blocks: list[int] = []
+    for n in stored:
+        if blocks and blocks[-1] + n <= largest:
+            blocks[-1] += n
+        else:
+            blocks.append(n)
+    return tuple(blocks)

@@ -883,6 +883,7 @@ def copy(
     overwrite: bool = False,
     progress: Progress | None = None,
     storage_options: StorageOptions | None = None,
+    dask: Any = None,
 ) -> Array | Group:
     """Copy a node, with everything below it, to another location.
 
@@ -906,6 +907,9 @@ def copy(
         it raises ends the copy.
     storage_options : mapping, optional
         Keywords of `ObjectStore`, if the target is the URL of an object store.
+    dask : str or distributed.Client, optional
+        The address of a scheduler, whose workers copy the values; "local" for processes on this machine. Such a copy
+        has a journal: an interrupted call can be repeated, and resumes where it stopped.
 
     Returns
     -------
@@ -933,6 +937,8 @@ def copy(
     from zarrlite.chunks.progress import Count  # late: keeps the import light
 
     target, where = open_store(store, storage_options=storage_options), normalize_path(path)
+    if dask is not None:
+        return _copy_by_workers(source, target, where, overwrite, progress, dask)
     origin, prefix = key_prefix(source.path), key_prefix(where)
     (from_store, from_prefix), (to_store, to_prefix) = source.store.location(origin), target.location(prefix)
     if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):
@@ -964,6 +970,18 @@ def copy(
     count.finish()
     options = source.options._replace(cache=None, progress=None)
     return _node(target, where, source.metadata, options, strict=True, use_consolidated=None)
+
+
+def _copy_by_workers(
+    source: Array | Group, target: Store, path: str, overwrite: bool, progress: Progress | None, dask: Any
+) -> Array | Group:
+    from zarrlite.chunks.progress import Count  # late: keeps the import light
+    from zarrlite.tools.transfer.copying import Copy
+
+    job = Copy(source, target, path)
+    job.run(overwrite=overwrite, dask=dask, advance=Count(progress or _ignore, job.total).advance)
+    options = source.options._replace(cache=None, progress=None)
+    return _node(target, path, source.metadata, options, strict=True, use_consolidated=None)
 
 
 def _ignore(done: int, total: int) -> None:

@@ -20,10 +20,10 @@ import numpy as np
 from zarrlite.errors import ZarrliteError
 from zarrlite.extensions.config import escape, show
 from zarrlite.nodes.array import Array
-from zarrlite.tools.cli.blocks import all_blocks, block_shape, stored_blocks
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.locate import open_node
 from zarrlite.tools.cli.nodes import Node, kind, walk
+from zarrlite.tools.transfer.blocks import all_blocks, block_shape, stored_blocks
 
 HELP = "compare two arrays or hierarchies"
 EXAMPLE = "zarrlite diff image.zarr copy.zarr --values"

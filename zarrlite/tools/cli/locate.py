@@ -21,9 +21,9 @@ from zarrlite.nodes.consolidated import DOCUMENT_RANGE
 from zarrlite.nodes.group import Group
 from zarrlite.stores import LocalStore, Store, open_store
 from zarrlite.stores.open import ZIP_SUFFIXES, is_remote, is_zip_path
+from zarrlite.tools.transfer.journal import JOURNAL
 
 OPTIONS = "ZARRLITE_STORAGE_OPTIONS"  # environment variable
-JOURNAL = "__zarrlite.transfer.json"  # stored next to the data of an unfinished copy
 _VERSION_2 = {".zarray": "array", ".zgroup": "group"}  # documents of Zarr v2 -> node type
 
 

@@ -1,9 +1,10 @@
-"""The resumable transfer of `copy` and `reencode`, which fills a target in steps.
+"""The journal of `copy` and `reencode`, which fill a target in steps.
 
 Rules
 - The document of a node is written after all of its data: an unfinished target is not a node, and cannot be opened.
 - A journal next to the data records the source, the plan, and the number of completed steps. Rerunning the same command
-  resumes there and repeats the interrupted step; a different command is refused.
+  resumes there and repeats the interrupted steps; a different command is refused. Where the steps run is not part of
+  the plan.
 - The source must not change: the names, sizes and modification times of its objects are compared when a transfer
   resumes and when it ends.
 - Only nodes and unfinished transfers are ever replaced; nothing else is removed.
@@ -30,8 +31,8 @@ from zarrlite.stores import LocalStore, Store, ZipStore
 from zarrlite.stores.base import place_of
 from zarrlite.stores.object import ObjectStore
 from zarrlite.stores.views import ReadOnlyStore
-from zarrlite.tools.cli.locate import JOURNAL
 
+JOURNAL = "__zarrlite.transfer.json"  # stored next to the data of an unfinished transfer
 _CLEARING = -1  # "done" in the journal while the previous contents of the target are being removed
 _JOURNAL_SECONDS = 1.0  # seconds; the journal is updated at most this often while data is copied
 
@@ -72,14 +73,14 @@ class Transfer:
         return 0
 
     def _refuse_existing(self, journal: dict[str, Any] | None, same_plan: bool) -> None:
-        """Refuse a target that only `--overwrite` may replace."""
+        """Refuse a target that only `overwrite` may replace."""
         message = None
         if same_plan:
-            message = "the source has changed since the transfer began; pass --overwrite to start over"
+            message = "the source has changed since the transfer began; pass overwrite=True to start over"
         elif journal is not None:
-            message = "the target is an unfinished transfer by another command; finish that, or pass --overwrite"
+            message = "the target is an unfinished transfer by another command; finish that, or pass overwrite=True"
         elif self.target.size(self.prefix + DOCUMENT) is not None:
-            message = "the target already exists; pass --overwrite to replace it"
+            message = "the target already exists; pass overwrite=True to replace it"
         if message is not None:
             raise NodeExistsError(message, path=self.path)
 
@@ -122,11 +123,15 @@ class Transfer:
     def check_source(self) -> None:
         """Refuse to finish if the source has changed: the copy would mix two versions of it."""
         if _fingerprint(list_objects(self.source)) != self._state["objects"]:
-            raise StoreError("the source changed during the transfer; rerun the command with --overwrite")
+            raise StoreError("the source changed during the transfer; start over with overwrite=True")
 
     def end(self) -> None:
         """Remove the journal; call it after the last document is written."""
         self.target.erase(self.prefix + JOURNAL)
+
+
+def ignore(n: int) -> None:
+    """Report no progress."""
 
 
 def list_objects(source: Array | Group) -> list[tuple[str, int, int | str]]:
@@ -162,6 +167,9 @@ def _source_location(source: Array | Group) -> str:
 
 
 def _refuse_overlap(source: Array | Group, target: Store, prefix: str) -> None:
-    source_location, target_location = _source_location(source), str(target.location(prefix)[1])
-    if source_location.startswith(target_location) or target_location.startswith(source_location):
+    source_store, source_prefix = source.store.location(key_prefix(source.path))
+    target_store, target_prefix = target.location(prefix)
+    if source_store != target_store:
+        return
+    if source_prefix.startswith(target_prefix) or target_prefix.startswith(source_prefix):
         raise ArgumentError("the source and the target must not contain each other; choose another target")
