@@ -357,7 +357,7 @@ def test_reading_one_inner_chunk_equals_reading_it_with_others(chain: Any, index
         for i, j in np.ndindex(4, 2):
             rows, columns = slice(8 * i, 8 * i + 8), slice(16 * j, 16 * j + 16)
             selection = Selection([Span(8 * i, 8), Span(16 * j, 16)])
-            reader = array._chunks.pipeline((0, 0)).serializer.reader
+            reader = array._chunks.pipeline((0, 0)).serializer
             source, target = array._chunks.store.source("c/0/0"), np.empty((8, 16), "u2")
             try:
                 read_from_sources(reader._read_several, [source], [(selection, target)], IN_MEMORY)

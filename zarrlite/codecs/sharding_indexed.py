@@ -12,7 +12,7 @@ The format, reading and writing are in shards/.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -29,10 +29,8 @@ from zarrlite.extensions.registry import codecs as registry
 from zarrlite.extensions.registry import data_types, register
 from zarrlite.pipeline.chain import fit_chain, parse_chain
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Patches, Serializer, byte_order_of
-from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import Part, Reading
 from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.anatomy import Indexed
@@ -123,31 +121,27 @@ class ShardingIndexed(ArrayBytesCodec):
         return self.bind(spec).take(data, everything(spec.shape))
 
 
-class ShardSerializer(Serializer):
-    """The codec bound to a shard: the grid of inner chunks, their chain, the format."""
+class ShardSerializer(ShardReader):
+    """The codec bound to a shard: the grid of inner chunks, their chain, the format. Reading is inherited."""
 
     codec: ShardingIndexed
 
     def __init__(self, codec: ShardingIndexed, spec: ArraySpec) -> None:
         self.codec = codec
-        self.spec = spec
         self.grid = self._grid(spec.shape)
-        self.inner = self._pipeline("codecs", spec.reshaped(codec.chunk_shape))
+        inner = self._pipeline("codecs", spec.reshaped(codec.chunk_shape))
         index_spec = ArraySpec((*self.grid, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
         index = self._pipeline("index_codecs", index_spec)
         if index.encoded_size is None:
             # codecs/sharding-indexed, index_codecs: "compression codecs, MUST NOT be used for index codecs"
             message = "must produce an index of fixed size, without compression"
             raise MetadataError(message, pointer="/configuration/index_codecs", kind="conflict")
-        self.format = ShardFormat(self.grid, index, codec.index_location, self.inner.limit)
-        super().__init__(codec, spec)
+        required = codec.inner_chunks_are_chunks and spec.require_chunks
+        form = ShardFormat(self.grid, index, codec.index_location, inner.limit)
+        super().__init__(codec, spec, form, inner, absent_is_missing=required)
         self.read_unit = max(self.inner.read_unit, self.format.index_size)
         self.write_unit = max(self.inner.write_unit, self.format.index_size)
-        required = codec.inner_chunks_are_chunks and spec.require_chunks
-        self.reader = ShardReader(self.format, self.inner, spec, self.limit, absent_is_missing=required)
         self.writer = ShardWriter(self.format, codec.writing)
-        layout = self.inner.decoded_layout
-        self._has_numbers = layout is not None and layout.is_number
         self.needs_old = self.inner.needs_old or self.writer.needs_old
 
     def _grid(self, shape: Shape) -> Shape:
@@ -172,28 +166,11 @@ class ShardSerializer(Serializer):
         except MetadataError as error:
             raise error.under(f"/configuration/{name}") from None
 
-    def _limit(self) -> Limit:
-        """Return the maximum size of a stored shard: twice the size of a full one, to allow some unused space."""
-        chunk = self.inner.limit
-        if chunk.per_byte:
-            return Limit(super()._limit().fixed + self.format.index_size, chunk.per_byte)
-        return Limit(2 * self.format.count * chunk.fixed + self.format.index_size + 2**16)
-
-    # Reading
-
-    def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
-        return self.reader.read(handles, parts, limits)
-
-    def element(self, handle: Any, coords: Shape) -> Reading[Any]:
-        if self._has_numbers:
-            return self.reader.element(handle, coords)
-        return super().element(handle, coords)
-
     # Writing
 
     def encode(self, array: NDArray, old: Buffer | None = None) -> Value:
         chunks = self.writer.chunks(old if self.inner.needs_old else None)
-        blocks = self.reader.blocks(array)
+        blocks = self.blocks(array)
         layout = self.inner.layout
         uncompressed = layout is not None and layout.contiguous and layout.is_number
         if uncompressed and self.codec.order == "row-major":
@@ -264,7 +241,7 @@ class ShardSerializer(Serializer):
     ) -> Iterator[tuple[int, Buffer | None]]:
         """Yield the number and the new bytes of each inner chunk that is written to."""
         for coords, inside, outside in jobs:
-            n = self.reader.number(coords)
+            n = self.number(coords)
             part = outside.take(values) if values.ndim else values
             try:
                 if part.ndim and inside.covers(self.codec.chunk_shape) and not self.inner.needs_old:
@@ -280,7 +257,7 @@ class ShardSerializer(Serializer):
             return None
         jobs = list(selection.project(self.codec.chunk_shape))
         partial = (
-            self.reader.number(coords)
+            self.number(coords)
             for coords, inside, _ in jobs
             if self.inner.needs_old or not inside.spans_all(self.codec.chunk_shape)
         )

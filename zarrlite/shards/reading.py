@@ -20,15 +20,15 @@ from zarrlite.buffers import scratch
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory
 from zarrlite.errors import DataError, ShardError, TruncatedError
-from zarrlite.pipeline.codec import ArraySpec
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Serializer
 from zarrlite.pipeline.decoding import Budget, Limit
-from zarrlite.pipeline.elements import ElementLayout, NDArray
+from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline, is_in, memory_of
 from zarrlite.pipeline.reading import FailedPart, MissingInnerChunk, Part, Reading, Request, read_from_memory
 from zarrlite.selections.selection import Selection, Shape, everything
 from zarrlite.shards.format import Box, Entry, ShardFormat, ShardIndex, boxes, coalesce, cut
 from zarrlite.stores.base import IN_MEMORY, Limits
-from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES, MAX_SCRATCH_BYTES, SMALL_CHUNK_BYTES
+from zarrlite.tuning import BATCH_BYTES, COPY_BLOCK_BYTES, MAX_SCRATCH_BYTES
 
 T = TypeVar("T")
 
@@ -78,38 +78,40 @@ class _Jobs:
         self.entries.add((handle.offset, handle.length))
 
 
-class ShardReader:
-    """Reads shards of one format: the grid of inner chunks, their chain, the index."""
+class ShardReader(Serializer):
+    """A codec for shards of one format, bound to a shard shape: the half of it that reads."""
 
     def __init__(
-        self,
-        form: ShardFormat,
-        inner: Pipeline,
-        spec: ArraySpec,
-        limit: Limit,
-        *,
-        absent_is_missing: bool = False,
+        self, codec: ArrayBytesCodec, spec: ArraySpec, form: ShardFormat, inner: Pipeline, *, absent_is_missing: bool
     ) -> None:
-        self.form = form
-        self.inner = inner
-        self.spec = spec  # spec of a shard
-        self.limit = limit  # limit of a decoded shard
+        self.format = form
+        self.inner = inner  # the chain of inner chunks
+        super().__init__(codec, spec)
         self.absent_is_missing = absent_is_missing  # whether an absent inner chunk is an error
         self.chunk_shape = inner.spec.shape
         self._nbytes = spec.size * spec.dtype.itemsize  # size of a decoded shard
         # for each dimension of the grid: the distance between neighbours in the index
         self._steps = [math.prod(form.grid[i + 1 :]) for i in range(len(form.grid))]
+        layout = inner.decoded_layout
+        self._has_numbers = layout is not None and layout.is_number
+
+    def _limit(self) -> Limit:
+        """Return the maximum size of a stored shard: twice the size of a full one, to allow some unused space."""
+        chunk = self.inner.limit
+        if chunk.per_byte:
+            return Limit(super()._limit().fixed + self.format.index_size, chunk.per_byte)
+        return Limit(2 * self.format.count * chunk.fixed + self.format.index_size + 2**16)
 
     def number(self, coords: Shape) -> int:
         """Return the position of an inner chunk in the index."""
         return sum(map(mul, coords, self._steps))
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
-        """Read parts of shards into their targets. Returns the numbers of the missing shards."""
         if len(parts) == 1:
-            only = parts[0][0].only_chunk(self.chunk_shape)
-            if only is not None and not (parts[0][0].covers(self.spec.shape) and getattr(handles[0], "by_key", False)):
-                return self._read_one(handles[0], *only, parts[0][1], limits)
+            selection, target = parts[0]
+            only = selection.only_chunk(self.chunk_shape)
+            if only is not None and not (selection.shape == self.spec.shape and getattr(handles[0], "by_key", False)):
+                return self._read_one(handles[0], *only, target, limits)
         return self._read_several(handles, parts, limits)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
@@ -117,7 +119,7 @@ class ShardReader:
         by_key = [getattr(handle, "by_key", False) for handle in handles]
         is_short = self._nbytes <= limits.longest
         whole = [i for i, (s, _) in enumerate(parts) if by_key[i] and is_short and s.covers(self.spec.shape)]
-        index_range = self.form.index_range
+        index_range = self.format.index_range
         requests: list[Request] = [(h, ALL if i in whole else index_range, None) for i, h in enumerate(handles)]
         answers = yield requests, None
         for i in whole:
@@ -151,11 +153,11 @@ class ShardReader:
         self, handle: Any, coords: Shape, inside: Selection, target: NDArray, limits: Limits
     ) -> Reading[list[int]]:
         """Read part of one inner chunk of one shard."""
-        (answer,) = yield [(handle, self.form.index_range, None)], None
+        (answer,) = yield [(handle, self.format.index_range, None)], None
         if answer is None:
             return [0]
         try:
-            entry = self.form.parse_index(answer, handle.known_size()).entry(self.number(coords))
+            entry = self.format.parse_index(answer, handle.known_size()).entry(self.number(coords))
             if entry is None and self.absent_is_missing:
                 raise MissingInnerChunk(coords)
         except DataError as error:
@@ -163,9 +165,17 @@ class ShardReader:
         if entry is None:
             target[...] = self.spec.fill
             return []
+        layout = self.inner.layout
         try:
-            if self.inner.layout is not None:
-                yield from self._read_elements(self.inner.layout, handle, entry, inside, target)
+            if layout is not None:
+                layout.check_size(entry[1])
+                extent = layout.extent(inside, entry[0])
+                memory = memory_of(inside, target, layout)
+                found: Any = yield [(handle, byte_range, None) for byte_range in extent.ranges], memory
+                if None in found:
+                    raise vanished()
+                if memory is None or not is_in(found[0], memory):
+                    target[...] = layout.read(extent, found)
             elif self.inner.one_request:
                 (value,) = yield [(handle, ByteRange(entry[0], sum(entry)), None)], None
                 self.inner.place(complete(value, *entry), inside, target, self._budget(entry[1]))
@@ -181,23 +191,6 @@ class ShardReader:
             raise FailedPart(0, named(coords, error)) from error.__cause__
         return []
 
-    @staticmethod
-    def _read_elements(
-        layout: ElementLayout, handle: Any, entry: Entry, inside: Selection, target: NDArray
-    ) -> Reading[None]:
-        """Read elements of an uncompressed inner chunk."""
-        offset, length = entry
-        if length != layout.size:
-            layout.check_size(length)
-        extent = layout.extent(inside, offset)
-        requests: list[Request] = [(handle, byte_range, None) for byte_range in extent.ranges]
-        memory = memory_of(inside, target, layout) if length > SMALL_CHUNK_BYTES else None
-        found = yield requests, memory
-        if None in found:
-            raise vanished()
-        if memory is None or not is_in(found[0], memory):  # type: ignore[arg-type]
-            target[...] = layout.read(extent, found)  # type: ignore[arg-type]
-
     def _budget(self, stored: int) -> Budget | None:
         """Return a limit for the decoded size of `stored` bytes of inner chunks, if their elements vary in length."""
         return Budget(self.limit.of(stored)) if self.limit.per_byte else None
@@ -211,16 +204,17 @@ class ShardReader:
 
         The size of a shard in parts may be known only after the read, so a part that is too short is detected here.
         """
-        size = None if self.form.at_start else handle.known_size()
-        if size is not None and offset + length > size - self.form.index_size:
-            raise ShardError(f"ends at {offset + length}, the chunks of the shard end at {size - self.form.index_size}")
+        size = None if self.format.at_start else handle.known_size()
+        end = None if size is None else size - self.format.index_size
+        if end is not None and offset + length > end:
+            raise ShardError(f"ends at {offset + length}, the chunks of the shard end at {end}")
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
         """Parse an index. Returns None if the shard is missing."""
         if answer is None:
             return None
         try:
-            return self.form.parse_index(answer, handle.known_size())
+            return self.format.parse_index(answer, handle.known_size())
         except DataError as error:
             raise FailedPart(i, error) from error
 
@@ -261,12 +255,13 @@ class ShardReader:
             place.put(out, elements)
 
     def element(self, handle: Any, coords: Shape) -> Reading[Any]:
-        """Read a single element. Only for inner chunks of numbers. Returns None if the shard is missing."""
-        (answer,) = yield [(handle, self.form.index_range, None)], None
+        if not self._has_numbers:
+            return (yield from super().element(handle, coords))
+        (answer,) = yield [(handle, self.format.index_range, None)], None
         if answer is None:
             return None
         chunk = tuple(map(floordiv, coords, self.chunk_shape))
-        entry = self.form.parse_index(answer, handle.known_size()).entry(self.number(chunk))
+        entry = self.format.parse_index(answer, handle.known_size()).entry(self.number(chunk))
         if entry is None:
             if self.absent_is_missing:
                 raise MissingInnerChunk(chunk)
@@ -278,8 +273,7 @@ class ShardReader:
                 (value,) = yield [(handle, ByteRange(entry[0], sum(entry)), None)], None
                 found = self.inner.element(complete(value, *entry), inside)
             else:
-                if entry[1] != layout.size:
-                    layout.check_size(entry[1])
+                layout.check_size(entry[1])
                 start, itemsize = entry[0] + layout.position(inside), layout.dtype.itemsize
                 (value,) = yield [(handle, ByteRange(start, start + itemsize), None)], None
                 found = np.frombuffer(complete(value, start, itemsize), layout.dtype)[0]
@@ -293,21 +287,21 @@ class ShardReader:
 
     def blocks(self, array: NDArray) -> NDArray:
         """Return a view of a whole shard, indexed by inner chunk first."""
-        ndim = len(self.form.grid)
-        split = array.reshape([n for pair in zip(self.form.grid, self.chunk_shape, strict=True) for n in pair])
+        ndim = len(self.format.grid)
+        split = array.reshape([n for pair in zip(self.format.grid, self.chunk_shape, strict=True) for n in pair])
         return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])
 
     def _read_all(self, handle: Any, index: ShardIndex, target: NDArray) -> Reading[None]:
         """Read every element of a shard."""
         blocks = self.blocks(target)
         layout = self.inner.layout
-        if layout is not None and layout.contiguous and layout.is_number and self.form.grid:
+        if layout is not None and layout.contiguous and layout.is_number and self.format.grid:
             first = index.regular(layout.size)
-            if first is not None and first >= index.lowest and first + layout.size * self.form.count <= index.end:
+            if first is not None and first >= index.lowest and first + layout.size * self.format.count <= index.end:
                 yield from self._copy_rows(handle, first, blocks)
                 return
         inner = self.inner
-        parts = list(boxes(self.form.grid, max(inner.decode_batch, BATCH_BYTES // max(1, inner.nbytes))))
+        parts = list(boxes(self.format.grid, max(inner.decode_batch, BATCH_BYTES // max(1, inner.nbytes))))
         memory = scratch.acquire(parts[0][1].stop * inner.decoded_layout.size if inner.decode_batch > 1 else 0)  # type: ignore[union-attr]
         windows = yield from self._windows(handle, index, [numbers for _, numbers in parts])
         longest = max([(w.stop or 0) - w.start for w in windows if isinstance(w, ByteRange)], default=0)
@@ -327,10 +321,10 @@ class ShardReader:
     def _copy_rows(self, handle: Any, first: int, blocks: NDArray) -> Reading[None]:
         """Copy uncompressed inner chunks that are consecutive and in index order, a few rows of the grid at a time."""
         layout: Any = self.inner.layout
-        row = layout.size * math.prod(self.form.grid[1:])
+        row = layout.size * math.prod(self.format.grid[1:])
         step = max(1, COPY_BLOCK_BYTES // row)
         memory = scratch.acquire(step * row) if step * row <= MAX_SCRATCH_BYTES else None
-        for i in range(0, self.form.grid[0], step):
+        for i in range(0, self.format.grid[0], step):
             part = blocks[i : i + step]
             start = first + i * row
             (data,) = yield [(handle, ByteRange(start, start + len(part) * row), None)], memory
