@@ -19,7 +19,7 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.pipeline.decoding import beyond_limit, default_limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
-from zarrlite.pipeline.reading import FailedPart, MissingInnerChunk, Part, read_from_sources
+from zarrlite.pipeline.reading import FailedPart, MissingInnerChunk, Part, Reading, read_from_sources
 from zarrlite.selections.selection import FlatSelection, Selection, Shape, Span
 from zarrlite.selections.sparse import SparseBatch, project_sparse
 from zarrlite.stores.base import Change, InPlace, Store, Update, WrongSizeError, place_of
@@ -50,6 +50,7 @@ from zarrlite.tuning import (
     WRITE_BATCH_BYTES,
 )
 
+T = TypeVar("T")
 Job = tuple[Shape, Selection, Selection]  # coordinates of a chunk, the selection in it, and its place in the result
 
 
@@ -224,9 +225,10 @@ class Chunks:
             if pipeline.read_unit > self._limit:
                 self._check_limit(pipeline, keys)
             if pipeline.one_request:
-                missing = self._read_at_once(pipeline, keys, parts)
+                missing = self._read_at_once(pipeline.read(keys, parts, self.store.limits))
             else:
-                missing = self._read_in_rounds(pipeline, keys, parts)
+                sources = [*map(self.store.source, keys)]
+                missing = read_current(sources, read_from_sources, pipeline.read, sources, parts, self.store.limits)
         except FailedPart as failed:
             self._read_failed(failed.error, coords[failed.number], keys[failed.number], pipeline)
         except Exception as error:
@@ -240,21 +242,15 @@ class Chunks:
                 self._read_failed(MissingChunkError("is missing"), coords[i], keys[i], pipeline, parts[i][0])
             parts[i][1][...] = pipeline.spec.fill
 
-    def _read_at_once(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
-        """Read chunks with one batch of requests. Returns the numbers of missing chunks."""
-        reading = pipeline.read(keys, parts, self.store.limits)
+    def _read_at_once(self, reading: Reading[T]) -> T:
+        """Run a reading of one round, whose handles are keys."""
         values = self.store.get_partial_values(*next(reading))
         try:
             reading.send(values)
         except StopIteration as done:
-            missing: list[int] = done.value
-            return missing
+            result: T = done.value
+            return result
         raise RuntimeError("a reading with one request made a second one")
-
-    def _read_in_rounds(self, pipeline: Pipeline, keys: Sequence[str], parts: Sequence[Part]) -> list[int]:
-        """Read chunks that take several rounds of requests, each chunk from its own source."""
-        sources = [self.store.source(key) for key in keys]
-        return read_current(sources, read_from_sources, pipeline.read, sources, parts, self.store.limits)
 
     def _check_limit(self, pipeline: Pipeline, keys: Sequence[str]) -> None:
         """Refuse to decode chunks that are too large. Missing chunks are accepted: they are the fill value."""
@@ -278,8 +274,11 @@ class Chunks:
                 if data is not None and len(data) != stop - start:
                     raise TruncatedError(f"ends before byte {stop}", codec=layout.codec)
                 found = None if data is None else np.frombuffer(data, layout.dtype)[0]
+            elif pipeline.one_request:
+                found = self._read_at_once(pipeline.read_element(key, inside))
             else:
-                found = self._read_element(pipeline, key, inside)
+                source = self.store.source(key)
+                found = read_current((source,), read_from_sources, pipeline.read_element, source, inside)
             if found is None and self.options.missing_chunks == "error":
                 raise MissingChunkError("is missing")
         except FailedPart as failed:
@@ -287,19 +286,6 @@ class Chunks:
         except Exception as error:
             self._read_failed(error, chunk, key, pipeline, Selection.box(inside, (1,) * len(inside)))
         return pipeline.spec.fill[()] if found is None else found
-
-    def _read_element(self, pipeline: Pipeline, key: str, inside: Shape) -> Any:
-        """Read an element of a chunk that is compressed or a shard. Returns None if the chunk is missing."""
-        if not pipeline.one_request:
-            source = self.store.source(key)
-            return read_current((source,), read_from_sources, pipeline.read_element, source, inside)
-        reading = pipeline.read_element(key, inside)
-        values = self.store.get_partial_values(*next(reading))
-        try:
-            reading.send(values)
-        except StopIteration as done:
-            return done.value
-        raise RuntimeError("a reading with one request made a second one")
 
     # Errors
 

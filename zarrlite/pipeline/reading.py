@@ -58,7 +58,11 @@ def read_from_sources(read: Callable[..., Reading[T]], *args: Any) -> T:
     try:
         requests, memory = next(reading)
         while True:
-            requests, memory = reading.send(_read(requests, memory))
+            if len(requests) == 1 and requests[0][2] is None:
+                source, byte_range, _ = requests[0]
+                requests, memory = reading.send(source.read((byte_range,), memory) or (None,))
+            else:
+                requests, memory = reading.send(_read(requests, memory))
     except StopIteration as done:
         result: T = done.value
         return result
@@ -66,9 +70,6 @@ def read_from_sources(read: Callable[..., Reading[T]], *args: Any) -> T:
 
 def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer | None]:
     """Read from sources. Adjacent requests for the same source are read together."""
-    if len(requests) == 1 and requests[0][2] is None:
-        source, byte_range, _ = requests[0]
-        return source.read((byte_range,), memory) or (None,)
     if requests and isinstance(requests[0][0], StoredValue):
         return read_together([(source, byte_range) for source, byte_range, _ in requests], memory)
     answers: list[Buffer | None] = []
