@@ -26,7 +26,7 @@ Check = Callable[[NDArray], str | None]
 
 
 class Extent(NamedTuple):
-    """The byte ranges that hold selected elements, and the array over each of them."""
+    """The byte ranges that hold selected elements, all of one length, and the array over each of them."""
 
     ranges: list[ByteRange]
     shape: Shape  # shape of the array over one range
@@ -160,9 +160,10 @@ class ElementLayout:
     def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
         """Return the selected elements, given the bytes of each range."""
         ranges, shape, strides, axis, index = extent
-        for (start, stop), data in zip(ranges, buffers, strict=True):
-            if start + len(data) != stop:
-                raise TruncatedError(f"ends before byte {stop}", codec=self.codec)
+        start, stop = ranges[0]
+        for i, data in enumerate(buffers):
+            if len(data) != stop - start:  # type: ignore[operator]
+                raise TruncatedError(f"ends before byte {ranges[i].stop}", codec=self.codec)
         array: NDArray = np.ndarray(shape, self.dtype, buffers[0], 0, strides)
         if len(ranges) > 1:
             others = (np.ndarray(shape, self.dtype, data, 0, strides) for data in buffers[1:])

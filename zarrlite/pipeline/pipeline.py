@@ -505,11 +505,11 @@ def _keeps_old(codec: BytesBytesCodec) -> bool:
 def memory_of(selection: Selection, target: NDArray, layout: ElementLayout) -> memoryview | None:
     """Return the memory of an array if the selected elements of this layout can be read directly into it."""
     if (
-        layout.row_major
-        and layout.is_number
-        and target.dtype == layout.dtype
+        selection.covers(layout.shape)
         and target.flags.c_contiguous
-        and selection.covers(layout.shape)
+        and target.dtype == layout.dtype
+        and layout.row_major
+        and layout.is_number
     ):
         return target.reshape(-1).view("u1").data
     return None
