@@ -69,6 +69,14 @@ class VersionedSource(Source):
     def version(self) -> str | None: ...
 
 
+class GrowingSource(Source):
+    """A value that others may append to in place: the bytes that were there when it was opened stay valid."""
+
+    @abstractmethod
+    def has_grown(self) -> bool:
+        """Whether the value that was opened is still the one that is stored, and is longer now."""
+
+
 class ReplacedError(DataError):
     """A value was replaced while it was being read, so the bytes read may be from two versions."""
 

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.buffers.source import InMemory, ReplacedError, Source
+from zarrlite.buffers.source import GrowingSource, InMemory, ReplacedError, Source
 from zarrlite.errors import DataError, TruncatedError
 from zarrlite.storage_transformers import parts_journal
 from zarrlite.storage_transformers.parts_journal import Journal
 from zarrlite.stores.base import Store, read_together
-from zarrlite.stores.open_file import OpenFile
 
 
 class Part(NamedTuple):
@@ -340,7 +339,7 @@ def _has_only_grown(part: Source) -> bool:
 
     One that still has its size, or was replaced, may have been overwritten in place before.
     """
-    return isinstance(part, OpenFile) and part.has_grown()
+    return isinstance(part, GrowingSource) and part.has_grown()
 
 
 Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, and the pieces of that

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from zarrlite.buffers.ranges import Buffer, ByteRange
-from zarrlite.buffers.source import Source
+from zarrlite.buffers.source import GrowingSource
 from zarrlite.errors import StoreError
 from zarrlite.stores import files
 from zarrlite.stores.store_errors import store_error
@@ -22,7 +22,7 @@ _NO_FILE = -1
 _NOT_OPENED = -2
 
 
-class OpenFile(Source):
+class OpenFile(GrowingSource):
     """A value that is read in parts from one open file."""
 
     # An interrupt may arrive before the first instruction of `close`. Then the finalizer closes the file. It must be a
@@ -94,7 +94,6 @@ class OpenFile(Source):
         return f"{found.st_ino:x}-{found.st_size:x}-{found.st_ctime_ns:x}"
 
     def has_grown(self) -> bool:
-        """Whether the file that was opened is still the one that is stored, and is longer now."""
         return (self._growth() or 0) > 0
 
     def _growth(self) -> int | None:
