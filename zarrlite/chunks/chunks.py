@@ -192,30 +192,17 @@ class Chunks:
 
         Returns False if the chunks are compressed, or if one cannot be read: reading it alone raises the proper error.
         """
-        layout = pipeline.layout
-        if layout is None:
+        if pipeline.layout is None:
             return False
-        firsts = np.cumsum(batch.counts) - batch.counts
-        positions = layout.positions(batch.numbers)
-        starts = np.minimum.reduceat(positions, firsts)
-        stops = np.maximum.reduceat(positions, firsts) + layout.dtype.itemsize
-        lengths = stops - starts
-        keys = map(self._encode_key, batch.coords)
-        ranges = map(ByteRange, starts.tolist(), stops.tolist())
+        keys = [*map(self._encode_key, batch.coords)]
         try:
-            answers = self.store.get_partial_values([(k, r, layout.size) for k, r in zip(keys, ranges, strict=True)])
+            missing = self._read_at_once(pipeline.read_sparse(keys, batch, elements))
         except (DataError, StoreError):
             return False
-        missing = [i for i, answer in enumerate(answers) if answer is None]
-        data = b"".join(bytes(n) if a is None else a for a, n in zip(answers, lengths.tolist(), strict=True))
-        if len(data) != lengths.sum() or (missing and self.options.missing_chunks == "error"):
-            return False
-        shifts = np.cumsum(lengths) - lengths - starts  # from offsets in a chunk to offsets in the data
-        numbers = (positions + np.repeat(shifts, batch.counts)) // layout.dtype.itemsize
-        elements[...] = layout.check(np.frombuffer(data, layout.dtype)[numbers])
+        parts = [part for part, _ in batch.parts(pipeline.spec.shape)] if missing else []
         for i in missing:
-            elements[firsts[i] : firsts[i] + batch.counts[i]] = pipeline.spec.fill
-        return True
+            elements[parts[i]] = pipeline.spec.fill
+        return not missing or self.options.missing_chunks != "error"
 
     def _read(self, coords: Sequence[Shape], parts: Sequence[Part]) -> None:
         """Read parts of chunks that share a pipeline into their targets."""

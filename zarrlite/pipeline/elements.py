@@ -157,6 +157,20 @@ class ElementLayout:
             previous = selection
         return found
 
+    def sparse_extent(self, numbers: NDArray, counts: NDArray) -> tuple[list[ByteRange], NDArray]:
+        """Return the range of a few elements of each of several values, and their places in all ranges joined.
+
+        The elements are given by their row-major numbers, value after value, and by their count in each.
+        """
+        firsts = np.cumsum(counts) - counts
+        positions = self.positions(numbers)
+        starts = np.minimum.reduceat(positions, firsts)
+        stops = np.maximum.reduceat(positions, firsts) + self.dtype.itemsize
+        lengths = stops - starts
+        shifts = np.cumsum(lengths) - lengths - starts  # from offsets in a value to offsets in the joined ranges
+        places = (positions + np.repeat(shifts, counts)) // self.dtype.itemsize
+        return [*map(ByteRange, starts.tolist(), stops.tolist())], places
+
     def read(self, extent: Extent, buffers: Sequence[Buffer]) -> NDArray:
         """Return the selected elements, given the bytes of each range."""
         ranges, shape, strides, axis, index = extent

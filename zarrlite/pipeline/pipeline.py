@@ -35,6 +35,7 @@ from zarrlite.pipeline.decoding import Budget, Limit, decode_array, decode_bytes
 from zarrlite.pipeline.elements import ElementLayout, NDArray
 from zarrlite.pipeline.reading import FailedPart, Framed, Part, Reading, Request, read_part_from_memory, unframed
 from zarrlite.selections.selection import Selection, everything
+from zarrlite.selections.sparse import SparseBatch
 from zarrlite.stores.base import IN_MEMORY, Limits
 from zarrlite.tuning import (
     BATCH_BYTES,
@@ -175,6 +176,23 @@ class Pipeline:
         if memory is not None and target is None:
             scratch.release(memory)
         return missing
+
+    def read_sparse(self, handles: Sequence[Any], batch: SparseBatch, out: NDArray) -> Reading[list[int]]:
+        """Read a few elements of each of several chunks. Returns the numbers of the missing chunks.
+
+        Only for chains with a `layout`. Elements of missing chunks are arbitrary. The error of a damaged chunk does not
+        have its number.
+        """
+        layout: Any = self.layout
+        ranges, places = layout.sparse_extent(batch.numbers, batch.counts)
+        requests: list[Request] = [(handle, r, layout.size) for handle, r in zip(handles, ranges, strict=True)]
+        answers = yield requests, None
+        lengths = [stop - start for start, stop in ranges]
+        pieces = [bytes(n) if answer is None else answer for n, answer in zip(lengths, answers, strict=True)]
+        if [*map(len, pieces)] != lengths:
+            raise TruncatedError("is too short", codec=layout.codec)
+        out[...] = layout.check(np.frombuffer(b"".join(pieces), layout.dtype)[places])
+        return [i for i, answer in enumerate(answers) if answer is None]
 
     def _read_whole(self, handles: Sequence[Any], parts: Sequence[Part], budget: Budget | None) -> Reading[list[int]]:
         """Read whole chunks. Small ones are decoded together."""
