@@ -301,3 +301,50 @@ def test_a_place_keeps_no_call_that_has_ended() -> None:
             return
         time.sleep(0.1)
     pytest.fail("the array is still referenced")
+
+
+def test_no_thread_outlives_a_call_that_is_interrupted_while_it_submits_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, done = threading.Event(), []
+    threads._get_pool()
+
+    def work(jobs: Iterator[int]) -> None:
+        for _ in jobs:
+            started.set()
+            time.sleep(0.05)
+            done.append(time.monotonic())
+
+    def submit(self: ThreadPoolExecutor, *args: Any) -> None:
+        original(self, *args)
+        started.wait(60)
+        raise KeyboardInterrupt
+
+    original = ThreadPoolExecutor.submit
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    with pytest.raises(KeyboardInterrupt):
+        threads.share(work, range(100), LARGE)
+    end = time.monotonic()
+    monkeypatch.undo()
+    time.sleep(0.2)
+    assert done
+    assert max(done) < end
+
+
+def test_a_process_whose_first_shared_call_is_interrupted_ends() -> None:
+    code = f"""
+import threading
+from zarrlite import threads
+wait = threading.Event.wait
+def interrupted(self, *args):  # a thread is started in here
+    found = wait(self, *args)
+    if threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
+    return found
+threading.Event.wait = interrupted
+threads.workers = lambda: 4
+try:
+    threads.run(print, range(4), {LARGE})
+except KeyboardInterrupt:
+    pass
+threading.Event.wait = wait
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -9,6 +9,9 @@ Rules
 - Jobs that wait for requests say how many bytes they hold meanwhile. All jobs of the process together hold at most
   `MAX_IN_FLIGHT_BYTES`, except for a single job that is larger.
 - A pool starts when it is first needed. A forked child does not inherit it.
+- An interrupt (Ctrl-C) may stop the calling thread while it submits work, so that nobody has the future. So the threads
+  that work for a call are counted by the call itself (`_Helpers`), and other threads start those of a pool: one that
+  was started by an interrupted call would be unknown to its pool, and keep the process from ending.
 - There is at most one deferred job (`run_later`). Only callers that need the space it frees wait for it
   (`finish_deferred`).
 """
@@ -21,7 +24,7 @@ import itertools
 import os
 import time
 from _thread import _local as local
-from _thread import allocate_lock, get_ident
+from _thread import allocate_lock, get_ident, start_new_thread
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,6 +39,7 @@ from zarrlite.tuning import (
 )
 
 if TYPE_CHECKING:
+    from _thread import LockType
     from concurrent.futures import Future, ThreadPoolExecutor
 
 J = TypeVar("J")
@@ -59,8 +63,23 @@ def _get_pool() -> ThreadPoolExecutor:
     if _pool is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        _pool = ThreadPoolExecutor(workers(), thread_name_prefix="zarrlite")
+        pool = ThreadPoolExecutor(workers(), thread_name_prefix="zarrlite")
+        gate, started = allocate_lock(), allocate_lock()
+        started.acquire()
+        start_new_thread(_start_threads, (pool, gate, started))
+        started.acquire()
+        _pool = pool
     return _pool
+
+
+def _start_threads(pool: ThreadPoolExecutor, gate: LockType, started: LockType) -> None:
+    """Start all threads of a pool, by as many jobs that wait for each other."""
+    try:
+        with contextlib.suppress(RuntimeError), gate:  # no thread can be started while the interpreter shuts down
+            for _ in range(workers()):
+                pool.submit(gate.__enter__).add_done_callback(lambda _: gate.release())
+    finally:
+        started.release()
 
 
 def _get_waiting_pool() -> ThreadPoolExecutor:
@@ -102,8 +121,12 @@ class Place:
 
         future: Future[Any] = Future()
         self._waiting.append((future, functools.partial(work, *args)))
-        _get_waiting_pool().submit(self._join)
+        start_new_thread(self._start, ())
         return future
+
+    def _start(self) -> None:
+        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+            _get_waiting_pool().submit(self._join)
 
     def _join(self) -> None:
         """Make the calls that wait, one after the other, unless enough threads do."""
@@ -188,22 +211,50 @@ def _share(
         work(itertools.chain(first, jobs))
         return
     queue = _Queue(itertools.chain(first, jobs))
-    others: list[Future[None]] = []
+    helpers = _Helpers()
+    errors: list[BaseException] = []
+
+    def help_with(work: Callable[[Iterator[J]], object]) -> None:
+        try:
+            _work(work, queue)
+        except BaseException as error:
+            errors.append(error)
+
     try:
         with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
             for _ in first[1:]:
-                others.append(submit(_work, work, queue))
+                submit(helpers.call, help_with, work)
         _work(work, queue)
-        errors = [other.exception() for other in others if not other.cancel()]
-    except BaseException:  # an interrupt, perhaps while waiting: no thread may outlive the call
+    except BaseException:
         queue.stop()
-        for other in others:
-            if not other.cancel():
-                other.exception()
         raise
+    finally:
+        helpers.stop()
     for error in errors:
-        if error is not None:
-            raise error
+        raise error
+
+
+class _Helpers:
+    """The threads that work for one call, none of which outlives it."""
+
+    def __init__(self) -> None:
+        self._working: list[LockType] = []  # one for each thread, locked while it works
+        self._stopped = False
+
+    def call(self, work: Callable[..., R], *args: Any) -> R | None:
+        """Call `work`. Returns None if the call that it is for has ended."""
+        working = allocate_lock()
+        with working:
+            self._working.append(working)
+            found = None if self._stopped else work(*args)
+        self._working.remove(working)
+        return found
+
+    def stop(self) -> None:
+        """Wait for the threads that work. No other one begins."""
+        self._stopped = True
+        for working in [*self._working]:
+            working.acquire()
 
 
 def _board(held: int) -> None:
@@ -246,6 +297,7 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None) -> Itera
         yield from map(do, jobs)
         return
     jobs = iter(jobs)
+    helpers = _Helpers()
     pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
     try:
         while True:
@@ -255,7 +307,7 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None) -> Itera
                 pending.append((None, job))
                 with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
                     if not alone:
-                        pending[-1] = (place.submit(lambda job: [do(job)], job), job)
+                        pending[-1] = (place.submit(helpers.call, lambda job: [do(job)], job), job)
             if not pending:
                 return
             future, job = pending.popleft()
@@ -263,8 +315,9 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None) -> Itera
             yield do(job) if found is None else found[0]
     finally:
         for future, _ in pending:
-            if future is not None and not future.cancel():
-                future.exception()  # no thread may outlive the call
+            if future is not None:
+                future.cancel()
+        helpers.stop()
 
 
 def batches(jobs: Iterator[J], count: int) -> Iterator[list[J]]:
