@@ -17,12 +17,13 @@ import traceback
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 from open_files import open_files
 
+import zarrlite
 from zarrlite.buffers.ranges import ByteRange
 from zarrlite.stores import LocalStore, MemoryStore, Store
 from zarrlite.stores.base import InPlace
@@ -202,3 +203,43 @@ def test_interrupts_at_random_times_leave_no_traces(
         store.set_many(list(OLD.items()))
         interrupt_after(generator.uniform(0.0001, 0.002), lambda: operation(store))
         check_traces(store, root, f"interrupt {n}")
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of a module and of everything in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def unprotected_jumps(code: CodeType) -> Iterator[int]:
+    """Yield the first lines of functions with a loop that starts over outside of the `with` or `try` that it is in."""
+    instructions = list(dis.get_instructions(code))
+    names = {each.offset: each.opname for each in instructions}
+    handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+
+    def handler(offset: int) -> int | None:
+        found = (entry.target for entry in handlers if entry.start <= offset < entry.end)
+        return next((target for target in found if names[target] == "PUSH_EXC_INFO"), None)
+
+    for i, jump in enumerate(instructions):
+        before = [each.opname for each in instructions[max(0, i - 3) : i]]
+        ends_handler = before == ["POP_EXCEPT", "POP_TOP", "POP_TOP"] or before[-1:] == ["CLEANUP_THROW"]  # no loop
+        starts_over = jump.opname == "JUMP_BACKWARD" and not ends_handler
+        if starts_over and handler(jump.offset) != handler(jump.argval) is not None:
+            yield code.co_firstlineno
+
+
+WRITERS = ("buffers", "chunks", "nodes", "storage_transformers", "stores", "threads.py")
+
+
+@pytest.mark.parametrize("path", WRITERS)
+def test_no_loop_starts_over_outside_of_the_statement_that_cleans_up(path: str) -> None:
+    # since Python 3.12 the jump of a loop that ends with a condition (`while x`, `if` as its last statement) is not
+    # covered by the `with` or `try` around it, so an interrupt there skips `__exit__` and `finally`
+    package = Path(zarrlite.__file__).parent / path
+    for file in package.rglob("*.py") if package.is_dir() else [package]:
+        module = compile(file.read_text("utf-8"), str(file), "exec")
+        found = [line for code in codes(module) for line in unprotected_jumps(code)]
+        assert found == [], f"{file}: move the loops of the functions at these lines into functions of their own"

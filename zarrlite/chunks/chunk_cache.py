@@ -83,9 +83,12 @@ class ChunkCache:
             self._cells[key, cell] = elements
             self._by_key.setdefault(key, {})[cell] = None
             self._total += nbytes
-            while self._total > self.max_bytes and self._cells:
-                old, oldest = next(iter(self._cells))
-                self._remove(old, [oldest])
+            self._shrink()
+
+    def _shrink(self) -> None:
+        while self._total > self.max_bytes and self._cells:
+            key, oldest = next(iter(self._cells))
+            self._remove(key, [oldest])
 
     def drop(self, keys: Iterable[str]) -> None:
         """Drop what depends on the values of these keys of the store."""

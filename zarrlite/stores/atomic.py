@@ -49,20 +49,10 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: P
     transferred to the new file then.
     """
     with _Temporaries(root, fsync) as temporaries:
+        value: Value = b""
         for key, value in values:
             temporaries.add(key, value)
-        items = temporaries.items
-        done, attempts = 0, _ATTEMPTS
-        while done < len(items):
-            temporaries.key = items[done].key
-            try:
-                done += _rename_together(items, done, root, fsync) or _rename(items[done], root, fsync, lock)
-            except FileNotFoundError:  # another writer has removed the directory, or the temporary file
-                attempts -= 1
-                if len(items) > 1 or not attempts:
-                    raise
-                files.discard(items[0].temporary)
-                _write(items[0], value, fsync)
+        _rename_all(temporaries, value, lock)
 
 
 def put_journal(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
@@ -172,6 +162,23 @@ def _write(item: _Temporary, value: Value, fsync: bool) -> None:
     return files.write(item.temporary, value, fsync=fsync)
 
 
+def _rename_all(temporaries: _Temporaries, value: Value, lock: PathLock | None) -> None:
+    """Rename all items, in order. If there is only one, `value` is its value."""
+    items, root, fsync = temporaries.items, temporaries.root, temporaries.fsync
+    done, attempts = 0, _ATTEMPTS
+    while done < len(items):
+        item = items[done]
+        temporaries.key = item.key
+        try:
+            done += _rename_together(items, done, root, fsync) or _rename(item, root, fsync, lock)
+        except FileNotFoundError:  # another writer has removed the directory, or the temporary file
+            attempts -= 1
+            if len(items) > 1 or not attempts:
+                raise
+            files.discard(item.temporary)
+            _write(item, value, fsync)
+
+
 def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: bool) -> int:
     """Rename the items from `first` on while they are new files of the same directory. Returns their number."""
     directory, done = items[first].directory, first
@@ -179,10 +186,10 @@ def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: boo
         return 0
     try:
         with lock_directory(directory, root) as is_mine:
-            while is_mine and done < len(items) and items[done].directory == directory:
-                if not is_free(items[done].path, root):
+            for item in map(items.__getitem__, range(first, len(items)) if is_mine else ()):
+                if item.directory != directory or not is_free(item.path, root):
                     break
-                os.replace(items[done].temporary, items[done].path)
+                os.replace(item.temporary, item.path)
                 if fsync:
                     files.sync_directory(directory)
                 done += 1

@@ -230,12 +230,7 @@ def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool)
     length = os.lseek(fd, 0, os.SEEK_END)
     old = [(start, read(fd, start, min(start + len(piece), length))) for start, piece in pieces if start < length]
     try:
-        for start, piece in pieces:
-            _write_at(fd, start, piece)
-            if not piece and os.fstat(fd).st_size < start:
-                os.ftruncate(fd, start)  # an empty piece beyond the end extends the file
-            if fsync:
-                os.fsync(fd)  # each before the next: an index must not be durable before the data it points to
+        _write_all(fd, pieces, fsync)
     except BaseException:
         for start, value in reversed(old):
             with contextlib.suppress(OSError):  # continue restoring the rest
@@ -243,6 +238,15 @@ def overwrite(fd: int, pieces: Sequence[tuple[int, memoryview]], *, fsync: bool)
         with contextlib.suppress(OSError):
             os.ftruncate(fd, length)
         raise
+
+
+def _write_all(fd: int, pieces: Sequence[tuple[int, memoryview]], fsync: bool) -> None:
+    for start, piece in pieces:
+        _write_at(fd, start, piece)
+        if not piece and os.fstat(fd).st_size < start:
+            os.ftruncate(fd, start)  # an empty piece beyond the end extends the file
+        if fsync:
+            os.fsync(fd)  # each before the next: an index must not be durable before the data it points to
 
 
 def _write_at(fd: int, start: int, value: memoryview) -> None:

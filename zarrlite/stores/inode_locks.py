@@ -156,11 +156,9 @@ def _process_with_lock(key: Identity) -> str:
     device, inode = key
     place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     try:
-        with open("/proc/locks") as file:
-            for line in file:  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
-                words = line.split()
-                if words[1] == "FLOCK" and words[5] == place:
-                    return f"process {words[4]}"
-    except (OSError, IndexError):
-        pass
-    return "another process"
+        with open("/proc/locks") as file:  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+            lines = [line.split() for line in file]
+    except OSError:
+        lines = []
+    found = [words[4] for words in lines if words[1:2] == ["FLOCK"] and words[5:6] == [place]]
+    return f"process {found[0]}" if found else "another process"

@@ -160,9 +160,9 @@ class LocalStore(Store):
             found: Any = source.read([request[1] for request in requests])
             if found is None:
                 return [None] * len(requests)
-            for request in requests:
-                if len(request) > 2 and request[2] not in (None, source.known_size()):
-                    raise WrongSizeError(source.known_size() or 0, request[2])
+            wrong = [r[2] for r in requests if len(r) > 2 and r[2] not in (None, source.known_size())]
+            if wrong:
+                raise WrongSizeError(source.known_size() or 0, wrong[0])
             return [*found]
         finally:
             source.close()

@@ -146,13 +146,16 @@ class MemoryCache(RangeCache):
                 spans[span] = None
                 self._ranges[key, span] = data
                 self._total += len(data)
-            while self._total > self.max_bytes and self._ranges:
-                (old, oldest), dropped = self._ranges.popitem(last=False)
-                self._total -= len(dropped)
-                left = self._keys[old][1]
-                left.pop(oldest, None)
-                if not left:
-                    del self._keys[old]
+            self._shrink()
+
+    def _shrink(self) -> None:
+        while self._total > self.max_bytes and self._ranges:
+            (key, oldest), dropped = self._ranges.popitem(last=False)
+            self._total -= len(dropped)
+            left = self._keys[key][1]
+            left.pop(oldest, None)
+            if not left:
+                del self._keys[key]
 
     def drop(self, keys: Iterable[str]) -> None:
         with self._lock:
