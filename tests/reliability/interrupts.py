@@ -1,8 +1,8 @@
 """Interrupts: Ctrl-C in the middle of an operation, after which the process continues.
 
 Rules
-- There are two ways: an exception at a chosen bytecode where CPython checks for signals (after a call of a C function,
-  at the start of a function, at the end of a loop); and real signals (SIGINT) from another process at a random time.
+- There are two ways: a signal that is pending when a chosen bytecode is run that checks for signals (a call of a C
+  function, the start of a function, the end of a loop); and signals (SIGINT) from another process at a random time.
 - Half of the bytecodes are chosen around calls that change files. The other half are chosen by source location first,
   so that code that runs once counts as much as a loop.
 - Afterwards, while the interrupted process lives: no lock is held (checked by another process), no additional
@@ -25,6 +25,7 @@ import signal
 import sys
 import threading
 import time
+from _thread import interrupt_main
 from collections import defaultdict
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -43,7 +44,7 @@ BEFORE, AFTER = 5, 25  # moments around a call that changes files
 PATIENCE = 120.0  # seconds until an operation that takes milliseconds counts as blocked
 TEMPORARY = "__zarrlite.tmp."
 
-# CPython checks for signals after these. A call counts only if it ran no Python code: otherwise there is no check.
+# CPython checks for signals at the end of these. A call of a Python function checks at the start of that function.
 _LOOKS = ("RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW")
 
 _UNSEEN = (__file__, shim.__file__)  # hooks, which are not traced: moments are counted with and without them
@@ -56,33 +57,26 @@ def _looks(code: CodeType) -> frozenset[int]:
 
 
 class Tracer:
-    """A trace function that lists the moments at which CPython checks for signals, and raises at one of them."""
+    """A trace function that lists the moments at which CPython checks for signals, and sends one before one of them."""
 
-    def __init__(self, raise_at: int | None = None) -> None:
+    def __init__(self, send_at: int | None = None) -> None:
         self.places: list[tuple[str, int, int]] = []  # file, line and offset of each moment
-        self._raise_at = raise_at
-        self._frame: FrameType | None = None  # the frame whose last instruction ends with a check
+        self._send_at = send_at
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "call" and frame.f_code.co_filename in _UNSEEN:
-            return None
         if event == "call":
+            if frame.f_code.co_filename in _UNSEEN:
+                return None
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
-            self._frame = frame
-        elif event == "opcode":
-            if self._frame is frame:
-                if self._raise_at is None:
-                    self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))
-                elif not self._raise_at:
-                    # the frame would live on: gc does not see the references of generators' frames to their tracer
-                    self._frame = None
-                    sys.settrace(None)
-                    raise KeyboardInterrupt
-                else:
-                    self._raise_at -= 1
-            self._frame = frame if frame.f_lasti in _looks(frame.f_code) else None
-        else:
-            self._frame = None
+        elif event == "opcode" and frame.f_lasti in _looks(frame.f_code):
+            if self._send_at is None:
+                self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))
+            elif not self._send_at:
+                sys.settrace(None)
+                for _ in map(interrupt_main, (signal.SIGINT,)):  # a plain call would be followed by a check here
+                    return None
+            else:
+                self._send_at -= 1
         return self
 
 
@@ -152,6 +146,7 @@ def _survey(stage: Stage) -> tuple[list[list[int]], list[int], float]:
 
 
 def _trace(scene: Scene, path: str, tracer: Tracer) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     store = LocalStore(path)
     sys.settrace(tracer)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 import weakref
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ def _operation(alive: list[weakref.ref[_Resource]]) -> None:
 
 
 def test_tracer_keeps_nothing_of_the_interrupted_operation_alive() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     alive: list[weakref.ref[_Resource]] = []
     survey = interrupts.Tracer()
     sys.settrace(survey)
@@ -49,6 +51,7 @@ def test_tracer_keeps_nothing_of_the_interrupted_operation_alive() -> None:
             pass
         finally:
             sys.settrace(None)
+    signal.signal(signal.SIGINT, before)
     gc.collect()
     assert len(alive) > 5
     assert [reference() for reference in alive] == [None] * len(alive)
