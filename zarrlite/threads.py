@@ -9,7 +9,7 @@ Rules
 - Jobs that wait for requests say how many bytes they hold meanwhile. All jobs of the process together hold at most
   `MAX_IN_FLIGHT_BYTES`, except for a single job that is larger.
 - A pool starts when it is first needed. A forked child does not inherit it.
-- An interrupt (Ctrl-C) may stop the calling thread while it submits work, so that nobody has the future. So the threads
+- An interrupt (Ctrl-C) may stop the calling thread while it submits work, so that the future is lost. So the threads
   that work for a call are counted by the call itself (`_Helpers`), and other threads start those of a pool: one that
   was started by an interrupted call would be unknown to its pool, and keep the process from ending.
 - There is at most one deferred job (`run_later`). Only callers that need the space it frees wait for it
