@@ -295,8 +295,8 @@ def _struct(first: int, n: int) -> Any:
 
 
 def _large(first: int, n: int) -> Any:
-    """Return elements so large that a few of them keep several threads busy."""
-    return np.array([str(i) for i in range(first, first + n)], dtype="S131072")
+    """Return elements so large that several threads write an array of a few of them."""
+    return np.array([str(i) for i in range(first, first + n)], dtype="S262144")
 
 
 def _text(first: int, n: int) -> Any:

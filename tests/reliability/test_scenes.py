@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.scenes import SCENES, equal, judge, reference
-from zarrlite import LocalStore, MemoryStore
+from zarrlite import LocalStore, MemoryStore, threads
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -21,3 +21,16 @@ def test_states_without_a_failure_are_accepted_as_old_and_new(name: str, tmp_pat
         in_memory = reference(scene, MemoryStore)
         assert equal(in_memory[0], old)
         assert equal(in_memory[1], new)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in SCENES if name.startswith("several threads: ") and "erase" not in name]
+)
+def test_several_threads_write(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "workers", lambda: 2)
+    store = LocalStore(tmp_path)
+    SCENES[name].prepare(store)
+    monkeypatch.setattr(threads, "_pool", None)
+    SCENES[name].operate(store)
+    assert threads._pool is not None
+    threads._pool.shutdown()
