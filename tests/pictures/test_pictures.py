@@ -18,6 +18,7 @@ from zarrlite import Array, Group, Store
 from zarrlite.buffers.ranges import ALL, ByteRange
 from zarrlite.layout import explain
 from zarrlite.metadata.documents import GroupMetadata
+from zarrlite.tools.cli.main import main
 from zarrlite.tools.pictures import explained_html, explained_svg
 
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\"'&\0\x1b\ud800\u202e"
@@ -132,7 +133,10 @@ def test_chunks_are_drawn_to_scale_and_beyond_the_edge_of_the_array() -> None:
     [
         ("raw", ["one stored chunk, c/0/0: 32 B", "4 × 4 uint16", "32 B"]),
         ("big endian and transposed", ["one stored chunk, c/0/0: 32 B (after transpose)", "4 × 4 uint16"]),
-        ("gzip and crc32c", ["one stored chunk, c/0/0: the size varies", "gzip frame", "varies, of 32 B", "crc32c"]),
+        (
+            "gzip and crc32c",
+            ["one stored chunk, c/0/0: the size varies", "gzip frame", "compressed from 32 B", "crc32c"],
+        ),
         ("shard", ["one stored shard, c/0/0: the size varies", "3 more", "index · 68 B", "4 entries", "4 × 16 B"]),
         ("parts", ["concat-parts: the same bytes in 2 objects", "c/0/0.crc", "the rest"]),
         ("draft shards", ["sharding: 6 chunks in one object, c/0/0", "5 more", "6 × 16 B"]),
@@ -217,8 +221,8 @@ def test_a_group_shows_the_members_in_its_consolidated_metadata(consolidated: bo
         assert "and 21 more" in svg
         assert "61, as copied into this group's document" in page
     else:
-        assert "its members are not listed here: tree() reads them" in svg
-        assert "not listed here: tree() reads them" in page
+        assert "call .tree() to list the members" in svg
+        assert "call .tree() to list them" in page
 
 
 def test_importing_the_library_loads_no_pictures() -> None:
@@ -234,3 +238,51 @@ def test_a_browser_runs_no_code_from_names_and_attributes(tmp_path: Path, dump_d
     shown = dump_dom(page)
     assert "<title>safe</title>" in shown
     assert shown.count("<svg") == 4
+
+
+def size(markup: str) -> tuple[float, float]:
+    root = parse(markup)
+    return float(root.attrib["width"]), float(root.attrib["height"])
+
+
+def test_the_picture_of_a_large_shard_fits_into_a_page_and_into_its_frame() -> None:
+    node = zarrlite.create_array({}, data=np.arange(4096, dtype="u2"), chunks=(8,), shards=(4096,))
+    markup = explained_svg(explain(node, "c/0"))
+    width, height = size(markup)
+    assert width < 900
+    frame, *boxes = [rect.attrib for rect in parse(markup).iter(f"{SVG}rect")]
+    assert len(boxes) > 10
+    for inner in boxes:
+        for start, length in (("x", "width"), ("y", "height")):
+            assert float(inner[start]) >= float(frame[start])
+            assert float(inner[start]) + float(inner[length]) <= float(frame[start]) + float(frame[length]) + 0.1
+    assert float(frame["height"]) < height
+
+
+def test_a_page_has_a_table_with_the_lines_that_the_command_prints(tmp_path: Path) -> None:
+    zarrlite.create_array(tmp_path / "a.zarr", data=np.arange(8, dtype="u2"), compressors=["crc32c"], filters=None)
+    assert main(["explain", str(tmp_path / "a.zarr"), "c/0", "--html", str(tmp_path / "page.html")]) == 0
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "<th>start</th><th>size</th><th>what</th>" in text
+    assert '<td class="number">16</td><td class="number">4</td><td class="text">  checksum</td>' in text
+
+
+def test_a_long_table_of_a_page_is_cut_off_and_counted() -> None:
+    objects = explain(make("raw"), "c/0/0")
+    page = explained_html(objects, "x", ["n"], [[[i] for i in range(1200)]])
+    assert '<td class="number">999</td>' in page
+    assert '<td class="number">1000</td>' not in page
+    assert "<p>200 more lines</p>" in page
+
+
+def test_the_card_of_an_array_in_a_notebook_is_low() -> None:
+    for keywords in ({}, {"chunks": (100, 100), "shards": (500, 500)}):
+        grid, strip = parse(array((1000, 1000), **keywords)._repr_html_()).iter(f"{SVG}svg")
+        assert float(grid.attrib["height"]) < 190
+        assert float(strip.attrib["height"]) < 100
+
+
+def test_no_size_is_shown_for_compressed_data_whose_size_before_is_not_known() -> None:
+    text = words(parse(array(compressors=["zstd", "gzip"]).to_svg()))
+    assert "size varies" in text
+    assert "of varies" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shutil
 from collections.abc import Iterator
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.svg:
         _write(args.svg, explained_svg(objects))
     if args.html:
-        _write(args.html, explained_html(objects, f"{array.name}: {', '.join(stored.key for stored in objects)}"))
+        _write(args.html, _page(array, objects))
     if console.as_json:
         console.json([stored.to_json() for stored in objects])
     else:
@@ -99,6 +100,14 @@ def _parse_coordinates(text: str) -> tuple[int, ...]:
 def _write(path: str, content: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(content)
+
+
+def _page(array: Array, objects: list[Stored]) -> str:
+    """Return the HTML page: the picture, and what is printed."""
+    plain = Console(io.StringIO(), io.StringIO())
+    tables = [[*_rows(plain, array, stored, stored.layout, "", is_stored=True)] for stored in objects]
+    heading = f"{array.name}: {', '.join(stored.key for stored in objects)}"
+    return explained_html(objects, heading, _HEADERS, tables)
 
 
 def _print(console: Console, array: Array, stored: Stored) -> None:

@@ -2,7 +2,7 @@
 
 Rules
 - Widths grow with the logarithm of the size, and no box is too narrow for its label: boxes are not to scale.
-- Boxes of one row have the same height.
+- Boxes of one line have the same height. The children of a box continue on the next line where they would be too wide.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ _LEAF_HEIGHT = 40.0  # pixels
 _HEADING_HEIGHT = 20.0  # pixels above the children of a box
 _MARGIN = 5.0  # pixels between boxes, and around the children of a box
 _MAX_WIDTH = 220.0  # pixels of a box without children; a heading above children may have twice as many
+_MAX_LINE = 850.0  # pixels of the children on one line, so that a picture fits into a page
+_TICK_HEIGHT = 14.0  # pixels below a line for the offsets of its boxes
 _NOTE_COLOUR = "#57606a"
 
 
@@ -38,10 +40,35 @@ def measure(b: Box) -> tuple[float, float]:
     label = max(text_width(_short(b.label)), text_width(_short(b.note), 10)) + 14
     if not b.children:
         return min(max(label, 30 + 7 * math.log2(1 + (b.size or 64))), _MAX_WIDTH), _LEAF_HEIGHT
-    inside = [measure(child) for child in b.children]
+    lines = _lines(b)
     heading = text_width(_short(_heading(b))) + 14
-    width = sum(w for w, _ in inside) + _MARGIN * (len(inside) + 1)
-    return max(width, min(heading, 2 * _MAX_WIDTH)), max(h for _, h in inside) + _HEADING_HEIGHT + _MARGIN
+    width = max(sum(measure(child)[0] + _MARGIN for child in line) + _MARGIN for line in lines)
+    height = sum(_line_height(line, len(lines) > 1) for line in lines)
+    return max(width, min(heading, 2 * _MAX_WIDTH)), _HEADING_HEIGHT + height
+
+
+def _lines(b: Box) -> list[list[Box]]:
+    """Divide the children of a box into lines of limited width."""
+    lines: list[list[Box]] = []
+    room = 0.0
+    for child in b.children:
+        width = measure(child)[0] + _MARGIN
+        if not lines or width > room:
+            lines.append([])
+            room = _MAX_LINE
+        lines[-1].append(child)
+        room -= width
+    return lines
+
+
+def _line_height(line: list[Box], several: bool) -> float:
+    """Return the height of a line of boxes and the space below it; offsets are there if it is one of several."""
+    height = max(measure(child)[1] for child in line) + _MARGIN
+    return height + (_TICK_HEIGHT if several and any(map(_has_tick, line)) else 0)
+
+
+def _has_tick(b: Box) -> bool:
+    return b.tick is not None or any(map(_has_tick, b.children))
 
 
 def _heading(b: Box) -> str:
@@ -64,13 +91,41 @@ def _draw(b: Box, x: float, y: float, width: float, height: float, ticks: list[t
         note = text(middle, y + height / 2 + 12, _short(b.note), size=10, text_anchor="middle", fill=_NOTE_COLOUR)
         return frame + label + (note if b.note else "")
     parts = [frame, text(x + 7, y + 14, _short(_heading(b), 70), fill=DARK)]
-    sizes = [measure(child)[0] for child in b.children]
-    spare = (width - sum(sizes) - _MARGIN * (len(sizes) + 1)) / len(sizes)
-    left, top = x + _MARGIN, y + _HEADING_HEIGHT
-    for child, size in zip(b.children, sizes, strict=True):
-        parts.append(_draw(child, left, top, size + spare, height - _HEADING_HEIGHT - _MARGIN, ticks))
+    lines = _lines(b)
+    heights = [_line_height(line, len(lines) > 1) for line in lines]
+    stretch = (height - _HEADING_HEIGHT - sum(heights)) / len(lines)
+    top = y + _HEADING_HEIGHT
+    for line, line_height in zip(lines, heights, strict=True):
+        inner = max(measure(child)[1] for child in line) + stretch
+        line_ticks = ticks if len(lines) == 1 else []
+        parts.append(_draw_line(line, x + _MARGIN, top, width - _MARGIN, inner, line_ticks))
+        if len(lines) > 1:
+            parts += _tick_labels(line_ticks, top + inner)
+        top += line_height + stretch
+    return "".join(parts)
+
+
+def _draw_line(
+    line: list[Box], left: float, top: float, width: float, height: float, ticks: list[tuple[float, int]]
+) -> str:
+    """Draw boxes that together fill the width, which has a margin after each."""
+    sizes = [measure(child)[0] for child in line]
+    spare = (width - sum(sizes) - _MARGIN * len(sizes)) / len(sizes)
+    parts = []
+    for child, size in zip(line, sizes, strict=True):
+        parts.append(_draw(child, left, top, size + spare, height, ticks))
         left += size + spare + _MARGIN
     return "".join(parts)
+
+
+def _tick_labels(ticks: list[tuple[float, int]], bottom: float) -> list[str]:
+    """Return the offsets of boxes, below them; one that would overlap the previous one is left out."""
+    labels, free_from = [], -100.0
+    for left, offset in ticks:
+        if left >= free_from:
+            labels.append(text(left, bottom + 11, offset, size=9, fill=GREY))
+            free_from = left + text_width(str(offset), 9) + 4
+    return labels
 
 
 def row(boxes: list[Box], heading: str = "", end: int | None = None) -> Picture:
@@ -86,11 +141,7 @@ def row(boxes: list[Box], heading: str = "", end: int | None = None) -> Picture:
         x += width + _MARGIN
     width = max(x - _MARGIN, text_width(heading))
     bottom = top + height
-    free_from = -100.0  # pixels; ticks further left would overlap the previous one
-    for left, offset in ticks:
-        if left >= free_from:
-            parts.append(text(left, bottom + 11, offset, size=9, fill=GREY))
-            free_from = left + text_width(str(offset), 9) + 4
+    parts += _tick_labels(ticks, bottom)
     if end is not None:
         parts.append(text(x - _MARGIN, bottom + 11, end, size=9, fill=GREY, text_anchor="end"))
-    return Picture(width, bottom + (14 if ticks else 0), element("g", *parts))
+    return Picture(width, bottom + (_TICK_HEIGHT if ticks or end is not None else 0), element("g", *parts))

@@ -8,8 +8,19 @@ from zarrlite.tools.layout.objects import Stored
 from zarrlite.tools.layout.tree import Range
 from zarrlite.tools.pictures.boxes import Box, row
 from zarrlite.tools.pictures.sketch import nbytes
-from zarrlite.tools.pictures.svg import FONT, GREY, document, escape, stack
+from zarrlite.tools.pictures.svg import FONT, GREY, document, escape, plural, stack
 
+_MAX_ROWS = 1000  # lines of a table; the others are counted
+_STYLE = (
+    ":root{color-scheme:light dark}"
+    f"body{{font-family:{FONT};margin:2rem;line-height:1.4}}h1{{font-size:1.2rem;font-weight:600}}"
+    "div{overflow-x:auto}table{border-collapse:collapse;margin-top:1.5rem;font-size:.85rem}"
+    "caption{text-align:left;font-weight:600;padding-bottom:.3rem}"
+    "th,td{padding:.15rem .9rem .15rem 0;text-align:left;vertical-align:top}"
+    "tr+tr{border-top:1px solid color-mix(in srgb,currentColor 15%,transparent)}"
+    ".number{text-align:right;font-variant-numeric:tabular-nums}.text{white-space:pre-wrap}"
+    "td:last-child{font-family:ui-monospace,monospace;white-space:pre}"
+)
 _MAX_SHOWN = 7  # chunks and entries drawn for a shard; the others share one box
 
 
@@ -23,15 +34,36 @@ def explained_svg(objects: Sequence[Stored], *, color: str | None = GREY) -> str
     return document(stack(rows, gap=22), f"the bytes of {', '.join(stored.key for stored in objects)}", color=color)
 
 
-def explained_html(objects: Sequence[Stored], heading: str) -> str:
-    """Return an HTML page with the picture."""
+def explained_html(
+    objects: Sequence[Stored],
+    heading: str,
+    headers: Sequence[str] = (),
+    tables: Sequence[Sequence[Sequence[object]]] = (),
+) -> str:
+    """Return an HTML page with the picture and, below it, a table for each object."""
+    shown = [
+        _table(f"{stored.key}, bytes", headers, rows) for stored, rows in zip(objects, tables, strict=bool(tables))
+    ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(heading)}</title><style>:root{{color-scheme:light dark}}"
-        f"body{{font-family:{FONT};margin:2rem}}h1{{font-size:1.2rem;font-weight:600}}"
-        "div{overflow-x:auto}</style></head>"
-        f"<body><h1>{escape(heading)}</h1><div>{explained_svg(objects, color=None)}</div></body></html>\n"
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{escape(heading)}</title><style>{_STYLE}</style></head>"
+        f"<body><h1>{escape(heading)}</h1><div>{explained_svg(objects, color=None)}</div>"
+        f"{''.join(shown)}</body></html>\n"
     )
+
+
+def _table(caption: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table; spaces at the start of a cell are an indent, and numbers are aligned to the right."""
+    head = "".join(f"<th>{escape(header)}</th>" for header in headers)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:_MAX_ROWS])
+    more = len(rows) - _MAX_ROWS
+    note = f"<p>{plural(more, 'more line')}</p>" if more > 0 else ""
+    return f"<div><table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table></div>{note}"
+
+
+def _cell(value: object) -> str:
+    return f'<td class="{"number" if isinstance(value, int) else "text"}">{escape(value)}</td>'
 
 
 def _box(r: Range, *, ticks: bool) -> Box:

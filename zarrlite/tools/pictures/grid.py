@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.tools.pictures.svg import COLOURS, Picture, box, element, number, plural, text, text_width, title
 
-_SIDE, _MIN_SIDE, _DEPTH = 230.0, 46.0, 84.0  # pixels: the longest and the shortest side, the maximum depth
+SIDE = 230.0  # pixels; the longest side
+_MIN_SIDE, _DEPTH = 0.2, 0.365  # of the longest side: the shortest side, the maximum depth
 _MAX_CELLS = 12  # cells; longer dimensions are drawn with a gap
 _FIRST, _LAST, _GAP = 7, 2, 26.0  # cells drawn before and after the gap if there are more; pixels of the gap
 _MIN_INNER = 5.0  # pixels; smaller inner chunks are not drawn
@@ -103,8 +104,8 @@ class Axis:
         return f"{name}{self.length}: {plural(self.count, 'shard')} of {size}, chunks of {self.inner}"
 
 
-def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -> Picture:
-    """Draw an array with these chunks and shards."""
+def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None, side: float = SIDE) -> Picture:
+    """Draw an array with these chunks and shards; its longest side has `side` pixels."""
     ndim = len(metadata.shape)
     names = metadata.dimension_names or (None,) * ndim
     every = [_axis(metadata, dim, names[dim] or "", chunks, shards) for dim in range(ndim)]
@@ -113,14 +114,14 @@ def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None) -
     longest = max((axis.extent for axis in every[first:]), default=1)
     axes = []
     for i, axis in enumerate(every[first:]):
-        longest_side = pixels = _DEPTH if shown == 3 and i == 0 else _SIDE
+        longest_side = pixels = side * _DEPTH if shown == 3 and i == 0 else side
         if axis.count <= _MAX_CELLS:
-            pixels = min(max(longest_side * (axis.extent / longest) ** 0.6, _MIN_SIDE), longest_side)
+            pixels = min(max(longest_side * (axis.extent / longest) ** 0.6, side * _MIN_SIDE), longest_side)
         axes.append(replace(axis, pixels=pixels))
     if not axes:
-        axes = [Axis("", 1, 1, 1, _MIN_SIDE)]
+        axes = [Axis("", 1, 1, 1, side * _MIN_SIDE)]
     if len(axes) == 1:
-        axes = [Axis("", 1, 1, 1, _MIN_SIDE), *axes]
+        axes = [Axis("", 1, 1, 1, side * _MIN_SIDE), *axes]
     others = [replace(axis, name=axis.name or f"dimension {i}") for i, axis in enumerate(every[:first])]
     key = metadata.chunk_key_encoding.encode((0,) * ndim)
     return _cuboid(axes, others, ndim, f"{'shard' if shards else 'chunk'} {key}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zarrlite.extensions.config import show
 from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.nodes.info import human
-from zarrlite.tools.pictures.grid import grid_picture
+from zarrlite.tools.pictures.grid import SIDE, grid_picture
 from zarrlite.tools.pictures.sketch import bytes_picture
 from zarrlite.tools.pictures.svg import (
     DARK,
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 _MAX_MEMBERS = 40  # members of a group that are drawn; the others are counted
 _MAX_CHARACTERS = 4000  # characters of the attributes that are shown
-_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:none;background:none"
+_CARD_SIDE = 130.0  # pixels; the longest side of a grid in a notebook
+_CELL = "padding:1px 12px 1px 0;line-height:1.3;text-align:left;vertical-align:top;border:none;background:none"
 
 
 def node_svg(node: Array | Group) -> str:
@@ -50,21 +51,22 @@ def node_svg(node: Array | Group) -> str:
 def node_html(node: Array | Group) -> str:
     """Return the representation of a node in notebooks."""
     if isinstance(node.metadata, ArrayMetadata):
-        grid, layout = (document(picture, "", color=None) for picture in _pictures(node))
+        grid, layout = (document(picture, "", color=None) for picture in _pictures(node, _CARD_SIDE))
         table = _table(_array_rows(node), f"Array {node.name}")
-        top = f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{table}<div>{grid}</div></div>'
-        return f'<div>{top}<div style="overflow-x:auto">{layout}</div>{_attributes(node)}</div>'
+        layout = f'<div style="overflow-x:auto;max-width:100%">{layout}</div>'
+        top = f'<div style="display:flex;flex-wrap:wrap;gap:4px 20px">{table}<div>{grid}</div>{layout}</div>'
+        return f"<div>{top}{_attributes(node)}</div>"
     members = _members(node)
     rows: list[tuple[str, object]] = [("Attributes", len(node.attrs))]
     if members is None:
-        rows.append(("Members", "not listed here: tree() reads them"))
+        rows.append(("Members", "call .tree() to list them"))
         return f"<div>{_table(rows, f'Group {node.name}')}{_attributes(node)}</div>"
     rows.append(("Members", f"{len(members)}, as copied into this group's document"))
     return f"<div>{_table(rows, f'Group {node.name}')}{document(_tree(node), '', color=None)}{_attributes(node)}</div>"
 
 
-def _pictures(array: Any) -> list[Picture]:
-    return [grid_picture(array.metadata, array.chunks, array.shards), bytes_picture(array.metadata)]
+def _pictures(array: Any, side: float = SIDE) -> list[Picture]:
+    return [grid_picture(array.metadata, array.chunks, array.shards, side), bytes_picture(array.metadata)]
 
 
 def _array_rows(array: Any) -> list[tuple[str, object]]:
@@ -140,7 +142,7 @@ def _tree(group: Any) -> Picture:
         parts.append(text(x + text_width(label) + 24, y + 14, note) if note else "")
         width = max(width, x + text_width(label) + 24 + text_width(note[:80]))
     if not members:
-        note = "" if _members(group) is not None else "its members are not listed here: tree() reads them"
+        note = "" if _members(group) is not None else "call .tree() to list the members"
         parts.append(text(8, 40, note))
         width = max(width, text_width(note) + 8)
     return Picture(width, 26.0 * max(len(rows), 2 if not members else 1), "".join(parts))

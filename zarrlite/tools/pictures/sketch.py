@@ -90,7 +90,8 @@ def _chain(p: Pipeline, depth: int, size: int | None) -> Iterator[Box]:
     else:
         inner = tuple(_chain(p, depth - 1, before))
         if len(inner) == 1 and not inner[0].children:
-            note = nbytes(size) if size is not None else f"varies, of {nbytes(before)}"
+            compressed = "size varies" if before is None else f"compressed from {nbytes(before)}"
+            note = compressed if size is None else nbytes(size)
             yield Box(f"{codec.name} frame", note, "compressed", size, tip=f"{inner[0].label}, through {codec.name}")
         else:
             yield Box(f"{codec.name} frame", nbytes(size), "compressed", size, inner, dashed=True)
