@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+# ruff: noqa: E402  # the libraries are chosen before anything imports zarrlite
+from tests import libraries
+
+libraries.choose()
+
 import importlib
 import os
 import shutil

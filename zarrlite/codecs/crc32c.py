@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import google_crc32c
-import numpy as np
-
 from zarrlite.buffers.pieces import Value, as_list
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ChecksumError
 from zarrlite.extensions.registry import register
+from zarrlite.libraries.crc32c import checksum
 from zarrlite.pipeline.codec import Framing
 
-_BYTE = np.dtype("u1")
 _RESIDUE = 0x48674BC7  # the checksum of any data that is followed by its own checksum
 
 
@@ -35,8 +32,7 @@ class Crc32c(Framing):
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
         value_checksum = 0
         for piece in as_list(value):
-            data = piece if type(piece) is bytes else np.frombuffer(piece, _BYTE)  # type: ignore[arg-type]
-            value_checksum = google_crc32c.extend(value_checksum, data)
+            value_checksum = checksum(piece, value_checksum)  # type: ignore[arg-type]
         # codecs/crc32c, Format and algorithm: "unsigned integer represented in little endian"
         return b"", value_checksum.to_bytes(4, "little")
 
@@ -44,9 +40,3 @@ class Crc32c(Framing):
         if checksum(data) != _RESIDUE:
             stored, computed = int.from_bytes(data[-4:], "little"), checksum(memoryview(data)[:-4])
             raise ChecksumError(f"the checksum is {stored:08x}, but the data has {computed:08x}")
-
-
-def checksum(data: Buffer) -> int:
-    """Return the CRC32C of a buffer; google_crc32c accepts bytes and arrays, not memoryviews."""
-    value: int = google_crc32c.value(data if type(data) is bytes else np.frombuffer(data, _BYTE))
-    return value

@@ -3,6 +3,7 @@
 Rules
 - Decoding does not need the level, so a bare `{"name": "zstd"}` is accepted. Metadata is always written with a level.
 - The content size in a frame header is compared with the limit before anything is allocated.
+- `zarrlite.libraries.zstd` chooses the library that does the work.
 - Each thread keeps its compressors and its decompressor.
 """
 
@@ -14,13 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import zstandard
-
 from zarrlite.buffers.pieces import Value
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import DataError, TruncatedError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
+from zarrlite.libraries.zstd import Compressor, Decompressor, Error, frame_content_size
 from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.pipeline.decoding import MAX_EMPTY
 from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
@@ -50,12 +50,12 @@ class Zstd(BytesBytesCodec):
     def to_config(self) -> dict[str, Json]:
         return {"level": self.level, "checksum": self.checksum}
 
-    def _compressor(self) -> zstandard.ZstdCompressor:
+    def _compressor(self) -> Compressor:
         """Return the compressor of this thread."""
         key = (self.level, self.checksum)
-        compressors: dict[Any, zstandard.ZstdCompressor] = _local.__dict__.setdefault("compressors", {})
+        compressors: dict[Any, Compressor] = _local.__dict__.setdefault("compressors", {})
         if key not in compressors:
-            compressors[key] = zstandard.ZstdCompressor(level=self.level, write_checksum=self.checksum)
+            compressors[key] = Compressor(self.level, checksum=self.checksum)
         return compressors[key]
 
     def encode(self, data: Buffer) -> bytes:
@@ -65,21 +65,17 @@ class Zstd(BytesBytesCodec):
         sizes = [*map(len, values)]
         if min(sizes) == 0 or max(sizes) > ZSTD_ENCODE_TOGETHER_BYTES:
             return [*map(self._compressor().compress, values)]
-        encoded: Any = self._compressor().multi_compress_to_buffer(list(values), threads=1)
-        return [memoryview(value) for value in encoded]
+        return self._compressor().compress_many(values)
 
     def decode(self, data: Buffer, limit: int) -> bytes:
-        decompressor = _decompressor()
-        size = zstandard.frame_content_size(data)
+        size = frame_content_size(data)
         if size > limit:
             raise TruncatedError(f"claims {size} bytes, but at most {limit} fit here")
         if size > 0:
-            try:
-                return decompressor.decompress(data, allow_extra_data=False)
-            except zstandard.ZstdError as error:
-                if "unused data" not in str(error):  # more than one frame
-                    raise
-        return _decode_frames(decompressor, memoryview(data), limit)
+            decoded = _decompressor().decompress(data, size)
+            if decoded is not None:  # a single frame
+                return decoded
+        return _decode_frames(_decompressor(), memoryview(data), limit)
 
     def decode_into(self, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
         slot = len(memory) // len(values)
@@ -87,45 +83,29 @@ class Zstd(BytesBytesCodec):
             if slot == size and not all(map(_is_frame_of(size), values)):
                 return False
             if 0 < slot <= DECODE_TOGETHER_BYTES and len(values) > 1 and slot == size:
-                return _decode_together(values, memory, size)
+                _decompressor().decompress_many(values, memory, size)
+                return True
             return all(_decode_prefix(v, memory[i * slot : (i + 1) * slot], size) for i, v in enumerate(values))
-        except zstandard.ZstdError:
+        except Error:
             return False
 
 
 def _is_frame_of(size: int) -> Callable[[Buffer], bool]:
     """Return a predicate: whether a value is a single frame of this content size."""
-    return lambda value: zstandard.frame_content_size(value) == size and _is_one_frame(value)
-
-
-def _decode_together(values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
-    """Decode small values with one call, since every call releases the GIL, then copy them into their slots."""
-    sizes = struct.pack("=Q", size) * len(values)
-    decoded: Any = _decompressor().multi_decompress_to_buffer(list(values), sizes, threads=1)
-    for i, value in enumerate(decoded):
-        memory[i * size : (i + 1) * size] = value
-    return True
+    return lambda value: frame_content_size(value) == size and _is_one_frame(value)
 
 
 def _decode_prefix(data: Buffer, memory: memoryview, size: int) -> bool:
     """Decode the first bytes of a value of `size` bytes into `memory`, which may be shorter."""
-    if zstandard.frame_content_size(data) != size:
-        return False
-    reader, position = _decompressor().stream_reader(data), 0
-    while position < len(memory):
-        count = reader.readinto(memory[position:])
-        if not count:
-            return False
-        position += count
-    return True
+    return frame_content_size(data) == size and _decompressor().decompress_start(data, memory)
 
 
-def _decompressor() -> zstandard.ZstdDecompressor:
+def _decompressor() -> Decompressor:
     """Return the decompressor of this thread."""
     try:
-        decompressor: zstandard.ZstdDecompressor = _local.decompressor
+        decompressor: Decompressor = _local.decompressor
     except AttributeError:
-        decompressor = _local.decompressor = zstandard.ZstdDecompressor()
+        decompressor = _local.decompressor = Decompressor()
     return decompressor
 
 
@@ -156,12 +136,12 @@ def _is_one_frame(data: Buffer) -> bool:
     return last == 1 and position == end
 
 
-def _decode_frames(decompressor: zstandard.ZstdDecompressor, data: memoryview, limit: int) -> bytes:
+def _decode_frames(decompressor: Decompressor, data: memoryview, limit: int) -> bytes:
     """Decode consecutive frames in small steps, so that a decompression bomb is refused before memory is exhausted."""
     pieces: list[bytes] = []
     room, position, empty = limit, 0, 0
     while position < len(data):
-        frame, room_before, length = decompressor.decompressobj(), room, _STEP
+        frame, room_before, length = decompressor.stream(), room, _STEP
         while not frame.eof:
             step = data[position : position + length]
             # not large from the start: the part of a step that is not of this frame is copied in vain

@@ -29,9 +29,8 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import IO, NamedTuple
 
-import google_crc32c
-
 from zarrlite.errors import ArgumentError, StoreError
+from zarrlite.libraries.crc32c import checksum
 from zarrlite.stores.locks import LOCK_TIMEOUT
 
 try:
@@ -443,13 +442,12 @@ def _remove(folder: str, names: Iterable[str], must: bool = False) -> int:
 
 
 def _checksum(key: str, name: str, data: bytes) -> int:
-    start = google_crc32c.value(f"{key}\0{name}\0".encode(errors="surrogatepass"))
-    return int(google_crc32c.extend(start, data))
+    return checksum(data, checksum(f"{key}\0{name}\0".encode(errors="surrogatepass")))
 
 
 def _slot(key: str) -> int:
     """Return the group of a key, which is the same in all processes."""
-    return int(google_crc32c.value(key.encode(errors="surrogatepass"))) % _SLOTS
+    return checksum(key.encode(errors="surrogatepass")) % _SLOTS
 
 
 def _containing(span: Span, version: Version, spans: dict[Span, None]) -> Span | None:

@@ -19,11 +19,11 @@ import numpy as np
 
 from zarrlite.buffers.pieces import Value, join
 from zarrlite.buffers.ranges import Buffer
-from zarrlite.codecs.crc32c import checksum as crc32c
 from zarrlite.codecs.numcodecs.library import library
 from zarrlite.errors import ChecksumError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
+from zarrlite.libraries.crc32c import checksum as crc32c
 from zarrlite.pipeline.anatomy import Field
 from zarrlite.pipeline.codec import Framing
 

@@ -1,0 +1,62 @@
+"""CRC32C, by google-crc32c or by the package crc32c.
+
+Rules
+- google-crc32c is used where it is installed with its compiled code, then crc32c, then google-crc32c in pure Python,
+  which is about a thousand times slower.
+- Neither is a fallback in behaviour: both compute the same checksum of any buffer.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from zarrlite.buffers.ranges import Buffer
+from zarrlite.errors import DependencyError
+
+_BYTE = np.dtype("u1")
+
+
+def _import_google() -> Any:
+    """Import google-crc32c. Returns None if it is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # it warns that its compiled code is missing
+            import google_crc32c
+    except ImportError:
+        return None
+    return google_crc32c
+
+
+def _import_crc32c() -> Any:
+    """Import the package crc32c. Returns None if it is not installed."""
+    try:
+        import crc32c
+    except ImportError:
+        return None
+    return crc32c
+
+
+_google = _import_google()
+_other: Any = None if _google is not None and _google.implementation == "c" else _import_crc32c()
+library = "google_crc32c" if _other is None else "crc32c"  # the name of the module in use
+
+if _other is not None:
+
+    def checksum(data: Buffer, start: int = 0) -> int:
+        """Return the CRC32C of a buffer that follows data with the checksum `start`."""
+        value: int = _other.crc32c(data, start)
+        return value
+
+elif _google is not None:
+
+    def checksum(data: Buffer, start: int = 0) -> int:
+        """Return the CRC32C of a buffer that follows data with the checksum `start`."""
+        # it accepts bytes and arrays, not memoryviews
+        value: int = _google.extend(start, data if type(data) is bytes else np.frombuffer(data, _BYTE))
+        return value
+
+else:
+    raise DependencyError("CRC32C needs google-crc32c or crc32c: pip install google-crc32c")

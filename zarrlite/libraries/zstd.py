@@ -1,0 +1,28 @@
+"""Zstandard, by zstandard or by `compression.zstd` of the standard library (PEP 784).
+
+Rules
+- zstandard is used where it is installed, since it decodes into existing memory and many values in one call; then
+  `compression.zstd` of Python 3.14 and later; then backports.zstd, which is the same for earlier versions.
+- Both have the same classes and functions, and accept and refuse the same frames.
+"""
+
+from __future__ import annotations
+
+from zarrlite.errors import DependencyError
+
+try:
+    from zarrlite.libraries.zstd_zstandard import Compressor, Decompressor, Error, frame_content_size, library
+except ImportError:
+    try:
+        from zarrlite.libraries.zstd_standard import (  # type: ignore[assignment]
+            Compressor,
+            Decompressor,
+            Error,
+            frame_content_size,
+            library,
+        )
+    except ImportError as error:
+        message = "zstd needs zstandard, or Python 3.14, or backports.zstd: pip install zstandard"
+        raise DependencyError(message) from error
+
+__all__ = ["Compressor", "Decompressor", "Error", "frame_content_size", "library"]
