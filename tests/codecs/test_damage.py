@@ -19,7 +19,7 @@ from zarrlite.libraries.crc32c import checksum
 
 # the chain, shape and data type, the stored bytes, the error and its message
 
-# what the library for zstd says
+# messages of the library for zstd
 if zstd.library == "zstandard":
     NO_FRAME = "error when determining content size"
     UNKNOWN_FRAME = "zstd decompressor error: Unknown frame descriptor"

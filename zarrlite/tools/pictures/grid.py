@@ -17,7 +17,7 @@ from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.tools.pictures.svg import COLOURS, Picture, box, element, number, plural, text, text_width, title
 
 SIDE = 230.0  # pixels; the longest side
-_MIN_SIDE, _DEPTH = 0.2, 0.365  # of the longest side: the shortest side, the maximum depth
+_MIN_SIDE, _DEPTH = 0.2, 0.365  # shares of the longest side: the shortest side, the maximum depth
 _MAX_CELLS = 12  # cells; longer dimensions are drawn with a gap
 _FIRST, _LAST, _GAP = 7, 2, 26.0  # cells drawn before and after the gap if there are more; pixels of the gap
 _MIN_INNER = 5.0  # pixels; smaller inner chunks are not drawn
