@@ -3,7 +3,7 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-newest check lint types cover bench mutate torture clean
+.PHONY: help demo test test-newest check lint types cover bench mutate torture docs package clean
 help:
 	@echo "make demo   create, write, read and show arrays"
 	@echo "make test   run all tests, peers included"
@@ -12,6 +12,8 @@ help:
 	@echo "make cover  run all tests with branch coverage"
 	@echo "make mutate plant bugs in a copy of the package and report which of them the fixtures catch"
 	@echo "make torture crash, interrupt and damage everything that is written, in full, and plant faults that this must catch"
+	@echo "make docs    build the documentation site in build/site, and check it"
+	@echo "make package build the packages in dist, check them, and install them in clean environments"
 	@echo "make bench  measure zarrlite, its peers and a hand-written limit; ARGS=--quick takes about two minutes, ARGS=--remote has data in S3"
 
 $(BIN)/python:
@@ -50,6 +52,15 @@ torture: $(VENV)/.tools
 	$(BIN)/python -m tests.reliability --planted
 	ZARRLITE_TORTURE=1 $(BIN)/python -m pytest -q tests/remote/test_writers.py
 
+# tools that only these two targets need
+docs: $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	$(BIN)/python -m tests.site
+
+package: $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group package
+	tests/packages.sh
+
 lint: $(VENV)/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -61,4 +72,4 @@ types: $(VENV)/.tools
 check: lint types test
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) build dist spec_fixtures/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-import hatchling.build
 import pytest
 
 import zarrlite
-from zarrlite.errors import ArgumentError
+from zarrlite.errors import ArgumentError, DependencyError
 from zarrlite.tools.cli.main import main
 from zarrlite.tools.conformance import cases
 from zarrlite.tools.conformance.materialize import materialize
@@ -207,17 +206,14 @@ def test_corpus_with_an_invalid_case_is_refused(suite, change, tmp_path):
         cases.load(tmp_path)
 
 
-def test_wheel_contains_the_corpus_and_the_harnesses(suite, tmp_path, monkeypatch):
-    root = Path(__file__).parents[2]
-    monkeypatch.chdir(root)
-    with zipfile.ZipFile(tmp_path / hatchling.build.build_wheel(str(tmp_path))) as wheel:
-        names = {name for name in wheel.namelist() if name.startswith("zarrlite/tools/conformance/")}
-        wheel.extractall(tmp_path / "wheel", [name for name in names if "/corpus/" in name])
-    package = root / "zarrlite" / "tools" / "conformance"
-    shipped = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
-    assert {path.relative_to(root).as_posix() for path in shipped} <= names
-    packed = cases.load(tmp_path / "wheel" / "zarrlite" / "tools" / "conformance" / "corpus")
-    assert [case.id for case in packed.cases] == [case.id for case in suite.cases]
+def test_the_corpus_is_the_installed_package_outside_of_a_checkout(suite, tmp_path, monkeypatch):
+    monkeypatch.setattr(cases, "_CHECKOUT", tmp_path / "nothing")
+    message = "the cases are not installed: pip install zarrlite-conformance, or pass their folder with --corpus"
+    with pytest.raises(DependencyError, match=f"^{re.escape(message)}$"):
+        cases.load()
+    (tmp_path / "zarrlite_conformance").symlink_to(Path(__file__).parents[2] / "spec_fixtures")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [case.id for case in cases.load().cases] == [case.id for case in suite.cases]
 
 
 def test_every_case_has_steps_and_is_found_by_its_id(suite):

@@ -1,7 +1,7 @@
 """The cases of the corpus: finding, loading and selecting them.
 
 Rules
-- The corpus is data. In a checkout it is `spec_fixtures/`; an installed package has a copy next to this file.
+- The corpus is data. In a checkout it is `spec_fixtures/`; elsewhere it is the package zarrlite-conformance.
 - A filter is a pattern for ids, or `name=value` where name is a tag, `kind` or `extension`; a case must match all
   filters.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import importlib.util
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zarrlite.errors import ArgumentError
+from zarrlite.errors import ArgumentError, DependencyError
 from zarrlite.tools.conformance.extensions import required_extensions
 from zarrlite.tools.conformance.steps import Step, steps_of
 
@@ -25,7 +26,8 @@ Json = dict[str, Any]
 FOLDERS = ("core", "optional", "proposals")
 LEVELS = ("must", "should", "may")
 FILTERS = ("feature", "level", "since", "kind", "extension")
-_CORPUS_FOLDERS = (Path(__file__).parent / "corpus", Path(__file__).parents[3] / "spec_fixtures")
+_CHECKOUT = Path(__file__).parents[3] / "spec_fixtures"
+_PACKAGE = "zarrlite_conformance"  # a folder of data, without modules
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +96,7 @@ class Corpus:
 
 def load(folder: str | Path | None = None) -> Corpus:
     """Load the corpus in a folder; by default the one of this installation."""
-    if folder is None:
-        root = next((path for path in _CORPUS_FOLDERS if path.is_dir()), None)
-        if root is None:
-            raise ArgumentError("no corpus is installed; pass its folder with --corpus")
-    else:
-        root = Path(folder)
+    root = _installed() if folder is None else Path(folder)
     try:
         suite = json.loads((root / "suite.json").read_text("utf-8"))
         paths = [path for name in FOLDERS for path in sorted((root / name).rglob("*.json"))]
@@ -111,6 +108,19 @@ def load(folder: str | Path | None = None) -> Corpus:
     for case in cases:
         _check(case)
     return corpus
+
+
+def _installed() -> Path:
+    """Return the folder of the corpus of this checkout or of the installed package."""
+    if _CHECKOUT.is_dir():
+        return _CHECKOUT
+    spec = importlib.util.find_spec(_PACKAGE)
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    if not folders:
+        raise DependencyError(
+            "the cases are not installed: pip install zarrlite-conformance, or pass their folder with --corpus"
+        )
+    return Path(folders[0])
 
 
 def _check(case: Case) -> None:
