@@ -1,29 +1,29 @@
-"""The rows of the README's table of supported features that list extensions, generated from the registries.
+"""The page of supported extensions, `docs/supported.md`, generated from the registries.
 
 Rules
-- Every name in a registry is listed. Names of the extension registry and of the core specification come first.
-- A name that needs an optional dependency has its extra behind it.
+- Every class in a registry has a row, with all of its names and the extra that it needs.
+- Names of the core specification and of the extension registry come first, then those of numcodecs, then proposals.
 
-`python -m tests.supported_table` writes the rows.
+`python -m tests.supported_table` writes the page.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import zarrlite  # registers the core data types
 from zarrlite.extensions.registry import REGISTRIES
 
-README = Path(zarrlite.__file__).parents[1] / "README.md"
+PAGE = Path(zarrlite.__file__).parents[1] / "docs/supported.md"
 LABELS = {
-    "data_type": "data types",
-    "chunk_grid": "chunk grids",
-    "chunk_key_encoding": "chunk key encodings",
-    "codec": "codecs",
-    "storage_transformer": "storage transformers",
+    "data_type": "Data types",
+    "chunk_grid": "Chunk grids",
+    "chunk_key_encoding": "Chunk key encodings",
+    "codec": "Codecs",
+    "storage_transformer": "Storage transformers",
 }
 # zarr-extensions, main, commit 4da7b37 of July 2026
 REGISTERED_CODECS = (
@@ -31,59 +31,61 @@ REGISTERED_CODECS = (
     *("scale_offset", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zfp", "zstd"),
 )
 PROPOSED = {
-    "codec": ("offset", "pad"),
-    "chunk_key_encoding": ("suffix",),
-    "storage_transformer": ("concat-parts", "sharding"),
+    "codec": {"offset": "pad.md", "pad": "pad.md"},
+    "chunk_key_encoding": {"suffix": "suffix.md", "template": "chunks-and-keys.md", "fanout": "chunks-and-keys.md"},
+    "storage_transformer": {"concat-parts": "concat-parts.md", "sharding": "sharding.md"},
 }
 NOTES = {
-    "chunk_key_encoding": "each with `/` and `.`",
-    "storage_transformer": "stacked in any order",
-    "codec": "shards are nested, with their index at the start or the end, and any codecs around them",
-    "data_type": "zarr-python 3.1 reads only the older form of `struct`: pass it as JSON, "
-    '`dtype={"name": "structured", ...}`',
+    "chunk_key_encoding": "Each takes `/` and `.` as its separator.",
+    "storage_transformer": "They can be stacked in any order.",
+    "codec": "Shards can be nested, with their index at the start or the end, and may have any codecs around them.",
+    "data_type": """\
+zarr-python 3.1 reads only the older form of `struct`; pass `{"name": "structured", ...}` as JSON if it must read your
+data. Types that ml_dtypes adds to numpy need the extra `ml`. `complex_float4_*`, `complex_float6_*` and
+`complex_float8_*` are refused, because numpy has no such numbers.""",
 }
+INTRODUCTION = """\
+# Supported extensions
+
+This page is generated from the registries of the library. *Extra* names what to install, as in
+`pip install 'zarrlite[numcodecs]'`. *Proposed* extensions are not registered; other libraries may not read them.
+[Contributing](../CONTRIBUTING.md#add-an-extension) shows how to add your own.
+"""
 
 
 def names(registry: Any) -> list[str]:
-    """Return the names of a registry, without URIs."""
+    """Return the names of a registry, without URIs, in the order of the page."""
     registry.classes()  # imports all modules
-    return [name for name in registry.names() if "://" not in name]
+    proposed = PROPOSED.get(registry.kind, {})
+    return sorted(
+        (name for name in registry.names() if "://" not in name),
+        key=lambda name: (name in proposed, name.startswith(("numcodecs.", "zarrlite.")), name),
+    )
 
 
-def shown(registry: Any, chosen: Iterable[str], prefix: str = "") -> str:
-    """Return names as text, with the extras that they need."""
-    items = []
-    for name in chosen:
-        cls = registry.find(name)
-        text = "`r<bits>`" if cls.pattern else f"`{name.removeprefix(prefix)}`"
-        items.append(text if cls.extra is None else f"{text} (extra {cls.extra})")
-    return ", ".join(items)
+def rows(registry: Any) -> Iterator[str]:
+    """Yield the rows of an extension point."""
+    proposed = PROPOSED.get(registry.kind, {})
+    classes: dict[Any, list[str]] = {}
+    for name in names(registry):
+        classes.setdefault(registry.find(name), []).append(name)
+    for cls, found in classes.items():
+        ordered = [name for name in (cls.name, *cls.aliases) if name in found] or found
+        shown = ["r&lt;bits&gt;" if cls.pattern else f"`{name}`" for name in ordered]
+        notes = [f"[proposed]({proposed[name]})" for name in ordered if name in proposed]
+        notes += [] if cls.extra is None else [f"extra `{cls.extra}`"]
+        summary = (inspect.getdoc(cls) or "").partition("\n")[0].partition(" Experimental:")[0]
+        yield f"| {', '.join(shown)} | {summary} | {', '.join(notes)} |"
 
 
-def row(kind: str) -> str:
-    """Return the row of one extension point."""
-    registry = REGISTRIES[kind]
-    proposed = PROPOSED.get(kind, ())
-    of_numcodecs = [name for name in names(registry) if name.startswith("numcodecs.")]
-    others = [name for name in names(registry) if name not in (*proposed, *of_numcodecs)]
-    parts = [shown(registry, others)] if others else []
-    if of_numcodecs:
-        parts.append(f"as `numcodecs.`: {shown(registry, of_numcodecs, 'numcodecs.')}")
-    if proposed:
-        parts.append(f"proposed: {shown(registry, proposed)}")
-    if kind in NOTES:
-        parts.append(NOTES[kind])
-    return f"| {LABELS[kind]} | {'; '.join(parts)} |"
-
-
-def page(text: str) -> str:
-    """Return the README with current rows."""
+def page() -> str:
+    """Return the page."""
+    parts = [INTRODUCTION]
     for kind, label in LABELS.items():
-        current = row(kind)
-        text, count = re.subn(rf"^\| {label} \| .*\|$", lambda _, new=current: new, text, flags=re.MULTILINE)
-        assert count == 1, label
-    return text
+        note = f"\n{NOTES[kind]}\n" if kind in NOTES else ""
+        parts.append("\n".join([f"## {label}\n{note}", "| name | | |", "|---|---|---|", *rows(REGISTRIES[kind]), ""]))
+    return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    README.write_text(page(README.read_text("utf-8")), "utf-8")
+    PAGE.write_text(page(), "utf-8")
