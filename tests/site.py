@@ -1,8 +1,8 @@
 """Build the documentation site: `python -m tests.site`, or `make docs`.
 
 Rules
-- The pages are those of `docs/` and the project's own (CONTRIBUTING.md ...); `mkdocs.yml` has their order. The
-  reference is generated: the API from docstrings, the commands from argparse, the extensions from the registry.
+- The first page is README.md; the others are those of `docs/` and the project's own (CONTRIBUTING.md ...). `mkdocs.yml`
+  has their order. The reference is generated: the API from docstrings, the commands from argparse.
 - Everything is written to `build/`: `build/docs` has the sources, `build/site` the pages.
 - Every warning is an error. Every link of every page must lead to a page, and to a heading of it if it names one.
 """
@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 DOCS, SITE = ROOT / "build/docs", ROOT / "build/site"
 # pages outside of docs/ -> their place in the site
 PROJECT = {
+    "README.md": "index.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CORRECTNESS.md": "project/correctness.md",
     "CHANGELOG.md": "project/changelog.md",
@@ -35,14 +36,14 @@ PROJECT = {
     "spec_fixtures/README.md": "project/fixtures.md",
 }
 SOURCE = "https://zarrlite.example/source/"  # files that are not pages
-_LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)]*)?\))")
+_LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )([^)#:\s]+)((?:#[^)\s]*)?(?:\)|$))", re.MULTILINE)
 
 
 def write_sources() -> None:
     """Write the sources of all pages to `build/docs`."""
     shutil.rmtree(DOCS, ignore_errors=True)
     shutil.copytree(ROOT / "docs", DOCS)
-    (DOCS / "README.md").rename(DOCS / "index.md")
+    (DOCS / "README.md").unlink()  # a list of the pages, which the site has at the side
     for source, target in PROJECT.items():
         (DOCS / target).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / source, DOCS / target)
@@ -57,7 +58,7 @@ def _relinked(page: Path) -> str:
     """Return the text of a page with its links to files of the project as links to pages of the site."""
     inverse = {target: source for source, target in PROJECT.items()}
     place = page.relative_to(DOCS).as_posix()
-    original = ROOT / inverse.get(place, f"docs/{'README.md' if place == 'index.md' else place}")
+    original = ROOT / inverse.get(place, f"docs/{place}")
 
     def relinked(match: re.Match[str]) -> str:
         linked = (original.parent / unquote(match[2])).resolve()
@@ -105,10 +106,18 @@ def api_pages() -> dict[str, str]:
         lines = [f"# {name}", "", (inspect.getdoc(module) or "").partition("\n\n")[0], ""]
         for public in sorted(zarrlite.__all__ if name == "zarrlite" else module.__all__, key=str.lower):
             value = getattr(module, public)
+            if inspect.isclass(value) and issubclass(value, Exception):
+                continue  # they have a page of their own
             if inspect.isclass(value) or inspect.isroutine(value):
-                lines += [f"::: {value.__module__}.{value.__qualname__}", ""]
+                lines += [f"::: {value.__module__}.{value.__qualname__}", *_options(value), ""]
         pages[f"reference/api/{name}.md"] = "\n".join(lines)
     return pages
+
+
+def _options(value: object) -> list[str]:
+    """Return the options of an entry: arrays and groups also show the methods of their common base class."""
+    inherits = value in (zarrlite.Array, zarrlite.Group)
+    return ["    options:", "      inherited_members: true"] if inherits else []
 
 
 class _Page(html.parser.HTMLParser):
