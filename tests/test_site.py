@@ -1,0 +1,66 @@
+"""The documentation site: its pages and their order. `make docs` builds it and checks every link."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests import reference, site
+
+NAVIGATION = (site.ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Write the sources of the site to a folder of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "DOCS", tmp_path_factory.mktemp("docs"))
+        site.write_sources()
+        yield site.DOCS
+
+
+def test_every_page_is_in_the_navigation_once(sources):
+    listed = re.findall(r"[ -]([\w./-]+\.md)$", NAVIGATION, re.MULTILINE)
+    pages = [path.relative_to(sources).as_posix() for path in sources.rglob("*.md")]
+    assert sorted(listed) == sorted(pages)
+
+
+def test_links_between_pages_lead_to_pages(sources):
+    count = 0
+    for page in sources.rglob("*.md"):
+        text = re.sub(r"```.*?```|`[^`\n]+`", "", page.read_text("utf-8"), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)#:\s]+)(?=[)#])", text):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+            count += 1
+    assert count > 100
+
+
+def test_the_reference_of_the_commands_has_every_option(sources):
+    page = (sources / "reference/commands.md").read_text("utf-8")
+    assert "\n## zarrlite dump\n" in page
+    assert "\n### zarrlite conformance run\n" in page
+    assert "| `-o FILE, --output FILE` | write to FILE (default: standard output) |" in page
+    assert page == reference.commands()
+
+
+def test_the_reference_of_the_library_has_every_public_name(sources):
+    text = "".join(path.read_text("utf-8") for path in (sources / "reference").rglob("*.md"))
+    names = set(re.findall(r"^::: zarrlite\.[\w.]*?(\w+)$", text, re.MULTILINE))
+    public = {name for name in site.zarrlite.__all__ if callable(getattr(site.zarrlite, name))}
+    assert public <= names
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/index.html").write_text('<h1 id="x">a</h1><a href="../b/">b</a>')
+    (tmp_path / "index.html").write_text(
+        '<a href="a/#x">right</a><a href="a/#y">no heading</a><a href="https://example.org/">elsewhere</a>'
+        '<img src="none.svg"><a href="#z">here</a>'
+    )
+    assert site.broken_links(tmp_path) == [
+        "a/index.html: ../b/",
+        "index.html: a/#y",
+        "index.html: none.svg",
+        "index.html: #z",
+    ]
