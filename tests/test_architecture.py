@@ -39,12 +39,13 @@ LAYERS = (
     ("formats",),
     ("chunks",),
     ("nodes",),
-    ("n5", "tiff", "v2"),
+    ("n5", "tiff", "v2", "dtype"),
+    ("core",),
     ("adapters",),
     ("tools",),
-    ("__init__", "layout", "storage", "testing", "__main__"),
+    ("__init__", "bridge", "layout", "storage", "testing", "__main__"),
 )
-TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", "v2", *LAYERS[-1]}  # every other entry is a folder
+TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", "v2", "dtype", *LAYERS[-1]}  # every other entry is a folder
 RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room in layer)}
 
 # Imports inside functions that point upwards, as (importer, imported).

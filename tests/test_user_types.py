@@ -51,6 +51,7 @@ def test_correct_code_runs(tmp_path: Path) -> None:
     assert namespace["handle_errors"](tmp_path / "a.zarr" / "numbers") == zarrlite.__version__  # type: ignore[operator]
     assert namespace["use_submodules"]()  # type: ignore[operator]
     assert namespace["use_decorators"]()  # type: ignore[operator]
+    assert namespace["use_names_of_zarr_python"]() == ["C", None, "C", "array", "int16"]  # type: ignore[operator]
 
 
 def test_every_mistake_is_found(errors: dict[str, list[tuple[int, str]]]) -> None:

@@ -47,6 +47,7 @@ _MODULES = {
     "ZarrliteError": "errors",
     "ZipStore": "stores.zip",
     "array": "nodes.convenience",
+    "config": "nodes.settings",
     "consolidate_metadata": "nodes.opening",
     "copy": "nodes.opening",
     "copy_all": "nodes.convenience",
@@ -71,6 +72,7 @@ _MODULES = {
     "open_group": "nodes.opening",
     "open_like": "nodes.convenience",
     "plain": "adapters.plain",
+    "print_debug_info": "nodes.convenience",
     "reencode": "tools.transfer.reencoding",
     "register": "extensions.registry",
     "runtime": "extensions.extension",
@@ -94,7 +96,7 @@ _ROOMS = (
     "stores",
 )
 # the same at run time; type checkers need an explicit import, because these modules import this one
-_TOOLS = ("layout", "n5", "storage", "testing", "tiff")
+_TOOLS = ("bridge", "core", "dtype", "layout", "n5", "storage", "testing", "tiff")
 __all__ = list(_MODULES)
 
 if TYPE_CHECKING:
@@ -152,6 +154,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.convenience import ones_like as ones_like
     from zarrlite.nodes.convenience import open_consolidated as open_consolidated
     from zarrlite.nodes.convenience import open_like as open_like
+    from zarrlite.nodes.convenience import print_debug_info as print_debug_info
     from zarrlite.nodes.convenience import save as save
     from zarrlite.nodes.convenience import save_array as save_array
     from zarrlite.nodes.convenience import save_group as save_group
@@ -166,6 +169,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.opening import open as open  # noqa: A004
     from zarrlite.nodes.opening import open_array as open_array
     from zarrlite.nodes.opening import open_group as open_group
+    from zarrlite.nodes.settings import config as config
     from zarrlite.stores.base import Store as Store
     from zarrlite.stores.cached import CachedStore as CachedStore
     from zarrlite.stores.filesystem import FsspecStore as FsspecStore

@@ -225,3 +225,28 @@ class KeyRefusedError(StoreError):
 
 class SelectionError(ZarrliteError, IndexError):
     """The index does not fit the array."""
+
+
+# Names of zarr-python's errors. Several may be one class here: an `except` clause that has one of them works.
+BaseZarrError = ZarrliteError
+ArrayNotFoundError = GroupNotFoundError = NodeNotFoundError
+ContainsArrayError = ContainsGroupError = ContainsArrayAndGroupError = NodeExistsError
+MetadataValidationError = NodeTypeValidationError = MetadataError
+ArrayIndexError = BoundsCheckError = NegativeStepError = VindexInvalidSelectionError = SelectionError
+ZarrUserWarning = MetadataWarning
+
+
+class ZarrDeprecationWarning(DeprecationWarning):
+    """zarr-python's warning about old names; this library does not issue it."""
+
+
+class ZarrFutureWarning(FutureWarning):
+    """zarr-python's warning about future changes; this library does not issue it."""
+
+
+class ZarrRuntimeWarning(RuntimeWarning):
+    """zarr-python's warning about doubtful results; this library does not issue it."""
+
+
+class UnstableSpecificationWarning(FutureWarning):
+    """zarr-python's warning about data types without a specification; this library does not issue it."""

@@ -1,5 +1,17 @@
 """The stores under the module name of zarr-python: `zarrlite.storage.LocalStore`."""
 
-from zarrlite.stores import LocalStore, MemoryStore, Store, StoreLike, ZipStore
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LocalStore", "MemoryStore", "Store", "StoreLike", "ZipStore"]
+from zarrlite import stores
+from zarrlite.stores import LocalStore, MemoryStore, Store, StoreLike
+
+if TYPE_CHECKING:
+    from zarrlite.stores import FsspecStore, ObjectStore, ZipStore
+
+__all__ = ["FsspecStore", "LocalStore", "MemoryStore", "ObjectStore", "Store", "StoreLike", "ZipStore"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(stores, name)  # it is loaded late
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

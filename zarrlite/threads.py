@@ -50,12 +50,24 @@ _waiting_pool: ThreadPoolExecutor | None = None  # its threads wait for requests
 _places: dict[Hashable, Place] = {}
 _in_flight: dict[int, int] = {}  # bytes that jobs hold, by their thread, in the order in which the jobs came
 _deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future and the call itself
+_max_workers: int | None = None  # threads that work at once; None means as many as there are cores
+_max_requests: int | None = None  # requests to one place at once; None means as many as the store allows
 _state = local()  # `is_worker`: whether this thread is pulling jobs from a queue
 
 
 def workers() -> int:
     """Return how many threads may work at once."""
+    if _max_workers is not None:
+        return _max_workers
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def limit(max_workers: int | None, max_requests: int | None) -> None:
+    """Set how many threads work at once, and how many requests to one place are under way. None removes a limit."""
+    global _pool, _max_workers, _max_requests
+    if max_workers != _max_workers:
+        _pool = None  # calls that use it finish on its threads
+    _max_workers, _max_requests = max_workers, max_requests
 
 
 def _get_pool() -> ThreadPoolExecutor:
@@ -157,6 +169,8 @@ class Place:
 
 def place(name: Hashable, requests: int) -> Place:
     """Return the place with this name, which takes so many requests at once."""
+    if _max_requests is not None:
+        requests = min(requests, _max_requests)
     found = _places.get((name, requests))
     if found is None:
         if len(_places) >= MAX_PLACES:

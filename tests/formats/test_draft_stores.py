@@ -277,10 +277,7 @@ def test_an_array_of_the_draft_cannot_be_changed(change):
     store = memory("sharded")
     with pytest.raises(zarrlite.ReadOnlyError) as caught:
         change(zarrlite.open_group(store, mode="r+"))
-    expected = (
-        "<Array /full shape=(9, 11) dtype=int32> cannot be changed: hierarchies of the Zarr v3 draft are read only"
-    )
-    assert str(caught.value) == expected
+    assert str(caught.value) == "'/full' cannot be changed: hierarchies of the Zarr v3 draft are read only"
 
 
 @pytest.mark.parametrize(
@@ -296,7 +293,7 @@ def test_an_array_of_the_draft_cannot_be_changed(change):
 def test_a_group_of_the_draft_cannot_be_changed(change):
     with pytest.raises(zarrlite.ReadOnlyError) as caught:
         change(zarrlite.open_group(memory("sharded")))
-    assert str(caught.value) == "<Group /> cannot be changed: hierarchies of the Zarr v3 draft are read only"
+    assert str(caught.value) == "'/' cannot be changed: hierarchies of the Zarr v3 draft are read only"
 
 
 def test_a_hierarchy_of_the_draft_can_only_be_replaced_as_a_whole():

@@ -36,7 +36,7 @@ Chunk shape     : (10, 50)
 Shard shape     : (100, 100)
 Dimension names : ('time', None)
 Chunk keys      : 0/0 ...
-Codecs          : sharding_indexed
+Codecs          : sharding_indexed(transpose -> bytes -> zstd)
 Store           : MemoryStore(3 keys)
 Read-only       : False
 Bytes, decoded  : 2000000 (1.9 MiB)"""

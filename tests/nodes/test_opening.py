@@ -502,7 +502,7 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
         (
             lambda: zarrlite.open(3),
             ArgumentError,
-            "store must be a Store, a path, a URI, a mutable mapping or None, not int",
+            "store must be a Store, a path, a URI, a mapping or None, not int",
         ),
         (
             lambda: zarrlite.open("nothing://x"),

@@ -90,9 +90,9 @@ NOT_A_LOCAL_PATH = "must be file:// and an absolute path on this machine, with '
         ("file:///a%00b", "'/a\\x00b' is not the path of a directory"),
         ("", "'' is not the path of a directory"),
         ("/a\ud800", "'/a\\ud800' is not the path of a directory"),
-        (b"/data/a", "store must be a Store, a path, a URI, a mutable mapping or None, not bytes"),
-        (5, "store must be a Store, a path, a URI, a mutable mapping or None, not int"),
-        ((), "store must be a Store, a path, a URI, a mutable mapping or None, not tuple"),
+        (b"/data/a", "store must be a Store, a path, a URI, a mapping or None, not bytes"),
+        (5, "store must be a Store, a path, a URI, a mapping or None, not int"),
+        ((), "store must be a Store, a path, a URI, a mapping or None, not tuple"),
     ],
 )
 def test_an_argument_that_names_no_store_is_refused(argument: object, message: str) -> None:

@@ -56,3 +56,15 @@ array.chunks = (1,)  # misc
 array.no_such_property  # attr-defined
 array.attrs.put([("a", 1)])  # arg-type
 array.attrs[1] = 2  # index
+
+zarrlite.config.set(["array.order"])  # arg-type
+zarrlite.config.get(1)  # call-overload
+zarrlite.config.put({})  # attr-defined
+zarrlite.create_array("x", shape=3, dtype="u1", shards={"shape": 4, "index_location": "middle"})  # arg-type
+zarrlite.create_array("x", shape=3, dtype="u1", shards={"index_location": "end"})  # arg-type
+zarrlite.create_array("x", shape=3, dtype=zarrlite.codecs.ZstdCodec())  # arg-type
+zarrlite.codecs.ZstdCodec(levl=3)  # call-arg
+zarrlite.zeros((2, 2), chunk=1)  # call-arg
+zarrlite.open_group("x").move("a")  # call-arg
+array.get_basic_selection(..., field="a")  # call-arg
+array.with_config({"order": "F"}).orders  # attr-defined

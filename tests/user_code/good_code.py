@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 import zarrlite
 from zarrlite import Array, ByteRange, Extension, Group, LocalStore, MemoryStore, Store, register, runtime
+from zarrlite import dtype as zarr_dtype
 from zarrlite.codecs import Bytes, Crc32c, Transpose, Zstd
 from zarrlite.stores import PrefixStore
 
@@ -127,3 +128,28 @@ def use_submodules() -> tuple[type[Any], ...]:
 
 def use_decorators() -> tuple[object, object]:
     return register, runtime(3)
+
+
+def use_names_of_zarr_python() -> list[object]:
+    """Use the library under zarr-python's name."""
+    import zarrlite as zarr
+
+    order: str = zarr.config.get("array.order")
+    workers: int | None = zarr.config.get("threading.max_workers")
+    with zarr.config.set({"array.order": "F"}):
+        array = zarr.create_array(
+            shape=(4, 4),
+            dtype=zarr_dtype.Int16(endianness="big"),
+            chunks=(2, 2),
+            shards={"shape": (4, 4), "index_location": "start"},
+            compressors=zarr.codecs.BloscCodec(cname="zstd", clevel=3, shuffle=zarr.codecs.BloscShuffle.shuffle),
+        )
+    array.set_orthogonal_selection(([0, 1], slice(2)), 5)
+    same: zarr.Array = array.with_config({"order": "C"})
+    root: zarr.Group = zarr.group(attributes={"a": 1})
+    root.create_array("b", shape=3, dtype="str")
+    root.move("b", "c")
+    read_only: Mapping[str, bytes] = {}
+    zarr.create_group(dict(read_only))
+    document: dict[str, Any] = array.metadata.to_dict()
+    return [order, workers, same.order, document["node_type"], zarr_dtype.parse_dtype("i2").to_json()]

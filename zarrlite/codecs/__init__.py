@@ -24,16 +24,35 @@ if TYPE_CHECKING:
     from zarrlite.codecs.sharding_indexed import ShardingIndexed
     from zarrlite.codecs.transpose import Transpose
     from zarrlite.codecs.vlen import VlenBytes, VlenUtf8
+    from zarrlite.codecs.zarr_names import (
+        BloscCname,
+        BloscShuffle,
+        Endian,
+        ShardingCodecIndexLocation,
+    )
     from zarrlite.codecs.zfp import Zfp
     from zarrlite.codecs.zstd import Zstd
+
+    BloscCodec = Blosc
+    BytesCodec = Bytes
+    Crc32cCodec = Crc32c
+    GzipCodec = Gzip
+    ShardingCodec = ShardingIndexed
+    TransposeCodec = Transpose
+    VLenBytesCodec = VlenBytes
+    VLenUTF8Codec = VlenUtf8
+    ZstdCodec = Zstd
 
 _CLASSES = {
     "BitRound": "bitround",
     "Blosc": "blosc",
+    "BloscCname": "zarr_names",
+    "BloscShuffle": "zarr_names",
     "Bytes": "bytes",
     "CastValue": "cast_value",
     "Conditional": "conditional",
     "Crc32c": "crc32c",
+    "Endian": "zarr_names",
     "Gzip": "gzip",
     "N5Default": "n5_default",
     "N5Lz4": "n5_lz4",
@@ -42,12 +61,25 @@ _CLASSES = {
     "Pad": "pad",
     "Reshape": "reshape",
     "ScaleOffset": "scale_offset",
+    "ShardingCodecIndexLocation": "zarr_names",
     "ShardingIndexed": "sharding_indexed",
     "Transpose": "transpose",
     "VlenBytes": "vlen",
     "VlenUtf8": "vlen",
     "Zfp": "zfp",
     "Zstd": "zstd",
+}
+# names of zarr-python -> the same classes
+_ALIASES = {
+    "BloscCodec": "Blosc",
+    "BytesCodec": "Bytes",
+    "Crc32cCodec": "Crc32c",
+    "GzipCodec": "Gzip",
+    "ShardingCodec": "ShardingIndexed",
+    "TransposeCodec": "Transpose",
+    "VLenBytesCodec": "VlenBytes",
+    "VLenUTF8Codec": "VlenUtf8",
+    "ZstdCodec": "Zstd",
 }
 
 __all__ = [
@@ -56,13 +88,20 @@ __all__ = [
     "ArraySpec",
     "BitRound",
     "Blosc",
+    "BloscCname",
+    "BloscCodec",
+    "BloscShuffle",
     "Bytes",
     "BytesBytesCodec",
+    "BytesCodec",
     "CastValue",
     "Codec",
     "Conditional",
     "Crc32c",
+    "Crc32cCodec",
+    "Endian",
     "Gzip",
+    "GzipCodec",
     "N5Default",
     "N5Lz4",
     "Offset",
@@ -70,12 +109,18 @@ __all__ = [
     "Pad",
     "Reshape",
     "ScaleOffset",
+    "ShardingCodec",
+    "ShardingCodecIndexLocation",
     "ShardingIndexed",
     "Transpose",
+    "TransposeCodec",
+    "VLenBytesCodec",
+    "VLenUTF8Codec",
     "VlenBytes",
     "VlenUtf8",
     "Zfp",
     "Zstd",
+    "ZstdCodec",
 ]
 
 
@@ -84,6 +129,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    name = _ALIASES.get(name, name)
     if name in _CLASSES:
         return getattr(importlib.import_module(f"zarrlite.codecs.{_CLASSES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

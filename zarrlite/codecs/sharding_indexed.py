@@ -84,7 +84,7 @@ class ShardingIndexed(ArrayBytesCodec):
             "chunk_shape": list(self.chunk_shape),
             "codecs": [codec.to_json() for codec in self.codecs],
             "index_codecs": [codec.to_json() for codec in self.index_codecs],
-            "index_location": self.index_location,
+            "index_location": str(self.index_location),
         }
 
     @property

@@ -18,7 +18,7 @@ from zarrlite.extensions.extension import Extension
 from zarrlite.extensions.registry import data_types
 
 # Python and numpy types of variable length, for which numpy has dtypes of length zero or of objects.
-_VARIABLE: Final[dict[Any, str]] = {str: "string", bytes: "bytes", np.dtypes.StringDType: "string"}
+_VARIABLE: Final[dict[Any, str]] = {str: "string", "str": "string", bytes: "bytes", np.dtypes.StringDType: "string"}
 
 # numpy's kind -> name of the data type; the other kinds have the same names in numpy and in Zarr.
 _BY_KIND: Final = {
@@ -50,7 +50,9 @@ def from_dtype(value: Any) -> DataType:
     >>> from_dtype("U2").to_json()
     {'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 8}}
     """
-    if isinstance(value, type) and value in _VARIABLE:
+    if callable(getattr(value, "to_native_dtype", None)):  # an object of zarr-python or of `zarrlite.dtype`
+        value = value.to_json(zarr_format=3)
+    if isinstance(value, (type, str)) and value in _VARIABLE:
         value = _VARIABLE[value]
     if isinstance(value, Extension) or (isinstance(value, dict) and "name" in value) or _is_name(value):
         return _coerce(value)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from zarrlite.errors import ArgumentError, MetadataError, UnknownExtensionError
-from zarrlite.extensions.config import Config, Context, Faults, Json, show
+from zarrlite.extensions.config import Config, Context, Faults, Json, dump_json, load_json, show
 from zarrlite.extensions.extension import Extension, Ignored
 
 E = TypeVar("E", bound=Extension)
@@ -167,11 +167,13 @@ class Registry(Generic[E]):
         return tuple(extensions)
 
     def coerce(self, value: E | Json) -> E:
-        """Return an extension, which a caller may pass as an object, as JSON or by name."""
+        """Return an extension, which a caller may pass as an object, also of zarr-python, as JSON or by name."""
         if isinstance(value, Extension):
             if value.kind != self.kind:
                 raise ArgumentError(f"expected a {self._label}, not {value!r}")
             return value  # type: ignore[return-value]
+        if callable(to_dict := getattr(value, "to_dict", None)):  # an object of zarr-python
+            value = load_json(dump_json(to_dict()), self.kind)
         parsed = self.parse(value, "", Context(document=self.kind, defaults=True))
         if isinstance(parsed, Ignored):
             raise ArgumentError(f"{parsed.name!r} is not a known {self._label}")

@@ -14,7 +14,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from zarrlite.chunk_grids.base import ChunkGrid
 from zarrlite.chunk_key_encodings.base import ChunkKeyEncoding
@@ -286,12 +286,25 @@ class GroupMetadata(Members):
             document["consolidated_metadata"] = consolidated_member(self.consolidated)
         return {**document, **self.extra}
 
+    @property
+    def consolidated_metadata(self) -> ConsolidatedMetadata | None:
+        """The consolidated metadata, parsed, as zarr-python has it. None if the document has none."""
+        if self.consolidated is None:
+            return None
+        return ConsolidatedMetadata({path: parse_node(document) for path, document in self.consolidated.items()})
+
     def without_consolidated(self) -> Self:
         """Return the same metadata without consolidated metadata."""
         return self._with(consolidated=None)
 
 
 Metadata = ArrayMetadata | GroupMetadata
+
+
+class ConsolidatedMetadata(NamedTuple):
+    """The metadata of the nodes below a group, by path."""
+
+    metadata: Mapping[str, Metadata]
 
 
 class _ArrayParser:

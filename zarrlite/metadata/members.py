@@ -23,6 +23,10 @@ class Members:
         """Return the document, in canonical spelling."""
         return {"zarr_format": 3, "node_type": self.node_type}
 
+    def to_dict(self) -> dict[str, Json]:
+        """Return the document: zarr-python's name of `to_json`."""
+        return self.to_json()
+
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:
         """Return the same metadata with these attributes."""
         new = object.__new__(type(self))

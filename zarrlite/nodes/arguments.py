@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, NotRequired, Protocol, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,33 @@ from zarrlite.storage_transformers.base import StorageTransformer
 from zarrlite.stores import StoreLike
 
 Length: TypeAlias = int | np.integer[Any]
+
+
+class ForeignType(Protocol):
+    """A data type of zarr-python, or of `zarrlite.dtype`."""
+
+    def to_native_dtype(self) -> Any: ...
+    def to_json(self, zarr_format: Any) -> Any: ...
+
+
+class ForeignExtension(Protocol):
+    """A codec or another extension of zarr-python."""
+
+    def to_dict(self) -> Any: ...
+
+
+class ShardsConfig(TypedDict):
+    """The shape of shards, with the location of their index."""
+
+    shape: Length | Sequence[Length]
+    index_location: NotRequired[Literal["start", "end"]]
+
+
 ShapeLike: TypeAlias = Length | Sequence[Length]
 ChunksLike: TypeAlias = Length | Sequence[Length | Sequence[Length]]  # (4, 10), or [[3, 4, 5], 10] for different ones
-DTypeLike: TypeAlias = npt.DTypeLike | DataType | dict[str, Json]
-ExtensionJson: TypeAlias = str | dict[str, Json]  # a name, or an object as in zarr.json
+DTypeLike: TypeAlias = npt.DTypeLike | DataType | ForeignType | dict[str, Json]
+ShardsLike: TypeAlias = ChunksLike | Literal["auto"] | bool | ShardsConfig | None
+ExtensionJson: TypeAlias = str | dict[str, Json] | ForeignExtension  # a name, or an object as in zarr.json
 FilterLike: TypeAlias = ArrayArrayCodec | ExtensionJson
 SerializerLike: TypeAlias = ArrayBytesCodec | ExtensionJson
 CompressorLike: TypeAlias = BytesBytesCodec | ExtensionJson
@@ -43,7 +66,7 @@ class DocumentKeywords(TypedDict, total=False):
     """Keywords of `create_array` that determine the metadata document, other than the shape and the data type."""
 
     chunks: ChunksLike | Literal["auto"] | bool | None
-    shards: ChunksLike | Literal["auto"] | None
+    shards: ShardsLike
     filters: FilterLike | Sequence[FilterLike] | None
     serializer: SerializerLike
     compressors: CompressorLike | Sequence[CompressorLike] | None

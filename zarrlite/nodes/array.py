@@ -115,7 +115,7 @@ class Array(Node):
         return Array, (self.store, self.path, self.metadata, self.options._replace(progress=None))
 
     def __repr__(self) -> str:
-        return f"<Array {self.name} shape={self.shape} dtype={self.dtype}>"
+        return f"<Array {self._where} shape={self.shape} dtype={self.dtype}>"
 
     # properties
 

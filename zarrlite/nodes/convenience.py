@@ -8,7 +8,10 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -26,6 +29,7 @@ from zarrlite.nodes.info import Tree
 from zarrlite.nodes.node import write_new
 from zarrlite.nodes.opening import Mode, copy, open_array, open_group
 from zarrlite.nodes.opening import open as open_node
+from zarrlite.nodes.settings import array_options
 from zarrlite.stores import Store, StoreLike, open_store
 
 NDArray = np.ndarray[Any, Any]
@@ -75,7 +79,8 @@ def create(
     <Array / shape=(2, 3) dtype=int16>
     """
     keywords["overwrite"] = keywords.get("overwrite", False) or mode == "w"
-    return create_array_at(open_store(store), normalize_path(path), shape=shape, dtype=dtype, **keywords)
+    place, where = open_store(store), normalize_path(path)
+    return create_array_at(place, where, shape=shape, dtype=dtype, array_options=array_options(), **keywords)
 
 
 def array(
@@ -111,7 +116,8 @@ def array(
     """
     if isinstance(data, Array):
         keywords = {**_kept(data), **keywords}
-    return create_array_at(open_store(store), normalize_path(path), data=data, **keywords)
+    place, where = open_store(store), normalize_path(path)
+    return create_array_at(place, where, data=data, array_options=array_options(), **keywords)
 
 
 def _kept(source: Array) -> StoringKeywords:
@@ -620,6 +626,26 @@ def tree(grp: Group, *, level: int | None = None) -> Tree:
     /
     """
     return grp.tree(level)
+
+
+def print_debug_info() -> None:
+    """Print the versions of this library, Python, numpy and the optional packages that are installed.
+
+    Examples
+    --------
+    >>> import zarrlite
+    >>> zarrlite.print_debug_info()  # doctest: +ELLIPSIS
+    platform: ...
+    """
+    import platform
+    from importlib.metadata import requires, version
+
+    print(f"platform: {platform.platform()}")
+    print(f"python: {platform.python_version()}")
+    needed = {re.match(r"[\w-]+", requirement)[0] for requirement in requires("zarrlite") or ()}  # type: ignore[index]
+    for package in ("zarrlite", *sorted(needed, key=str.lower)):
+        with contextlib.suppress(PackageNotFoundError):
+            print(f"{package}: {version(package)}")
 
 
 def create_hierarchy(

@@ -35,6 +35,7 @@ from zarrlite.nodes.arguments import (
     NewNodeKeywords,
     SerializerLike,
     ShapeLike,
+    ShardsLike,
     StorageTransformerLike,
     check_format,
     check_runtime,
@@ -66,7 +67,7 @@ def array_metadata(
     dtype: DTypeLike,
     *,
     chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
-    shards: ChunksLike | Literal["auto"] | None = None,
+    shards: ShardsLike = None,
     codecs: Sequence[CodecLike] | None = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
@@ -81,6 +82,7 @@ def array_metadata(
     """Return the metadata of a new array. The arguments are those of `create_array`."""
     shape = normalize_shape(shape)
     data_type = from_dtype(dtype)
+    shards, index_location = _shards(shards)
     uneven = _uneven_grid("chunks", chunks, len(shape)) or _uneven_grid("shards", shards, len(shape))
     if _is_uneven(chunks):
         if shards is not None:
@@ -99,7 +101,7 @@ def array_metadata(
         chain = tuple(registry.codecs.coerce(codec) for codec in codecs)
     if shards is not None:
         shard_shape = _shard_shape(shards, chunk_shape, shape)
-        chain = (_sharding(chunk_shape, chain),)
+        chain = (_sharding(chunk_shape, chain, index_location),)
         chunk_shape = shard_shape
     fill = _fill_value(data_type, fill_value)
     transformers = tuple(registry.storage_transformers.coerce(t) for t in storage_transformers or ())
@@ -240,8 +242,24 @@ def _codec_list(argument: str, value: Any) -> list[Codec]:
     return codecs
 
 
-def _sharding(inner: Shape, chain: tuple[Codec, ...]) -> Codec:
-    codec: Codec = registry.codecs.find("sharding_indexed")(inner, chain)  # type: ignore[misc]
+def _shards(value: Any) -> tuple[Any, Any]:
+    """Return the shape of the shards and the location of their index, from zarr-python's forms of the argument."""
+    if isinstance(value, bool):
+        return ("auto" if value else None), "end"
+    if not isinstance(value, Mapping):
+        return value, "end"
+    location = value.get("index_location", "end")
+    if "shape" not in value or value.keys() - {"shape", "index_location"} or location not in ("start", "end"):
+        raise ArgumentError(
+            f"shards must have a shape, and perhaps an index_location that is 'start' or 'end', not {dict(value)!r}"
+        )
+    return value["shape"], str(location)
+
+
+def _sharding(inner: Shape, chain: tuple[Codec, ...], index_location: str) -> Codec:
+    codec: Codec = registry.codecs.find("sharding_indexed")(  # type: ignore[misc]
+        inner, chain, index_location=index_location
+    )
     return codec
 
 

@@ -40,6 +40,7 @@ from zarrlite.nodes.arguments import (
     MissingChunks,
     SerializerLike,
     ShapeLike,
+    ShardsLike,
     StorageTransformerLike,
     check_keywords,
     suggest_keywords,
@@ -122,7 +123,7 @@ class Group(Node):
         return _rebuild, (self.store, self.path, self.metadata, keywords)
 
     def __repr__(self) -> str:
-        return f"<Group {self.name}>"
+        return f"<Group {self._where}>"
 
     # members
 
@@ -692,7 +693,7 @@ class Group(Node):
         dtype: DTypeLike | None = None,
         data: npt.ArrayLike | None = None,
         chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
-        shards: ChunksLike | Literal["auto"] | None = None,
+        shards: ShardsLike = None,
         filters: FilterLike | Sequence[FilterLike] | None = "auto",
         serializer: SerializerLike = "auto",
         compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",

@@ -73,13 +73,22 @@ def array_info(node: Node, metadata: ArrayMetadata, chunks: Shape, shards: Shape
     first_key = metadata.chunk_key_encoding.encode((0,) * len(metadata.shape))
     rows += [
         ("Chunk keys", f"{first_key} ..."),
-        ("Codecs", " -> ".join(codec.name for codec in metadata.codecs)),
+        ("Codecs", _chain_text(metadata.codecs)),
     ]
     if metadata.storage_transformers:
         rows.append(("Storage transformers", " -> ".join(t.name for t in metadata.storage_transformers)))
     nbytes = math.prod(metadata.shape) * data_type.dtype.itemsize
     rows += [("Store", node.store), ("Read-only", node.read_only), ("Bytes, decoded", human(nbytes))]
     return Info(rows)
+
+
+def _chain_text(codecs: Iterable[Any]) -> str:
+    """Return the names of codecs; those inside a shard are in parentheses."""
+    names = []
+    for codec in codecs:
+        inner = codec.codecs if getattr(codec, "inner_chunk_shape", None) else ()
+        names.append(f"{codec.name}({_chain_text(inner)})" if inner else codec.name)
+    return " -> ".join(names)
 
 
 def group_info(node: Node, kinds: Sequence[str]) -> Info:

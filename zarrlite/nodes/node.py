@@ -39,7 +39,7 @@ from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_node, serialize
 from zarrlite.names import DOCUMENT, REMOVAL, check_new_path, key_prefix
 from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
-from zarrlite.stores import LocalStore, PrefixStore, ReadOnlyStore, Store
+from zarrlite.stores import LocalStore, MappingStore, PrefixStore, ReadOnlyStore, Store
 from zarrlite.stores.base import place_of
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
@@ -418,6 +418,14 @@ class Node:
         return "/" + self.path  # core spec, Concepts and terminology: "The root node has a path of /"
 
     @property
+    def _where(self) -> str:
+        """The name and the store, for `repr`. A store in memory is not named: it has no location."""
+        store = self.store
+        while isinstance(store, (ReadOnlyStore, ForeignStore)):
+            store = store.store
+        return self.name if isinstance(store, MappingStore) else f"{self.name} in {store!r}"
+
+    @property
     def basename(self) -> str:
         """The last name of the path; empty for the root.
 
@@ -546,7 +554,9 @@ class Node:
     def _check_writable(self) -> None:
         if self.read_only:
             if isinstance(self.store, ForeignStore):
-                raise ReadOnlyError(f"{self!r} cannot be changed: hierarchies of {self.store.format} are read only")
+                raise ReadOnlyError(
+                    f"{self.name!r} cannot be changed: hierarchies of {self.store.format} are read only"
+                )
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
     def _change_metadata(self, change: Callable[[Any], Any]) -> Any:

@@ -41,6 +41,7 @@ from zarrlite.nodes.arguments import (
     NewNodeKeywords,
     SerializerLike,
     ShapeLike,
+    ShardsLike,
     StorageTransformerLike,
     check_format,
     check_runtime,
@@ -50,6 +51,7 @@ from zarrlite.nodes.arguments import (
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group, create_group_at
 from zarrlite.nodes.node import clear, find_draft, find_v2, load, not_found, warn_version_2, write_copies
+from zarrlite.nodes.settings import array_options as runtime_options
 from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
 from zarrlite.stores.open import StorageOptions, check_directory
@@ -68,7 +70,7 @@ def open(  # noqa: A001
     strict: bool = True,
     options: Options | None = None,
     missing_chunks: MissingChunks = "fill",
-    write_empty_chunks: bool = False,
+    write_empty_chunks: bool | None = None,
     max_chunk_bytes: int | None = None,
     chunk_cache: int | None = None,
     progress: Progress | None = None,
@@ -77,7 +79,7 @@ def open(  # noqa: A001
     dtype: DTypeLike | None = None,
     data: npt.ArrayLike | None = None,
     chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
-    shards: ChunksLike | Literal["auto"] | None = None,
+    shards: ShardsLike = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
     compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
@@ -118,8 +120,9 @@ def open(  # noqa: A001
         stored.
     missing_chunks : {"fill", "error"}, optional
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
-    write_empty_chunks : bool, optional
-        Whether to store chunks that contain only the fill value instead of erasing them.
+    write_empty_chunks : bool or None, optional
+        Whether to store chunks that contain only the fill value instead of erasing them. None means the setting of
+        `zarrlite.config`, False at first.
     max_chunk_bytes : int or None, optional
         The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
         environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
@@ -210,7 +213,7 @@ def open(  # noqa: A001
         create,
         strict=strict,
         options=options,
-        array_options=ArrayOptions(
+        array_options=runtime_options(
             missing_chunks,
             write_empty_chunks,
             max_chunk_bytes,
@@ -230,7 +233,7 @@ def open_array(
     strict: bool = True,
     options: Options | None = None,
     missing_chunks: MissingChunks = "fill",
-    write_empty_chunks: bool = False,
+    write_empty_chunks: bool | None = None,
     max_chunk_bytes: int | None = None,
     chunk_cache: int | None = None,
     progress: Progress | None = None,
@@ -239,7 +242,7 @@ def open_array(
     dtype: DTypeLike | None = None,
     data: npt.ArrayLike | None = None,
     chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
-    shards: ChunksLike | Literal["auto"] | None = None,
+    shards: ShardsLike = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
     compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
@@ -274,8 +277,9 @@ def open_array(
         stored.
     missing_chunks : {"fill", "error"}, optional
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
-    write_empty_chunks : bool, optional
-        Whether to store chunks that contain only the fill value instead of erasing them.
+    write_empty_chunks : bool or None, optional
+        Whether to store chunks that contain only the fill value instead of erasing them. None means the setting of
+        `zarrlite.config`, False at first.
     max_chunk_bytes : int or None, optional
         The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
         environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
@@ -368,7 +372,7 @@ def open_array(
             create,
             strict=strict,
             options=options,
-            array_options=ArrayOptions(
+            array_options=runtime_options(
                 missing_chunks,
                 write_empty_chunks,
                 max_chunk_bytes,
@@ -394,7 +398,7 @@ def open_group(
     strict: bool = True,
     options: Options | None = None,
     missing_chunks: MissingChunks = "fill",
-    write_empty_chunks: bool = False,
+    write_empty_chunks: bool | None = None,
     max_chunk_bytes: int | None = None,
     chunk_cache: int | None = None,
     progress: Progress | None = None,
@@ -421,8 +425,8 @@ def open_group(
         Accepted as for `open`; the document of a group has no extensions.
     missing_chunks : {"fill", "error"}, optional
         How arrays opened through the group read a missing chunk: as the fill value, or with an error.
-    write_empty_chunks : bool, optional
-        Whether arrays opened through the group store chunks that contain only the fill value.
+    write_empty_chunks : bool or None, optional
+        Whether arrays opened through the group store chunks that contain only the fill value, as for `open`.
     max_chunk_bytes : int or None, optional
         The largest chunk of arrays opened through the group, as for `open`.
     chunk_cache : int or None, optional
@@ -474,7 +478,7 @@ def open_group(
         {"attributes": attributes, "zarr_format": zarr_format},
         strict=strict,
         options=options,
-        array_options=ArrayOptions(
+        array_options=runtime_options(
             missing_chunks,
             write_empty_chunks,
             max_chunk_bytes,
@@ -521,7 +525,7 @@ def _configured(array_options: ArrayOptions, create: NewNodeKeywords) -> ArrayOp
     if config is None and order is None:
         return array_options
     check_runtime(order)
-    return override_options(array_options, config)
+    return override_options(array_options, config, order=order)
 
 
 def _create(
@@ -619,7 +623,7 @@ def create_array(
     dtype: DTypeLike | None = None,
     data: npt.ArrayLike | None = None,
     chunks: ChunksLike | Literal["auto"] | bool | None = "auto",
-    shards: ChunksLike | Literal["auto"] | None = None,
+    shards: ShardsLike = None,
     filters: FilterLike | Sequence[FilterLike] | None = "auto",
     serializer: SerializerLike = "auto",
     compressors: CompressorLike | Sequence[CompressorLike] | None = "auto",
@@ -669,10 +673,10 @@ def create_array(
         "auto", True and None choose chunks of at most 1 MiB, and False stores the array as one chunk. With `codecs`,
         this is the shape of the chunk grid. Chunks of different lengths are a list for each dimension, or a number for
         equal ones: `[[3, 4, 5], 10]`.
-    shards : int, sequence of int or of lists, "auto" or None, optional
-        The shape of a shard, a multiple of `chunks`. A shard is stored as one value with an index. "auto" puts up to 8
-        chunks along each dimension into a shard. None stores each chunk separately. Lists are shards of different
-        lengths, as for `chunks`.
+    shards : int, sequence of int or of lists, mapping, "auto", bool or None, optional
+        The shape of a shard, a multiple of `chunks`. A shard is stored as one value with an index. "auto" and True put
+        up to 8 chunks along each dimension into a shard. None and False store each chunk separately. Lists are shards
+        of different lengths, as for `chunks`. `{"shape": ..., "index_location": "start"}` puts the index first.
     filters : array -> array codec, list of them, "auto" or None, optional
         Codecs that transform the elements, such as `transpose`. "auto" and None mean no filters.
     serializer : array -> bytes codec or "auto", optional
@@ -766,7 +770,7 @@ def create_array(
         missing_chunks=missing_chunks,
         write_empty_chunks=write_empty_chunks,
         max_chunk_bytes=max_chunk_bytes,
-        array_options=ArrayOptions(progress=progress),
+        array_options=runtime_options(progress=progress),
         write_data=write_data,
         overwrite=overwrite,
         config=config,
@@ -824,7 +828,8 @@ def create_group(
     """
     check_format(zarr_format)
     place = open_store(store, storage_options=storage_options)
-    return create_group_at(place, normalize_path(path), attributes, overwrite=overwrite)
+    where = normalize_path(path)
+    return create_group_at(place, where, attributes, overwrite=overwrite, options=runtime_options())
 
 
 def consolidate_metadata(

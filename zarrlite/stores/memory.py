@@ -9,7 +9,7 @@ Rules
 from __future__ import annotations
 
 from _thread import get_ident
-from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -48,8 +48,8 @@ class MappingStore(Store):
 
     limits = Limits(concurrency=1)
 
-    def __init__(self, mapping: MutableMapping[str, Any]) -> None:
-        self._mapping = mapping
+    def __init__(self, mapping: Mapping[str, Any]) -> None:
+        self._mapping: Any = mapping
         self._values: Any = mapping if type(mapping) is dict else _Reported(mapping)
 
     def __repr__(self) -> str:
@@ -139,8 +139,8 @@ class MappingStore(Store):
 class _Reported:
     """A mapping of a user, all exceptions of which are errors of the library."""
 
-    def __init__(self, mapping: MutableMapping[str, Any]) -> None:
-        self._mapping = mapping
+    def __init__(self, mapping: Mapping[str, Any]) -> None:
+        self._mapping: Any = mapping
 
     def __len__(self) -> int:
         with _reporting("counted"):

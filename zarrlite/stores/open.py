@@ -31,7 +31,7 @@ class ObstoreLike(Protocol):
     def get_ranges(self, *args: Any, **keywords: Any) -> Any: ...
 
 
-StoreLike = Store | str | os.PathLike[str] | MutableMapping[str, Any] | ObstoreLike | None
+StoreLike = Store | str | os.PathLike[str] | Mapping[str, Any] | ObstoreLike | None
 StorageOptions = Mapping[str, Any]  # keywords of `ObjectStore`, or of a filesystem of fsspec
 
 REMOTE = ("s3://", "gs://", "az://", "http://", "https://")  # starts of URLs of object stores and HTTP servers
@@ -116,7 +116,11 @@ def _wrap(store: StoreLike) -> Store:
         return MemoryStore()
     if isinstance(store, MutableMapping):
         return _fsspec().from_mapper(store) if _is_fsmap(store) else MappingStore(store)
-    raise ArgumentError(f"store must be a Store, a path, a URI, a mutable mapping or None, not {type(store).__name__}")
+    if isinstance(store, Mapping):
+        return ReadOnlyStore(MappingStore(store))
+    if any(f"{cls.__module__}.{cls.__name__}" == "zarr.abc.store.Store" for cls in type(store).__mro__):
+        raise ArgumentError("a store of zarr-python must be wrapped: zarrlite.bridge.FromZarr(store)")
+    raise ArgumentError(f"store must be a Store, a path, a URI, a mapping or None, not {type(store).__name__}")
 
 
 def _is_fsspec_url(store: object) -> bool:

@@ -61,6 +61,8 @@ class ZipStore(Store):
         The path of the file; or a store and the key of a zip file in it, which can only be read.
     mode : {"r", "a", "w"}, optional
         "r" reads a file. "a" also changes it, or creates one. "w" replaces it, or creates one.
+    read_only : bool or None, optional
+        Accepted as in zarr-python, if it agrees with the mode.
 
     Raises
     ------
@@ -83,7 +85,9 @@ class ZipStore(Store):
 
     limits = Limits(concurrency=1)
 
-    def __init__(self, source: ZipSource, *, mode: Mode = "r") -> None:
+    def __init__(self, source: ZipSource, *, mode: Mode = "r", read_only: bool | None = None) -> None:
+        if read_only is not None and read_only != (mode == "r"):
+            raise ArgumentError(f"read_only must be {mode == 'r'} with mode={mode!r}, not {read_only!r}")
         if mode not in ("r", "a", "w"):
             raise ArgumentError(f"mode must be 'r', 'a' or 'w', not {mode!r}")
         self._given: str | tuple[Store, str]

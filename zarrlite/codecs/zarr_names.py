@@ -1,0 +1,39 @@
+"""The values of codec parameters that zarr-python spells as members of classes, such as `BloscShuffle.bitshuffle`.
+
+Each member is the text that `zarr.json` has.
+"""
+
+from enum import StrEnum
+
+
+class BloscShuffle(StrEnum):
+    """How `blosc` rearranges elements before it compresses them."""
+
+    noshuffle = "noshuffle"
+    shuffle = "shuffle"
+    bitshuffle = "bitshuffle"
+
+
+class BloscCname(StrEnum):
+    """The compressors of `blosc`."""
+
+    lz4 = "lz4"
+    lz4hc = "lz4hc"
+    blosclz = "blosclz"
+    zstd = "zstd"
+    snappy = "snappy"
+    zlib = "zlib"
+
+
+class Endian(StrEnum):
+    """The byte orders of `bytes`."""
+
+    big = "big"
+    little = "little"
+
+
+class ShardingCodecIndexLocation(StrEnum):
+    """The places of the index in a shard."""
+
+    start = "start"
+    end = "end"

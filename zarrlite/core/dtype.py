@@ -1,0 +1,3 @@
+"""`zarrlite.dtype` under another path."""
+
+from zarrlite.dtype import *  # noqa: F403

@@ -1,0 +1,323 @@
+"""Data types under zarr-python's names: `zarrlite.dtype.Int8`, `parse_dtype` and others.
+
+A `ZDType` describes one of the data types of `zarrlite.data_types`, with the methods that scripts for zarr-python use.
+It can be passed as `dtype` wherever a data type can.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from zarrlite.data_types import DataType, from_dtype
+from zarrlite.errors import ArgumentError
+from zarrlite.extensions.config import Json
+
+__all__ = [
+    "Bool",
+    "Complex64",
+    "Complex128",
+    "DateTime64",
+    "FixedLengthUTF32",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "NullTerminatedBytes",
+    "RawBytes",
+    "Structured",
+    "TimeDelta64",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "VariableLengthBytes",
+    "VariableLengthUTF8",
+    "ZDType",
+    "parse_dtype",
+]
+
+Endianness = Literal["little", "big"]
+
+
+class ZDType:
+    """A data type, as zarr-python describes it. `parse_dtype` and the subclasses create them.
+
+    Parameters
+    ----------
+    data_type : DataType
+        The data type.
+    endianness : {"little", "big"}, optional
+        The byte order that Zarr v2 records. Zarr v3 has it in the codecs, so that it has no effect there.
+
+    Examples
+    --------
+    >>> parse_dtype(">i2").to_json(zarr_format=3)
+    'int16'
+    """
+
+    name: ClassVar[str] = ""  # the name of the data type in zarr.json
+
+    def __init__(self, data_type: DataType, endianness: Endianness = "little") -> None:
+        self.data_type = data_type
+        self.endianness: Endianness = endianness
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.to_native_dtype()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ZDType) and (self.data_type, self.endianness) == (other.data_type, other.endianness)
+
+    def __hash__(self) -> int:
+        return hash((self.data_type, self.endianness))
+
+    @classmethod
+    def from_native_dtype(cls, dtype: npt.DTypeLike) -> Self:
+        """Return the data type of a numpy dtype. Raises ArgumentError if it is not one of this class."""
+        found = parse_dtype(dtype)
+        if not isinstance(found, cls):
+            raise ArgumentError(f"dtype must be one of {cls.__name__}, not {dtype!r}, which is {found!r}")
+        return found
+
+    def to_native_dtype(self) -> np.dtype[Any]:
+        """Return the numpy dtype."""
+        dtype = self.data_type.dtype
+        return dtype.newbyteorder(">") if self.endianness == "big" and self.data_type.has_byte_order else dtype
+
+    def to_json(self, zarr_format: Literal[2, 3] = 3) -> Json:
+        """Return the data type as zarr.json has it, or in zarr-python's description of the one of Zarr v2."""
+        if zarr_format == 3:
+            return self.data_type.to_json()
+        if self.data_type.itemsize is None:
+            return {"name": "|O", "object_codec_id": self.data_type.serializer}
+        dtype = self.to_native_dtype()
+        name: Any = dtype.str if dtype.names is None else [[field, dtype[field].str] for field in dtype.names]
+        return {"name": name, "object_codec_id": None}
+
+    def default_scalar(self) -> Any:
+        """Return the fill value of arrays that are created without one."""
+        return self.data_type.default_fill_value
+
+    def cast_scalar(self, data: object) -> Any:
+        """Return a value as a scalar of this data type. Raises ArgumentError if it does not fit."""
+        try:
+            return self.data_type.cast_scalar(data)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArgumentError(f"{data!r} does not fit {self.data_type.name}: {error}") from None
+
+    def to_json_scalar(self, data: object, *, zarr_format: Literal[3] = 3) -> Json:
+        """Return a scalar as zarr.json has fill values."""
+        return self.data_type.fill_value_json(self.cast_scalar(data))
+
+    def from_json_scalar(self, data: Json, *, zarr_format: Literal[3] = 3) -> Any:
+        """Return the scalar of a fill value of zarr.json. Raises MetadataError if it is invalid."""
+        return self.data_type.parse_fill_value(data)
+
+
+class _Number(ZDType):
+    def __init__(self, endianness: Endianness = "little") -> None:
+        super().__init__(from_dtype(self.name), endianness)
+
+
+class Bool(_Number):
+    """True or False."""
+
+    name = "bool"
+
+
+class Int8(_Number):
+    """Signed integers of 8 bits."""
+
+    name = "int8"
+
+
+class Int16(_Number):
+    """Signed integers of 16 bits."""
+
+    name = "int16"
+
+
+class Int32(_Number):
+    """Signed integers of 32 bits."""
+
+    name = "int32"
+
+
+class Int64(_Number):
+    """Signed integers of 64 bits."""
+
+    name = "int64"
+
+
+class UInt8(_Number):
+    """Unsigned integers of 8 bits."""
+
+    name = "uint8"
+
+
+class UInt16(_Number):
+    """Unsigned integers of 16 bits."""
+
+    name = "uint16"
+
+
+class UInt32(_Number):
+    """Unsigned integers of 32 bits."""
+
+    name = "uint32"
+
+
+class UInt64(_Number):
+    """Unsigned integers of 64 bits."""
+
+    name = "uint64"
+
+
+class Float16(_Number):
+    """Floating-point numbers of 16 bits."""
+
+    name = "float16"
+
+
+class Float32(_Number):
+    """Floating-point numbers of 32 bits."""
+
+    name = "float32"
+
+
+class Float64(_Number):
+    """Floating-point numbers of 64 bits."""
+
+    name = "float64"
+
+
+class Complex64(_Number):
+    """Complex numbers of two 32-bit components."""
+
+    name = "complex64"
+
+
+class Complex128(_Number):
+    """Complex numbers of two 64-bit components."""
+
+    name = "complex128"
+
+
+class VariableLengthUTF8(_Number):
+    """Text of any length."""
+
+    name = "string"
+
+
+class VariableLengthBytes(_Number):
+    """Bytes of any length."""
+
+    name = "bytes"
+
+
+class FixedLengthUTF32(ZDType):
+    """Text of at most `length` characters."""
+
+    name = "fixed_length_utf32"
+
+    def __init__(self, *, length: int, endianness: Endianness = "little") -> None:
+        super().__init__(from_dtype(f"U{length}"), endianness)
+
+
+class NullTerminatedBytes(ZDType):
+    """Bytes, at most `length`, without zeros at their end."""
+
+    name = "null_terminated_bytes"
+
+    def __init__(self, *, length: int) -> None:
+        super().__init__(from_dtype(f"S{length}"))
+
+
+class RawBytes(ZDType):
+    """Exactly `length` bytes."""
+
+    name = "raw_bytes"
+
+    def __init__(self, *, length: int) -> None:
+        super().__init__(from_dtype({"name": self.name, "configuration": {"length_bytes": length}}))
+
+
+class _Time(ZDType):
+    def __init__(self, *, unit: str = "generic", scale_factor: int = 1, endianness: Endianness = "little") -> None:
+        configuration: Json = {"unit": unit, "scale_factor": scale_factor}
+        super().__init__(from_dtype({"name": self.name, "configuration": configuration}), endianness)
+
+
+class DateTime64(_Time):
+    """Points in time, as a number of `scale_factor` units."""
+
+    name = "numpy.datetime64"
+
+
+class TimeDelta64(_Time):
+    """Durations, as a number of `scale_factor` units."""
+
+    name = "numpy.timedelta64"
+
+
+class Structured(ZDType):
+    """Records of named fields."""
+
+    name = "struct"
+
+    def __init__(self, *, fields: tuple[tuple[str, ZDType], ...]) -> None:
+        super().__init__(from_dtype([(name, field.to_native_dtype()) for name, field in fields]))
+
+
+_CLASSES: dict[str, type[ZDType]] = {
+    cls.name: cls for cls in globals().copy().values() if isinstance(cls, type) and issubclass(cls, ZDType) and cls.name
+}
+_ALIASES = {"structured": "struct", "variable_length_bytes": "bytes"}
+
+
+def parse_dtype(dtype_spec: ZDType | npt.DTypeLike | dict[str, Json], *, zarr_format: Literal[2, 3] = 3) -> ZDType:
+    """Return the data type for a numpy dtype, a Python type, a name, or the JSON of zarr.json.
+
+    Parameters
+    ----------
+    dtype_spec : data type
+        The data type, as for `create_array`.
+    zarr_format : {2, 3}, optional
+        Accepted as in zarr-python; both formats have the same data types here.
+
+    Returns
+    -------
+    ZDType
+        The data type.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such data type.
+    MetadataError
+        If JSON or a name is invalid.
+
+    Examples
+    --------
+    >>> parse_dtype("float32")
+    Float32(float32)
+    """
+    if isinstance(dtype_spec, ZDType):
+        return dtype_spec
+    data_type = from_dtype(dtype_spec)
+    endianness: Endianness = "little"
+    try:
+        if np.dtype(dtype_spec).byteorder == ">":  # type: ignore[arg-type]
+            endianness = "big"
+    except (TypeError, ValueError):  # a name or JSON of zarr.json
+        pass
+    name = data_type.name if not data_type.name.startswith("r") or data_type.dtype.kind != "V" else "raw_bytes"
+    cls = _CLASSES.get(_ALIASES.get(name, name), ZDType)
+    found = cls.__new__(cls)
+    ZDType.__init__(found, data_type, endianness)
+    return found
