@@ -323,3 +323,56 @@ def test_repr_says_where_a_node_is(tmp_path: Path) -> None:
     assert repr(zarrlite.open(tmp_path, path="a", mode="r")) == repr(array)
     assert repr(array) == f"<Array /a in LocalStore({str(tmp_path)!r}) shape=(3,) dtype=int8>"
     assert repr(zarrlite.zeros(3, dtype="i1")) == "<Array / shape=(3,) dtype=int8>"
+
+
+GETTERS = {
+    "basic": (slice(1, 3), slice(None)),
+    "orthogonal": ([0, 2], [1, 3]),
+    "coordinate": ([0, 2], [1, 3]),
+    "mask": np.eye(3, 4, dtype=bool),
+    "block": (0, 1),
+}
+
+
+@pytest.mark.parametrize("kind", GETTERS)
+def test_a_selection_is_read_into_an_array_of_the_caller(kind: str) -> None:
+    array = zarrlite.array(np.arange(12).reshape(3, 4), chunks=2)
+    read = getattr(array, f"get_{kind}_selection")
+    expected = read(GETTERS[kind])
+    out = np.zeros_like(expected)
+    assert read(GETTERS[kind], out=out) is out
+    assert (out == expected).all()
+    with pytest.raises(ArgumentError, match=r"^out must have the shape of the result, \(.*\), not \(7,\)$"):
+        read(GETTERS[kind], out=np.zeros(7))
+
+
+def test_groups_are_equal_if_store_path_and_metadata_are() -> None:
+    group = zarrlite.create_group(attributes={"a": 1})
+    assert group == zarrlite.open_group(group.store)
+    assert hash(group) == hash(zarrlite.open_group(group.store))
+    assert group != group.create_group("b")
+    assert group != zarrlite.zeros(3)
+
+
+def test_the_configuration_of_an_array_can_be_passed_on(zarr: Any) -> None:
+    from zarr.core.array_spec import ArrayConfig
+
+    given = zarrlite.zeros(3, config={"order": "F", "write_empty_chunks": True}).config
+    for config in (given, ArrayConfig("F", True)):
+        array = zarrlite.zeros((2, 2), config=config)  # type: ignore[arg-type]
+        assert (array.order, array.config.write_empty_chunks) == ("F", True)
+
+
+def test_metadata_has_the_members_of_zarr_python() -> None:
+    array = zarrlite.zeros(3, chunk_key_encoding=("v2", "."))  # type: ignore[arg-type]
+    assert array.metadata.zarr_format == zarrlite.create_group().metadata.zarr_format == 3
+    assert array.metadata.to_dict()["chunk_key_encoding"] == {"name": "v2", "configuration": {"separator": "."}}
+
+
+@pytest.mark.parametrize("data", [np.zeros(0), np.zeros((0, 3)), np.zeros((4, 0, 2))])
+def test_chunks_may_be_the_shape_of_empty_data(data: Any) -> None:
+    array = zarrlite.create_array(data=data, chunks=data.shape)
+    assert array.chunks == tuple(max(1, n) for n in data.shape)
+    assert array[...].shape == data.shape
+    with pytest.raises(ArgumentError, match="chunks must have 2 lengths, each at least 1"):
+        zarrlite.create_array(shape=(0, 3), dtype="i1", chunks=(0, 0))

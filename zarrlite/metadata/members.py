@@ -15,6 +15,7 @@ from zarrlite.extensions.config import Json
 class Members:
     """The members of a metadata document. `__init__` sets `extra` last; afterwards no attribute can be set."""
 
+    zarr_format = 3
     node_type: str
     attributes: dict[str, Json] | None
     extra: Mapping[str, Json]  # undefined members that are kept unchanged

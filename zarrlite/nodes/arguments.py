@@ -58,6 +58,7 @@ CompressorLike: TypeAlias = BytesBytesCodec | ExtensionJson
 CodecLike: TypeAlias = Codec | ExtensionJson
 ChunkKeyEncodingLike: TypeAlias = ChunkKeyEncoding | ExtensionJson
 StorageTransformerLike: TypeAlias = StorageTransformer | ExtensionJson
+ConfigLike: TypeAlias = Mapping[str, Any] | ArrayOptions  # zarr-python's `config`; `Array.config` of another array
 MissingChunks: TypeAlias = Literal["fill", "error"]
 MemoryOrder: TypeAlias = Literal["C", "F"]
 
@@ -87,7 +88,7 @@ class StoringKeywords(DocumentKeywords, total=False):
     missing_chunks: MissingChunks | None
     write_empty_chunks: bool | None
     max_chunk_bytes: int | None
-    config: Mapping[str, Any] | None
+    config: ConfigLike | None
     order: MemoryOrder | None
     zarr_format: Literal[3] | None
     storage_options: None
@@ -162,13 +163,15 @@ def check_runtime(order: str | None, storage_options: object = None) -> None:
 
 def override_options(
     options: ArrayOptions,
-    config: Mapping[str, Any] | None,
+    config: ConfigLike | None,
     write_empty_chunks: bool | None = None,
     missing_chunks: MissingChunks | None = None,
     max_chunk_bytes: int | None = None,
     order: MemoryOrder | None = None,
 ) -> ArrayOptions:
     """Return the options, overridden by the keywords and by zarr-python's `config`."""
+    if config is not None and hasattr(config, "order") and hasattr(config, "write_empty_chunks"):
+        config = {"order": config.order, "write_empty_chunks": config.write_empty_chunks}
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config must be a mapping, not {config!r}")
     members: dict[str, Any] = {**(config or {})}

@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from zarrlite.extensions.config import MAX_LENGTH, Config, Context, dump_json, l
 from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata, parse_node
 from zarrlite.names import DOCUMENT, key_prefix
-from zarrlite.nodes.arguments import ShapeLike, override_options
+from zarrlite.nodes.arguments import ConfigLike, ShapeLike, override_options
 from zarrlite.nodes.node import Node
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrlite.pipeline.decoding import chunk_limit
@@ -482,7 +482,7 @@ class Array(Node):
         """
         return self.options
 
-    def with_config(self, config: Mapping[str, Any]) -> Array:
+    def with_config(self, config: ConfigLike) -> Array:
         """Return the same array with other runtime options. Nothing is stored.
 
         Parameters
@@ -624,13 +624,17 @@ class Array(Node):
         counts = self.metadata.chunk_grid.grid_shape(self.shape)
         return Indexer(self, lambda index: indexing.blocks(index, self.shape, counts, self._chunk_bounds))
 
-    def get_basic_selection(self, selection: Any = ..., *, fields: str | list[str] | None = None) -> Any:
+    def get_basic_selection(
+        self, selection: Any = ..., *, out: NDArray | None = None, fields: str | list[str] | None = None
+    ) -> Any:
         """Read elements by integers and slices, as in `a[...]`.
 
         Parameters
         ----------
         selection : index, optional
             The elements to read.
+        out : numpy.ndarray, optional
+            An array of the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -646,7 +650,7 @@ class Array(Node):
         >>> a.get_basic_selection((0, slice(1, 3)))
         array([1, 2])
         """
-        return self[_with_fields(selection, fields)]
+        return _into(out, self[_with_fields(selection, fields)])
 
     def set_basic_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
         """Write elements by integers and slices, as in `a[...]`.
@@ -670,13 +674,17 @@ class Array(Node):
         """
         self[_with_fields(selection, fields)] = value
 
-    def get_orthogonal_selection(self, selection: Any, *, fields: str | list[str] | None = None) -> Any:
+    def get_orthogonal_selection(
+        self, selection: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
+    ) -> Any:
         """Read elements by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to read.
+        out : numpy.ndarray, optional
+            An array of the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -693,7 +701,7 @@ class Array(Node):
         array([[0, 2],
                [3, 5]])
         """
-        return self.oindex[_with_fields(selection, fields)]
+        return _into(out, self.oindex[_with_fields(selection, fields)])
 
     def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
         """Write elements by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
@@ -717,13 +725,17 @@ class Array(Node):
         """
         self.oindex[_with_fields(selection, fields)] = value
 
-    def get_coordinate_selection(self, selection: Any, *, fields: str | list[str] | None = None) -> Any:
+    def get_coordinate_selection(
+        self, selection: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
+    ) -> Any:
         """Read elements by index arrays that are broadcast together, as in `a.vindex[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to read.
+        out : numpy.ndarray, optional
+            An array of the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -739,7 +751,7 @@ class Array(Node):
         >>> a.get_coordinate_selection(([0, 1], [0, 2]))
         array([0, 5])
         """
-        return self.vindex[_with_fields(selection, fields)]
+        return _into(out, self.vindex[_with_fields(selection, fields)])
 
     def set_coordinate_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
         """Write elements by index arrays that are broadcast together, as in `a.vindex[...]`.
@@ -763,13 +775,17 @@ class Array(Node):
         """
         self.vindex[_with_fields(selection, fields)] = value
 
-    def get_mask_selection(self, mask: Any, *, fields: str | list[str] | None = None) -> Any:
+    def get_mask_selection(
+        self, mask: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
+    ) -> Any:
         """Read elements by a boolean array of the array's shape, as in `a.vindex[...]`.
 
         Parameters
         ----------
         mask : index
             The elements to read.
+        out : numpy.ndarray, optional
+            An array of the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -785,7 +801,7 @@ class Array(Node):
         >>> a.get_mask_selection(np.array([[1, 0, 0], [0, 0, 1]], bool))
         array([0, 5])
         """
-        return self.vindex[_with_fields(mask, fields)]
+        return _into(out, self.vindex[_with_fields(mask, fields)])
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
         """Write elements by a boolean array of the array's shape, as in `a.vindex[...]`.
@@ -809,13 +825,17 @@ class Array(Node):
         """
         self.vindex[_with_fields(mask, fields)] = value
 
-    def get_block_selection(self, selection: Any, *, fields: str | list[str] | None = None) -> Any:
+    def get_block_selection(
+        self, selection: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
+    ) -> Any:
         """Read elements by integers and slices that count chunks, as in `a.blocks[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to read.
+        out : numpy.ndarray, optional
+            An array of the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -832,7 +852,7 @@ class Array(Node):
         array([[0, 1, 2],
                [3, 4, 5]])
         """
-        return self.blocks[_with_fields(selection, fields)]
+        return _into(out, self.blocks[_with_fields(selection, fields)])
 
     def set_block_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
         """Write elements by integers and slices that count chunks, as in `a.blocks[...]`.
@@ -1012,6 +1032,16 @@ def chunks_with(options: ArrayOptions) -> type[Chunks]:
     if options.progress is None:
         return CachedChunks
     return ReportedChunks if options.cache is None else ReportedCachedChunks
+
+
+def _into(out: NDArray | None, result: Any) -> Any:
+    """Copy a result into an array that the caller passed, and return that array. Returns the result without one."""
+    if out is None:
+        return result
+    if out.shape != np.shape(result):
+        raise ArgumentError(f"out must have the shape of the result, {np.shape(result)}, not {out.shape}")
+    out[...] = result
+    return out
 
 
 def _with_fields(selection: Any, fields: str | list[str] | None) -> Any:

@@ -27,6 +27,7 @@ from zarrlite.nodes.arguments import (
     ChunksLike,
     CodecLike,
     CompressorLike,
+    ConfigLike,
     DocumentKeywords,
     DTypeLike,
     FilterLike,
@@ -154,6 +155,8 @@ def _chunk_shape(chunks: Any, shape: Shape, data_type: DataType, shards: Any) ->
     if chunks is False:
         return tuple(max(1, n) for n in shape)
     if chunks is not None and chunks is not True and not _is_auto(chunks):
+        if 0 in shape and not is_number(chunks) and len(chunks) == len(shape):  # as in chunks=data.shape
+            chunks = [c or 1 if n == 0 else c for c, n in zip(chunks, shape, strict=True)]
         return _lengths("chunks", chunks, len(shape))
     if shards is not None and not _is_auto(shards):
         return _lengths("shards", shards, len(shape))
@@ -202,6 +205,8 @@ def _lengths(argument: str, value: Any, ndim: int) -> Shape:
 
 
 def _key_encoding(value: Any) -> Any:
+    if isinstance(value, (tuple, list)) and len(value) == 2:  # zarr-python's older form: ("v2", ".")
+        value = {"name": value[0], "separator": value[1]}
     if isinstance(value, dict) and "separator" in value:  # zarr-python's own spelling
         value = {"name": value.get("name"), "configuration": {k: v for k, v in value.items() if k != "name"}}
     return registry.chunk_key_encodings.coerce(value or "default")
@@ -289,7 +294,7 @@ def create_array_at(
     missing_chunks: MissingChunks | None = None,
     write_empty_chunks: bool | None = None,
     max_chunk_bytes: int | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: ConfigLike | None = None,
     order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: None = None,

@@ -34,6 +34,7 @@ from zarrlite.nodes.arguments import (
     ChunksLike,
     CodecLike,
     CompressorLike,
+    ConfigLike,
     DTypeLike,
     FilterLike,
     MemoryOrder,
@@ -116,6 +117,15 @@ class Group(Node):
         self.options = options
         self._strict = strict
         self._use_consolidated = use_consolidated
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same group in the same store, with the same metadata."""
+        if not isinstance(other, Group):
+            return NotImplemented
+        return (self.store, self.path, self.metadata) == (other.store, other.path, other.metadata)
+
+    def __hash__(self) -> int:
+        return hash((self.store, self.path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = self.options._replace(progress=None)  # other processes cannot call it
@@ -709,7 +719,7 @@ class Group(Node):
         max_chunk_bytes: int | None = None,
         write_data: bool = True,
         overwrite: bool = False,
-        config: Mapping[str, Any] | None = None,
+        config: ConfigLike | None = None,
         order: MemoryOrder | None = None,
         zarr_format: Literal[3] | None = 3,
         storage_options: None = None,

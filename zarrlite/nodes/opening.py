@@ -34,6 +34,7 @@ from zarrlite.nodes.arguments import (
     ChunksLike,
     CodecLike,
     CompressorLike,
+    ConfigLike,
     DTypeLike,
     FilterLike,
     MemoryOrder,
@@ -90,7 +91,7 @@ def open(  # noqa: A001
     dimension_names: Sequence[str | None] | None = None,
     storage_transformers: Sequence[StorageTransformerLike] | None = None,
     write_data: bool = True,
-    config: Mapping[str, Any] | None = None,
+    config: ConfigLike | None = None,
     order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: StorageOptions | None = None,
@@ -253,7 +254,7 @@ def open_array(
     dimension_names: Sequence[str | None] | None = None,
     storage_transformers: Sequence[StorageTransformerLike] | None = None,
     write_data: bool = True,
-    config: Mapping[str, Any] | None = None,
+    config: ConfigLike | None = None,
     order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: StorageOptions | None = None,
@@ -640,7 +641,7 @@ def create_array(
     progress: Progress | None = None,
     write_data: bool = True,
     overwrite: bool = False,
-    config: Mapping[str, Any] | None = None,
+    config: ConfigLike | None = None,
     order: MemoryOrder | None = None,
     zarr_format: Literal[3] | None = 3,
     storage_options: StorageOptions | None = None,
@@ -713,7 +714,7 @@ def create_array(
     overwrite : bool, optional
         Whether to first remove an existing array or group, with everything below it.
     config : mapping, optional
-        zarr-python's `config`: the members `write_empty_chunks` and `order`.
+        zarr-python's `config`: the members `write_empty_chunks` and `order`; or the `config` of another array.
     order : {"C", "F"}, optional
         The memory order of the arrays that reading returns. A `transpose` filter changes the stored order.
     zarr_format : {3}, optional
