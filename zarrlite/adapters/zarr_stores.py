@@ -5,17 +5,19 @@ Rules
   without locks, so two writers of one chunk may lose updates, whatever the store.
 - `FromZarr` gives zarrlite a store of zarr-python, through zarr-python's own event loop.
 - Byte ranges stay byte ranges in both directions.
+- Stores such as icechunk take only keys of Zarr. There `FromZarr` keeps the keys of this library, which record what an
+  interrupt would leave unfinished, in memory: they are for later processes, but a transaction is undone as a whole.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
-from zarrlite.errors import DependencyError, StoreError
-from zarrlite.stores.base import Limits, Store, check_key, check_prefix
+from zarrlite.errors import DependencyError, StoreError, ZarrliteError
+from zarrlite.stores.base import Limits, Store, check_key, check_prefix, foreign_error
 from zarrlite.stores.open import StoreLike, open_store
 
 try:
@@ -147,6 +149,8 @@ class ZarrStore(ZarrBase):
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         # zarr-python's prefixes may end within a name
         below = prefix[: prefix.rfind("/") + 1]
+        if below.startswith("/"):
+            return  # no key does
         for key in await asyncio.to_thread(list, self.store.list_prefix(below)):
             if key.startswith(prefix):
                 yield key
@@ -167,7 +171,9 @@ class ZarrStore(ZarrBase):
 
 
 def _prefix(path: str) -> str:
-    return path if not path or path.endswith("/") else f"{path}/"
+    """Return the prefix of the keys below a path, which zarr-python may write with slashes around it."""
+    path = path.strip("/")
+    return f"{path}/" if path else ""
 
 
 def _byte_range(request: ByteRequest | None) -> ByteRange:
@@ -206,6 +212,7 @@ class FromZarr(Store):
             raise StoreError(f"FromZarr() takes a store of zarr-python, not {type(store).__name__}")
         self.zarr_store = store
         self.read_only = store.read_only
+        self._kept: dict[str, bytes] = {}  # values of this library's own keys that the store refuses
 
     def __repr__(self) -> str:
         return f"FromZarr({self.zarr_store!r})"
@@ -222,41 +229,94 @@ class FromZarr(Store):
     # Reading
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
-        check_key(key)
-        request, cut = _byte_request(byte_range)
-        found = sync(self.zarr_store.get(key, default_buffer_prototype(), request))
+        if check_key(key) in self._kept:
+            return byte_range.of(self._kept[key])
+        request, cut = (None, byte_range) if key.endswith(".json") else _byte_request(byte_range)
+        found = self._get(key, request)
         if isinstance(request, SuffixByteRequest) and found is not None and len(found) != request.suffix:
             # stores of zarr-python answer a suffix that is longer than the value in different ways
-            found, cut = sync(self.zarr_store.get(key, default_buffer_prototype())), byte_range
+            found, cut = self._get(key, None), byte_range
         return None if found is None else cut.of(found.to_bytes())
 
-    def size(self, key: str) -> int | None:
+    def _get(self, key: str, request: ByteRequest | None) -> ZarrBuffer | None:
         try:
-            size: int = sync(self.zarr_store.getsize(check_key(key)))
-        except FileNotFoundError:
+            found: ZarrBuffer | None = sync(self.zarr_store.get(key, default_buffer_prototype(), request))
+        except Exception as error:
+            if _is_own(key) and _refuses_keys(error):
+                return None
+            raise _reported(error, key, "read") from error
+        return found
+
+    def size(self, key: str) -> int | None:
+        if _is_own(check_key(key)):
+            value = self.get(key)
+            return None if value is None else len(value)
+        try:
+            size: int = sync(self.zarr_store.getsize(key))
+        except (FileNotFoundError, KeyError):  # a KeyError is icechunk's answer
             return None
+        except Exception as error:
+            raise _reported(error, key, "read") from error
         return size
 
     # Listing
 
     def list(self) -> Iterator[str]:
-        return iter(sorted(sync(_collect(self.zarr_store.list()))))
+        return self._listed("", self.zarr_store.list)
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        found = sync(_collect(self.zarr_store.list_prefix(check_prefix(prefix))))
-        return iter(sorted(key for key in found if key.startswith(prefix)))
+        check_prefix(prefix)
+        return self._listed(prefix, lambda: self.zarr_store.list_prefix(prefix))
+
+    def _listed(self, prefix: str, listing: Callable[[], AsyncIterator[str]]) -> Iterator[str]:
+        found = []
+        try:
+            found = sync(_collect(listing()))
+        except Exception as error:
+            if not _refuses_keys(error):  # a prefix that is not that of a node
+                raise _reported(error, prefix, "listed") from error
+        return iter(sorted(key for key in {*found, *self._kept} if key.startswith(prefix)))
 
     # Writing
 
     def set(self, key: str, value: Buffer) -> None:  # type: ignore[override]
         buffer = default_buffer_prototype().buffer.from_bytes(bytes(value))
-        sync(self.zarr_store.set(check_key(key), buffer))
+        try:
+            sync(self.zarr_store.set(check_key(key), buffer))
+        except Exception as error:
+            if not (_is_own(key) and _refuses_keys(error)):
+                raise _reported(error, key, "written") from error
+            self._kept[key] = bytes(value)
 
     def erase(self, key: str) -> None:
-        sync(self.zarr_store.delete(check_key(key)))
+        if self._kept.pop(check_key(key), None) is not None:
+            return
+        try:
+            sync(self.zarr_store.delete(key))
+        except (FileNotFoundError, KeyError):
+            return
+        except Exception as error:
+            if not (_is_own(key) and _refuses_keys(error)):
+                raise _reported(error, key, "erased") from error
 
     def close(self) -> None:
         self.zarr_store.close()
+
+
+def _is_own(key: str) -> bool:
+    """Whether a key is one of this library, not of Zarr."""
+    return key.rpartition("/")[2].startswith("__zarrlite.")
+
+
+def _refuses_keys(error: Exception) -> bool:
+    """Whether a store has refused a key or a prefix because it is not one of Zarr."""
+    text = str(error)  # icechunk has one class for all errors
+    return "invalid zarr key" in text or "bad key prefix" in text
+
+
+def _reported(error: Exception, key: str, action: str) -> ZarrliteError:
+    """Return the error that reports an exception of a store."""
+    return error if isinstance(error, ZarrliteError) else foreign_error(error, key, action)
 
 
 async def _collect(keys: AsyncIterator[str]) -> Any:

@@ -155,6 +155,8 @@ def _chunk_shape(chunks: Any, shape: Shape, data_type: DataType, shards: Any) ->
     if chunks is False:
         return tuple(max(1, n) for n in shape)
     if chunks is not None and chunks is not True and not _is_auto(chunks):
+        if len(shape) == 1 and is_number(chunks):
+            chunks = [chunks]
         if 0 in shape and not is_number(chunks) and len(chunks) == len(shape):  # as in chunks=data.shape
             chunks = [c or 1 if n == 0 else c for c, n in zip(chunks, shape, strict=True)]
         return _lengths("chunks", chunks, len(shape))
