@@ -59,6 +59,11 @@ def zarr() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def icechunk(zarr: ModuleType) -> ModuleType:
+    return load_peer("icechunk")
+
+
+@pytest.fixture(scope="session")
 def zarrs(zarr: ModuleType) -> ModuleType:
     return load_peer("zarrs")
 

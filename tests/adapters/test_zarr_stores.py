@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import icechunk
 import numpy as np
 import obstore
 import pytest
@@ -161,7 +160,7 @@ def test_stores_of_zarr_python_hold_hierarchies_of_zarrlite(tmp_path: Path, kind
     write_and_read(FromZarr(stores[kind]()))
 
 
-def test_an_icechunk_repository_holds_a_hierarchy_of_zarrlite(tmp_path: Path) -> None:
+def test_an_icechunk_repository_holds_a_hierarchy_of_zarrlite(tmp_path: Path, icechunk: Any) -> None:
     repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path)))
     session = repository.writable_session("main")
     write_and_read(FromZarr(session.store))

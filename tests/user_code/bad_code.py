@@ -68,3 +68,5 @@ zarrlite.zeros((2, 2), chunk=1)  # call-arg
 zarrlite.open_group("x").move("a")  # call-arg
 array.get_basic_selection(..., field="a")  # call-arg
 array.with_config({"order": "F"}).orders  # attr-defined
+array.get_basic_selection(..., out=[0])  # arg-type
+array.with_config(("F", True))  # arg-type

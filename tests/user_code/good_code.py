@@ -145,6 +145,9 @@ def use_names_of_zarr_python() -> list[object]:
             compressors=zarr.codecs.BloscCodec(cname="zstd", clevel=3, shuffle=zarr.codecs.BloscShuffle.shuffle),
         )
     array.set_orthogonal_selection(([0, 1], slice(2)), 5)
+    out = np.zeros((2, 2), "i2")
+    array.get_orthogonal_selection(([0, 1], slice(2)), out=out)
+    assert out.all()
     same: zarr.Array = array.with_config({"order": "C"})
     root: zarr.Group = zarr.group(attributes={"a": 1})
     root.create_array("b", shape=3, dtype="str")
