@@ -576,3 +576,14 @@ def test_metadata_is_immutable() -> None:
     assert "_pipelines" not in repr(array)
     with pytest.raises(TypeError, match="array metadata has no member shpae"):
         array.replace(shpae=(3,))
+
+
+def test_documents_are_validated_as_text_bytes_or_json() -> None:
+    content = json.dumps(array())
+    for document in (content, content.encode(), bytearray(content.encode()), memoryview(content.encode()), array()):
+        assert zarrlite.validate(document) == []
+    (fault,) = zarrlite.validate(content.replace("regular", "\ud800"))
+    assert fault.kind == "json"
+    message = "a document must be text, bytes or a mapping, not 5; read the file first"
+    with pytest.raises(zarrlite.ArgumentError, match=f"^{message}$"):
+        zarrlite.validate(5)

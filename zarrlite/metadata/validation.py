@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zarrlite.errors import MetadataError
+from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extensions.config import Context, Json, escape, load_json, non_finite, pointer_of
 from zarrlite.metadata.documents import Metadata, parse_content, parse_node
 
 
-def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True) -> list[MetadataError]:
+def validate(
+    data: str | bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True
+) -> list[MetadataError]:
     """Return all faults of a document and of the documents in its `consolidated_metadata`.
 
     Parameters
     ----------
-    data : bytes, bytearray, memoryview or mapping
-        The document: the bytes of a zarr.json, or parsed JSON.
+    data : str, bytes, bytearray, memoryview or mapping
+        The document: the text or the bytes of a zarr.json, or parsed JSON.
     strict : bool, optional
         Whether the document must follow the specification strictly, as for `open`.
 
@@ -24,12 +26,21 @@ def validate(data: bytes | bytearray | memoryview | Mapping[str, Json], *, stric
     list of MetadataError
         The faults, each with a JSON pointer; an empty list if the document is valid.
 
+    Raises
+    ------
+    ArgumentError
+        If `data` has another type.
+
     Examples
     --------
     >>> from zarrlite import validate
     >>> [str(fault) for fault in validate(b'{"zarr_format": 3, "node_type": "group", "x": 1}')]
     ['zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false']
     """
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")  # a lone surrogate is refused below
+    if not isinstance(data, (bytes, bytearray, memoryview, Mapping)):
+        raise ArgumentError(f"a document must be text, bytes or a mapping, not {data!r}; read the file first")
     try:
         content = data if isinstance(data, Mapping) else load_json(data)
         metadata, faults = _parse(content, strict)
