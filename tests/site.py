@@ -4,7 +4,8 @@ Rules
 - The first page is README.md; the others are those of `docs/` and the project's own (CONTRIBUTING.md ...). `mkdocs.yml`
   has their order. The reference is generated: the API from docstrings, the commands from argparse.
 - Everything is written to `build/`: `build/docs` has the sources, `build/site` the pages.
-- Every warning is an error. Every link of every page must lead to a page, and to a heading of it if it names one.
+- Every warning is an error. Every page must be in the navigation, and every link must lead to a page, and to a heading
+  of it if it names one.
 """
 
 from __future__ import annotations
@@ -155,9 +156,19 @@ def broken_links(site: Path) -> list[str]:
     return broken
 
 
+def navigation() -> list[str]:
+    """Return the paths of the pages in the navigation of mkdocs.yml."""
+    listed = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    return re.findall(r"[ -]([\w./-]+\.md)$", listed, re.MULTILINE)
+
+
 def main() -> int:
     """Build the site, and return 1 if there is a warning or a broken link."""
     write_sources()
+    missing = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} - set(navigation())
+    if missing:
+        print(f"mkdocs.yml: the navigation must also list {', '.join(sorted(missing))}")
+        return 1
     done = subprocess.run([Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"], cwd=ROOT)
     if done.returncode:
         return done.returncode
