@@ -174,7 +174,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         [LITTLE, Zstd()],
         ((72,), "u1"),
         FRAME[:-1],
-        TruncatedError,
+        DataError,
         "codec zstd: the zstd frame ends too early",
     ),
     (

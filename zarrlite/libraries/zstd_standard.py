@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zarrlite.buffers.ranges import Buffer
-from zarrlite.errors import TruncatedError
+from zarrlite.errors import DataError
 
 __all__ = ["Compressor", "Decompressor", "Error", "frame_content_size", "library"]
 library = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
@@ -54,7 +54,7 @@ class Decompressor:
         if not frame.eof and frame.decompress(b"", 1):  # the header is wrong; the rest may have any size
             raise Error("the frame is longer than its header says")
         if not frame.eof:
-            raise TruncatedError("the zstd frame ends too early")
+            raise DataError("the zstd frame ends too early")
         return None if frame.unused_data else decoded
 
     def decompress_start(self, data: Buffer, memory: memoryview) -> bool:

@@ -11,7 +11,7 @@ from zstandard import ZstdError as Error
 from zstandard import frame_content_size
 
 from zarrlite.buffers.ranges import Buffer
-from zarrlite.errors import TruncatedError
+from zarrlite.errors import DataError
 
 __all__ = ["Compressor", "Decompressor", "Error", "frame_content_size", "library"]
 library = "zstandard"
@@ -45,7 +45,7 @@ class Decompressor:
             if "unused data" in str(error):
                 return None
             if "did not decompress full frame" in str(error):
-                raise TruncatedError("the zstd frame ends too early") from None
+                raise DataError("the zstd frame ends too early") from None
             raise
 
     def decompress_start(self, data: Buffer, memory: memoryview) -> bool:
