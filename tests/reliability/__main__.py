@@ -1,9 +1,9 @@
 """`python -m tests.reliability [NAME ...]`: run trials and print the results.
 
 Without names every kind of trial runs. Options: `--full` runs all trials instead of a sample, `--trials N` sets their
-number, `--seed N` selects others, `--only TEXT` selects scenes whose names contain the text, and `--replay TEXT`
-repeats the trial that a failure names. `--planted [TEXT ...]` plants faults in a copy of the package and reports which
-ones are caught. The exit code is 1 if a trial fails or a fault is not caught.
+number, `--seed N` selects others, `--only TEXT` selects scenes, or bombs, whose names contain the text, and
+`--replay TEXT` repeats the trial that a failure names. `--planted [TEXT ...]` plants faults in a copy of the package
+and reports which ones are caught. The exit code is 1 if a trial fails or a fault is not caught.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ def main(arguments: list[str]) -> int:
     if args.replay:
         name, spec = args.replay.split(":", 1)
         return _print(_module(name).replay(spec))
-    for name in [name for name in SCENES if args.only not in name]:
-        del SCENES[name]
     code = 0
     for name in args.names or KINDS:
         module = _module(name)
+        cases = getattr(module, "BOMBS", SCENES)
+        for case in [case for case in cases if args.only not in case]:
+            del cases[case]
         start = time.monotonic()
         figures = module.run(None if args.full else args.trials or module.SAMPLE, args.seed)
         if args.outcomes:

@@ -10,14 +10,18 @@ Rules
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
 import io
 import json
+import lzma
 import random
 import resource
 import struct
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -29,10 +33,11 @@ import zstandard
 import zarrlite
 from tests.reliability.children import run_child
 from tests.reliability.report import Figures
-from zarrlite import MemoryStore, ZarrliteError, layout
+from zarrlite import CachedStore, MemoryStore, ZarrliteError, ZipStore, layout
 from zarrlite.extensions.registry import REGISTRIES
+from zarrlite.tools.serve.site import Site
 
-SAMPLE = 64  # trials
+SAMPLE = 70  # trials
 MIB = 2**20
 ADDRESS_SPACE = 4 * 2**30  # bytes that a child may map beyond those that it starts with
 MEMORY = (96 * MIB, 24)  # bytes by which a child may grow: a constant, and a factor for the size of the bomb
@@ -141,15 +146,77 @@ def vlen_claim(count: int, size: int) -> bytes:
     return struct.pack("<II", count, size) + bytes(64)
 
 
+def one_place(count: int) -> bytes:
+    """Return a shard whose inner chunks are all stored at one place."""
+    return b"\1\0" + struct.pack("<QQ", 0, 2) * count
+
+
 def crc(value: bytes) -> bytes:
     return value + google_crc32c.value(value).to_bytes(4, "little")
 
 
+def v2_array(compressor: Json, shape: Json = (8,), chunks: Json = None, filters: Json = None, **more: Json) -> bytes:
+    """Return the document of a Zarr v2 array, which has one chunk by default."""
+    document = {
+        "zarr_format": 2,
+        "shape": list(shape),
+        "chunks": list(chunks or shape),
+        "dtype": "<u2",
+        "compressor": compressor,
+        "fill_value": 0,
+        "order": "C",
+        "filters": filters,
+    }
+    return json.dumps({**document, **more}).encode()
+
+
+def numcodecs(name: str, value: bytes, data_type: str = "uint16", **configuration: Json) -> dict[str, bytes]:
+    """Return an array with a codec of numcodecs, and its chunk."""
+    codec = {"name": f"numcodecs.{name}", "configuration": configuration}
+    return {"zarr.json": array([BYTES, codec], data_type=data_type), "c/0": value}
+
+
+def v2_groups(count: int) -> dict[str, bytes]:
+    """Return Zarr v2 groups in each other, with consolidated metadata."""
+    documents = {"/".join(["g"] * n + [".zgroup"]): {"zarr_format": 2} for n in range(count)}
+    consolidated = {"zarr_consolidated_format": 1, "metadata": documents}
+    return {".zgroup": b'{"zarr_format": 2}', ".zmetadata": json.dumps(consolidated).encode()}
+
+
+def rectilinear(edges: Json, shape: Json) -> bytes:
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": edges}}
+    return array([BYTES], shape, chunk_grid=grid)
+
+
+def template(text: str, shape: Json = (8,)) -> bytes:
+    encoding = {"name": "template", "configuration": {"template": text, "separator": "/"}}
+    return array([BYTES], shape, chunk_key_encoding=encoding)
+
+
+def zipped(entries: dict[str, bytes], method: int) -> bytes:
+    """Return a zip file."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for key, value in entries.items():
+            archive.writestr(key, value)
+    return file.getvalue()
+
+
+def dataset(arrays: int, dimensions: int) -> dict[str, bytes]:
+    """Return a group as xarray sees it: arrays whose attributes name more dimensions than they have."""
+    names = {"_ARRAY_DIMENSIONS": [f"d{i}" for i in range(dimensions)], "coordinates": " ".join("abc" * dimensions)}
+    documents = {f"a{i}/zarr.json": array([BYTES], attributes=names) for i in range(arrays)}
+    return {"zarr.json": json.dumps(GROUP).encode(), **documents}
+
+
 OPEN = ("open", "validate", "show")
+V2 = ("open", "show", "read an element", "read", "write", "fsck")
+VALUE = ("read an element", "read", "fsck", "explain")
 READ = (*OPEN, "read an element", "fsck", "explain")
 ALL = (*READ, "read")
 TREE = ("open group", "members", "tree", "keys", "show", "validate", "fsck")
 BIG = 3 * 2**29  # bytes; more than the default chunk limit
+ZIP = ("open zip", "list zip", "read zip")
 EMPTY_FRAME = zstandard.ZstdCompressor().compress(b"")
 BOMBS: dict[str, Bomb] = {
     "zstd makes 2 GiB": Bomb(lambda: {"zarr.json": array([BYTES, ZSTD]), "c/0": rle_frame(2**31)}, ALL),
@@ -236,6 +303,85 @@ BOMBS: dict[str, Bomb] = {
     "an index entry of 2^60 bytes": Bomb(
         lambda: {"zarr.json": array([sharding(8)]), "c/0": struct.pack("<QQ", 0, 2**60)}, ALL
     ),
+    "v2: zlib makes 128 MiB": Bomb(
+        lambda: {".zarray": v2_array({"id": "zlib", "level": 1}), "0": zlib.compress(bytes(128 * MIB), 1)}, V2
+    ),
+    "v2: a chunk of 1.5 GiB": Bomb(
+        lambda: {".zarray": v2_array({"id": "zstd", "level": 1}, (BIG // 2,)), "0": rle_frame(BIG)}, V2
+    ),
+    "v2: a small array with a giant chunk": Bomb(
+        lambda: {".zarray": v2_array({"id": "zstd", "level": 1}, (4, 6), (2, BIG // 2))}, V2
+    ),
+    "v2: 1,000 unknown filters": Bomb(
+        lambda: {".zarray": v2_array(None, filters=[{"id": f"unknown{i}"} for i in range(1000)])}, ("open", "fsck")
+    ),
+    "v2: a chain of 100 consolidated groups": Bomb(lambda: v2_groups(100), ("open group", "members", "tree", "keys")),
+    "v2: attributes of 100,000 levels": Bomb(
+        lambda: {".zgroup": b'{"zarr_format": 2}', ".zattrs": b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"},
+        ("open group", "show", "fsck"),
+    ),
+    "numcodecs: zlib makes 128 MiB": Bomb(
+        lambda: numcodecs("zlib", zlib.compress(bytes(128 * MIB), 1), level=1), VALUE
+    ),
+    "numcodecs: bz2 makes 1 GiB": Bomb(lambda: numcodecs("bz2", bz2.compress(bytes(4 * MIB)) * 256, level=9), VALUE),
+    "numcodecs: lzma makes 1 GiB": Bomb(
+        lambda: numcodecs("lzma", lzma.compress(bytes(4 * MIB), preset=0) * 256, preset=0, format=1), VALUE
+    ),
+    "numcodecs: lz4 claims 2 GiB": Bomb(
+        lambda: numcodecs("lz4", struct.pack("<I", 2**31 - 1) + b"\x1f\0\1\0" + b"\xff" * 64, acceleration=1), VALUE
+    ),
+    "numcodecs: blosc claims 2 GiB": Bomb(
+        lambda: numcodecs(
+            "blosc", struct.pack("<BBBBIII", 2, 1, 1, 2, 2**31 - 17, 2**30, 64) + bytes(64), cname="lz4", clevel=5
+        ),
+        VALUE,
+    ),
+    "numcodecs: json2 in json2": Bomb(
+        lambda: {"zarr.json": array([{"name": "numcodecs.json2"}], data_type="string"), "c/0": b"[" * 200_000}, VALUE
+    ),
+    "a rectilinear grid of half a million edges": Bomb(
+        lambda: {"zarr.json": rectilinear([[1, 2] * 250_000], (750_000,))}, ("open", "write")
+    ),
+    "a rectilinear grid of 5,000 edges": Bomb(
+        lambda: {"zarr.json": rectilinear([[1, 2] * 2500], (7500,))},
+        ("open", "validate", "show", "read an element", "write"),
+    ),
+    "a rectilinear grid with runs of 2^62": Bomb(
+        lambda: {"zarr.json": rectilinear([[[1, 2**62]], [[2**31, 2**31]]], (2**62, 2**62))}, (*READ, "write")
+    ),
+    "a template of 60,000 expressions": Bomb(lambda: {"zarr.json": template("{0}." * 60_000)}, (*OPEN, "fsck")),
+    "a template with a width of 2^60": Bomb(
+        lambda: {"zarr.json": template("{0:0" + str(2**60) + "}")}, (*OPEN, "read an element", "fsck")
+    ),
+    "a template with coordinates of 1,000 characters each": Bomb(
+        lambda: {"zarr.json": template("{*}" + "x" * 1000, [2**62] * 32)}, (*OPEN, "read an element", "fsck")
+    ),
+    "zip: a chunk of 128 MiB": Bomb(
+        lambda: {"a.zip": zipped({"zarr.json": array([BYTES]), "c/0": bytes(128 * MIB)}, zipfile.ZIP_DEFLATED)}, ZIP
+    ),
+    "zip: a document of 128 MiB": Bomb(
+        lambda: {"a.zip": zipped({"zarr.json": b" " * 128 * MIB}, zipfile.ZIP_DEFLATED)}, ZIP
+    ),
+    "zip: 2,000 entries": Bomb(
+        lambda: {"a.zip": zipped({f"g{i}/zarr.json": b"{}" for i in range(2000)}, zipfile.ZIP_STORED)}, ZIP
+    ),
+    "cached: a chunk of 1.5 GiB": Bomb(
+        lambda: {"zarr.json": array([BYTES, ZSTD], (BIG // 2,)), "c/0": rle_frame(BIG)}, ("cached",)
+    ),
+    "cached: many small ranges": Bomb(
+        lambda: {"zarr.json": array([sharding(1)], (2**16,)), "c/0": one_place(2**16)}, ("cached elements",)
+    ),
+    "xarray: 20 arrays with 1,000 dimensions": Bomb(lambda: dataset(20, 1000), ("xarray",)),
+    "serve: 1,000 groups": Bomb(lambda: wide_group(1000), ("serve",)),
+    "serve: 32 MiB of attributes": Bomb(
+        lambda: {"zarr.json": json.dumps({**GROUP, "attributes": {"a": ["x" * 1000] * 32_000}}).encode()}, ("serve",)
+    ),
+    "serve: a chunk of 1.5 GiB": Bomb(
+        lambda: {"zarr.json": array([BYTES, ZSTD], (2, BIG // 4)), "c/0/0": rle_frame(BIG)}, ("serve", "preview")
+    ),
+    "serve: a plain view of 2^40 inner chunks": Bomb(
+        lambda: {"zarr.json": array([sharding(1)], (2**40,)), "c/0": bytes(60_000)}, ("serve", "serve plainly")
+    ),
 }
 
 
@@ -269,6 +415,35 @@ def _fsck(store: MemoryStore) -> None:
         pass
 
 
+def _zip(store: MemoryStore) -> ZipStore:
+    return ZipStore((store, "a.zip"))
+
+
+def _list_zip(store: MemoryStore) -> None:
+    inside = _zip(store)
+    assert all(inside.size(key) is not None for key in inside.list())
+
+
+def _cached_elements(store: MemoryStore) -> None:
+    node = zarrlite.open_array(CachedStore(store, max_bytes=2**16), mode="r")
+    for i in range(0, node.shape[0], 64):
+        assert node[i] == 1
+
+
+def _xarray(store: MemoryStore) -> None:
+    import xarray as xr
+
+    with contextlib.suppress(ValueError):  # xarray's own refusal
+        xr.open_dataset(zarrlite.open_group(store, mode="r"), engine="zarrlite")
+
+
+def _request(store: MemoryStore, target: str, plain_view: bool = False) -> None:
+    site = Site(_open(store), plain_view=plain_view)
+    for method in ("GET", "HEAD"):
+        for headers in ({"Accept": "text/html"}, {}):
+            assert site.respond(method, target, headers).status < 600
+
+
 OPERATIONS: dict[str, Callable[[MemoryStore], object]] = {
     "open": _open,
     "open group": lambda store: zarrlite.open_group(store, mode="r"),
@@ -281,6 +456,15 @@ OPERATIONS: dict[str, Callable[[MemoryStore], object]] = {
     "explain": _explain,
     "keys": lambda store: list(zarrlite.open_group(store, mode="r").keys()),
     "members": lambda store: list(zarrlite.open_group(store, mode="r").members(None)),
+    "open zip": lambda store: _open(_zip(store)),
+    "list zip": _list_zip,
+    "read zip": lambda store: _first(zarrlite.open_array(_zip(store), mode="r")),
+    "cached": lambda store: _first(zarrlite.open_array(CachedStore(store), mode="r")),
+    "cached elements": _cached_elements,
+    "xarray": _xarray,
+    "serve": lambda store: [_request(store, target) for target in ("/", "/zarr.json", "/c/0")],
+    "serve plainly": lambda store: [_request(store, target, True) for target in ("/", "/zarr.json", "/c/0")],
+    "preview": lambda store: _request(store, "/?preview="),
     "tree": lambda store: str(zarrlite.open_group(store, mode="r").tree()),
 }
 

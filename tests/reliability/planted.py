@@ -3,8 +3,8 @@
 Rules
 - `planted.json` lists the faults: a text in a file of the package and its replacement, as in tests/mutations. The text
   occurs exactly once in its file.
-- `trial` is the kind of trial that must catch the fault; `only` selects scenes by a text in their names; `trials` is
-  the number of trials to run, None for all.
+- `trial` is the kind of trial that must catch the fault; `only` selects scenes or bombs by a text in their names;
+  `trials` is the number of trials to run, None for all.
 - A fault is caught if trials end with `outcome` that do not without the fault, or if they do not finish.
 - Each kind of trial catches at least one fault.
 """

@@ -6,6 +6,7 @@ import pytest
 
 from tests.mutations.run import ROOT
 from tests.reliability.__main__ import KINDS
+from tests.reliability.bombs import BOMBS
 from tests.reliability.planted import PLANTED, Planted
 from tests.reliability.scenes import SCENES
 
@@ -14,7 +15,7 @@ from tests.reliability.scenes import SCENES
 def test_fault_can_be_planted_and_names_trials_that_exist(fault: Planted) -> None:
     assert (ROOT / "zarrlite" / fault.file).read_text("utf-8").count(fault.old) == 1
     assert fault.trial in KINDS
-    assert any(fault.only in name for name in SCENES)
+    assert any(fault.only in name for name in (*SCENES, *BOMBS))
 
 
 def test_every_kind_of_trial_has_a_planted_fault() -> None:

@@ -136,9 +136,10 @@ def _find(axis: int | Edges, position: int) -> tuple[int, int]:
 
 def _check_edges(axes: Config, dim: str) -> None:
     """Refuse a list that is not one of lengths and runs."""
-    edges = axes.list(dim)
-    items = Config({str(i): edge for i, edge in enumerate(edges)}, axes.at(dim), axes.context)
-    for i, edge in enumerate(edges):
+    for i, edge in enumerate(axes.list(dim)):
+        if type(edge) is int and edge > 0:
+            continue
+        items = Config({str(i): edge}, axes.at(dim), axes.context)
         # rectilinear grid, Chunk edge lengths: "an array that can contain two types of elements"
         if not isinstance(edge, list):
             _check_length(items, str(i), "an integer or a run [length, count]")
