@@ -5,7 +5,7 @@ The defaults over a store that can be written are tested in test_against_dict.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store, check_key, check_prefix, overwrite
-from zarrlite.stores.base import InPlace, flat
+from zarrlite.stores.base import Change, InPlace, flat
 from zarrlite.tools.testing.stores import HOSTILE_KEYS, HOSTILE_PREFIXES
 
 
@@ -348,3 +348,41 @@ def test_a_patch_must_start_within_the_largest_value(start: int) -> None:
 def test_buffers_of_any_item_type_become_views_of_bytes(buffer: Buffer) -> None:
     view = flat(buffer)
     assert (bytes(view), view.format, view.ndim) == (b"0123", "B", 1)
+
+
+class Batching(MemoryStore):
+    """A store that stores several values by one request, and fails."""
+
+    def change(self, changes: Iterable[tuple[str, Change]]) -> None:
+        for key, change in changes:
+            if callable(change):
+                super().change([(key, change)])
+            elif change == b"last":
+                raise TimeoutError("no answer")
+
+    def lock(self, key: str) -> Any:
+        if key == "locked":
+            raise OSError(5, "broken")
+        return super().lock(key)
+
+
+@pytest.mark.parametrize("changes", [list, iter], ids=["list", "iterator"])
+def test_exceptions_of_a_change_by_several_values_are_store_errors(changes: Callable[..., Any]) -> None:
+    store = Batching()
+    message = r"^'a' or 'b' cannot be written: TimeoutError: no answer$"
+    with pytest.raises(StoreError, match=message) as caught:
+        store.change(changes([("a", b"1"), ("b", b"last")]))
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    with pytest.raises(StoreError, match="'locked' cannot be locked: OSError") as locked, store.lock("locked"):
+        pass
+    assert locked.value.errno == 5
+
+
+def test_exceptions_of_an_update_are_its_own() -> None:
+    def update(old: object) -> bytes:
+        raise ValueError("not the store's")
+
+    with pytest.raises(ValueError, match="not the store's"):
+        Batching().update("a", update)
+    with pytest.raises(ValueError, match="not the store's"):
+        Batching().change((key, update(None)) for key in "ab")

@@ -125,6 +125,8 @@ class Store(ABC):
         for name in _ACTIONS.keys() & own.keys():
             if isinstance(own[name], FunctionType):
                 setattr(cls, name, _reporting(cls.__dict__[name], _ACTIONS[name]))
+        if isinstance(own.get("change"), FunctionType):
+            cls.change = _reporting_change(cls.change)  # type: ignore[method-assign]
 
     # Reading
 
@@ -308,6 +310,8 @@ _ACTIONS = {
     "get": "read",
     "get_partial_values": "read",
     "size": "read",
+    "source": "read",
+    "lock": "locked",
     "list": "listed",
     "list_prefix": "listed",
     "list_dir": "listed",
@@ -329,9 +333,46 @@ def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]
             raise
         except Exception as error:
             raise foreign_error(error, named, action) from error
-        return _listed(found, named, action) if isinstance(found, Iterator) else found
+        return _listed(found, named, action) if action == "listed" and isinstance(found, Iterator) else found
 
     return reporting
+
+
+def _reporting_change(operation: Callable[..., None]) -> Callable[..., None]:
+    """Return a `change`, all exceptions of which are errors of the library, save those of the changes themselves."""
+
+    @functools.wraps(operation)
+    def change(self: Store, changes: Iterable[tuple[str, Change]]) -> None:
+        seen: list[Any] = []
+        passed: list[Exception] = []
+
+        def watched(make: Callable[..., Any]) -> Callable[..., Any]:
+            def watch(*args: Any) -> Any:
+                try:
+                    return make(*args)
+                except Exception as error:
+                    passed.append(error)
+                    raise
+
+            return watch
+
+        def each() -> Iterator[tuple[str, Change]]:
+            remaining = iter(changes)
+            following = watched(lambda: next(remaining, None))
+            while (item := following()) is not None:
+                seen.append((item[0],))
+                yield (item[0], watched(item[1])) if callable(item[1]) else item
+
+        try:
+            operation(self, [*each()] if isinstance(changes, list) else each())
+        except ZarrliteError:
+            raise
+        except Exception as error:
+            if any(error is one for one in passed):
+                raise
+            raise foreign_error(error, seen or "", "written") from error
+
+    return change
 
 
 def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
@@ -346,7 +387,11 @@ def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
 def foreign_error(error: Exception, named: str | Sequence[Request], action: str) -> StoreError:
     """Return the StoreError for an exception of a store; `named` is a key, a prefix or a batch of requests."""
     keys = [named] if isinstance(named, str) else [*dict.fromkeys(request[0] for request in named)]
-    others = f" or one of {len(keys) - 1} others" if len(keys) > 1 else ""
+    others = ""
+    if len(keys) == 2:
+        others = f" or {keys[1]!r}"
+    elif len(keys) > 2:
+        others = f" or one of {len(keys) - 1} others"
     message = f"{keys[0]!r}{others} cannot be {action}: {type(error).__name__}: {error}"
     return StoreError(message, key=keys[0], errno=getattr(error, "errno", None))
 
