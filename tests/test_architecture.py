@@ -28,7 +28,7 @@ PACKAGE = Path(__file__).parent.parent / "zarrlite"
 
 # From the bottom to the top, and within one line from left to right.
 LAYERS = (
-    ("errors", "names", "tuning", "threads", "cached"),
+    ("errors", "names", "tuning", "guard", "threads", "cached"),
     ("extensions", "selections", "buffers", "libraries"),
     ("data_types", "chunk_grids", "chunk_key_encodings", "stores"),
     ("pipeline",),

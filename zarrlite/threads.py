@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from zarrlite.guard import Guard
 from zarrlite.tuning import (
     IN_FLIGHT_PAUSE,
     MAX_IN_FLIGHT_BYTES,
@@ -344,7 +345,7 @@ class _Queue(Iterator[J]):
 
     def __init__(self, jobs: Iterator[J]) -> None:
         self._jobs = jobs
-        self._lock = allocate_lock()
+        self._lock = Guard()
         self._stopped = False
 
     def __next__(self) -> J:

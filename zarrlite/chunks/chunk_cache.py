@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from _thread import allocate_lock
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from zarrlite.errors import ArgumentError
+from zarrlite.guard import Guard
 from zarrlite.selections.selection import Shape
 from zarrlite.stores.base import Store
 from zarrlite.stores.watched import WatchedStore
@@ -46,7 +46,7 @@ class ChunkCache:
         return ChunkCache, (self.max_bytes,)
 
     def _clear(self) -> None:
-        self._lock = allocate_lock()
+        self._lock = Guard()
         self._cells: OrderedDict[tuple[str, Shape], Cell] = OrderedDict()
         self._by_key: dict[str, dict[Shape, None]] = {}
         self._total = 0

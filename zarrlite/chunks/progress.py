@@ -9,12 +9,12 @@ Rules
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from zarrlite.chunks.cached_chunks import CachedChunks
 from zarrlite.chunks.chunks import Chunks, Job
+from zarrlite.guard import Guard
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.selection import Selection
@@ -28,7 +28,7 @@ class Count:
         self._progress = progress
         self._total = total
         self._done = 0
-        self._lock = threading.Lock()
+        self._lock = Guard()
 
     def advance(self, n: int = 1) -> None:
         """Count `n` more steps as done."""

@@ -264,8 +264,10 @@ def has_entries(directory: str) -> bool:
     """Whether a directory is not empty. Returns False if it is missing or cannot be read."""
     try:
         (entries,) = map(os.scandir, (directory,))
-        with entries:
+        try:
             return any(True for _ in entries)
+        finally:
+            entries.close()
     except OSError:
         return False
 

@@ -390,8 +390,10 @@ def _can_be_encoded(path: str) -> bool:
 def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
     try:
         (found,) = map(os.scandir, (directory,))
-        with found:
+        try:
             return list(found)
+        finally:
+            found.close()
     except OSError as error:
         if error.errno in files.MISSING:
             return []

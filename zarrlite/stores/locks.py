@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import errno
 import os
-from _thread import RLock, allocate_lock, get_ident
+from _thread import allocate_lock, get_ident
 from collections.abc import Hashable
 from io import IOBase
 from time import monotonic
 from typing import Any
 
 from zarrlite.errors import StoreError
+from zarrlite.guard import Guard
 from zarrlite.stores.store_errors import store_error
 
 LOCK_TIMEOUT = 300.0  # seconds; a longer wait for a lock is an error
@@ -36,7 +37,7 @@ class Table(dict[Hashable, "Lock"]):
     __slots__ = ("guard",)
 
     def __init__(self) -> None:
-        self.guard = RLock()  # re-entrant: a signal handler may run while it is held
+        self.guard = Guard()
         _tables.append(self)
 
 
@@ -138,7 +139,7 @@ def _empty_tables() -> None:
         for holder in table.values():
             holder.forget()
         table.clear()
-        table.guard = RLock()
+        table.guard = Guard()
 
 
 if hasattr(os, "register_at_fork"):  # Windows does not fork

@@ -78,9 +78,11 @@ class Root:
         if is_reserved(prefix):
             return []
         try:
-            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot leak it before the `with`
-            with scanned:
+            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot leak it before the `try`
+            try:
                 return sorted(filter(None, (self._entry(prefix, entry) for entry in scanned)))
+            finally:
+                scanned.close()
         except OSError as error:
             if error.errno in MISSING:
                 return []

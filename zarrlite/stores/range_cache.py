@@ -26,10 +26,10 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from threading import Lock
 from typing import IO, NamedTuple
 
 from zarrlite.errors import ArgumentError, StoreError
+from zarrlite.guard import Guard
 from zarrlite.libraries.crc32c import checksum
 from zarrlite.stores.locks import LOCK_TIMEOUT
 
@@ -109,7 +109,7 @@ class MemoryCache(RangeCache):
         _in_memory.add(self)
 
     def _clear(self) -> None:
-        self._lock = Lock()
+        self._lock = Guard()
         self._ranges: OrderedDict[tuple[str, Span], bytes] = OrderedDict()  # least recently used first
         self._keys: dict[str, tuple[Version, dict[Span, None]]] = {}
         self._total = 0

@@ -22,7 +22,6 @@ import itertools
 import json
 import math
 import os
-import threading
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from time import monotonic
@@ -32,6 +31,7 @@ from typing import Any, Literal, NamedTuple
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import ArgumentError, DataError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
+from zarrlite.guard import Guard
 from zarrlite.names import DOCUMENT
 from zarrlite.stores import files, zip_format
 from zarrlite.stores.base import Buffers, Limits, Request, Store, WrongSizeError, check_key, check_prefix, flat
@@ -100,7 +100,7 @@ class ZipStore(Store):
             self._path = os.path.realpath(self._given)
         self._mode: Mode = mode
         self.read_only = mode == "r"
-        self._guard = threading.RLock()
+        self._guard = Guard()
         self._state: _State | None = _State({}, b"", None)
         self._writer: _Writer | None = None
         if mode == "w":
@@ -340,7 +340,7 @@ class _File:
         self.source = source
         self.starts: dict[int, int] = {}  # where the value of the entry at an offset starts, if that is known
         # without `pread`, all threads share the position of the file
-        self._guard: Any = contextlib.nullcontext() if hasattr(os, "pread") else threading.Lock()
+        self._guard: Any = contextlib.nullcontext() if hasattr(os, "pread") else Guard()
 
     def read(self, wanted: Sequence[tuple[Entry, tuple[int, int]]], memory: memoryview | None = None) -> list[Buffer]:
         """Read parts of values, in one round of requests, or in two if large values need their headers first.
