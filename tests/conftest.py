@@ -69,6 +69,11 @@ def zarrs(zarr: ModuleType) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def zarrista() -> ModuleType:
+    return load_peer("zarrista")
+
+
+@pytest.fixture(scope="session")
 def tensorstore() -> ModuleType:
     return load_peer("tensorstore")
 

@@ -147,7 +147,13 @@ def test_shipped_harness_has_fewer_than_sixty_lines(file):
     assert len((FOLDER / "harnesses" / file).read_text("utf-8").splitlines()) < 60
 
 
-PEERS = {"zarr-python": "zarr", "zarrs": "zarrs", "tensorstore": "tensorstore", "zarrita": "zarrita"}
+PEERS = {
+    "zarr-python": "zarr",
+    "zarrs": "zarrs",
+    "zarrista": "zarrista",
+    "tensorstore": "tensorstore",
+    "zarrita": "zarrita",
+}
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -19,6 +19,7 @@ SHIPPED = {
     "zarrlite": "zarrlite_itself.py",
     "zarr-python": "zarr_python.py",
     "zarrs": "zarrs_pipeline.py",
+    "zarrista": "zarrista_arrays.py",
     "tensorstore": "tensorstore_zarr3.py",
     "zarrita": "zarrita.mjs",
 }

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +59,22 @@ def serve(
 def values(message: Json) -> dict[str, bytes]:
     """Return all values of the store in a message."""
     return {key: base64.b64decode(value) for key, value in message["store"].items()}
+
+
+@contextmanager
+def in_folder(message: Json) -> Iterator[tuple[str, Callable[[], dict[str, bytes]]]]:
+    """Write the values of a message into a temporary folder. The function returns all values that are there."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for key, value in values(message).items():
+            (root / key).parent.mkdir(parents=True, exist_ok=True)
+            (root / key).write_bytes(value)
+
+        def contents() -> dict[str, bytes]:
+            files = (path for path in root.rglob("*") if path.is_file())
+            return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+
+        yield folder, contents
 
 
 def stored(values: dict[str, bytes]) -> Json:
