@@ -22,8 +22,8 @@ MAX_SHOWN = 4  # entries of `cases` that a row names; it only counts the others
 HEAD = """# Coverage
 
 Every normative statement that concerns a reader or a writer, in the order of the texts: those of the Zarr v3 core
-specification and the documents that it lists, of the rectilinear grid, and of the proposals. Each has cases in
-[spec_fixtures](../spec_fixtures/README.md), or a reason why no case is possible. A `*` at the end of an id
+specification and the documents that it lists, of the registered extensions (zarr-extensions), and of the proposals. Each
+has cases in [spec_fixtures](../spec_fixtures/README.md), or a reason why no case is possible. A `*` at the end of an id
 matches all cases whose id begins with the rest.
 
 `python -m tests.coverage_table` generates this page from `spec_fixtures/statements/`, which lists every case.
@@ -32,7 +32,7 @@ matches all cases whose id begins with the rest.
 
 
 def load_tables() -> list[dict[str, Any]]:
-    """Load the tables of statements: the core specification, the documents that it lists, the proposals."""
+    """Load the tables of statements: the core specification, the documents that it lists, extensions, proposals."""
     tables = [json.loads(path.read_text("utf-8")) for path in sorted(FIXTURES.glob("statements/*.json"))]
     return sorted(tables, key=lambda table: (table["document"][:4] != "zarr", "/core/" not in table["document"]))
 

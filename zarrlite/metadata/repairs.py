@@ -73,7 +73,9 @@ def _find_repair(document: Mapping[str, Json], fault: MetadataError) -> Repair |
     if is_missing and names[-1:] in (("codecs",), ("index_codecs",)) and _is_chain(document, names):
         return _codecs(names, value)
     if is_missing and names[-2:] == ("configuration", "endian"):
-        return Repair("is missing; little endian is assumed", names, "little")
+        # `n5_default` allows big endian only
+        order = "big" if _name(_get(document, names[:-5])) == "n5_default" else "little"
+        return Repair(f"is missing; {order} endian is assumed", names, order)
     if names[-2:-1] == ("chunk_shape",):
         return _chunk_length(document, names, value)
     return None
@@ -92,8 +94,7 @@ def _is_chain(document: Mapping[str, Json], names: Names) -> bool:
     """Whether a list is the codecs of the array or those of a shard; other codecs may use the name differently."""
     if len(names) == 1:
         return True
-    codec = _get(document, names[:-2])
-    return (codec.get("name") if isinstance(codec, dict) else codec) == "sharding_indexed"
+    return _name(_get(document, names[:-2])) == "sharding_indexed"
 
 
 def _codecs(names: Names, value: Json) -> Repair:
@@ -110,9 +111,13 @@ def _codecs(names: Names, value: Json) -> Repair:
 
 def _is_filter(codec: Json) -> bool:
     """Whether JSON describes an array -> array codec."""
-    name = codec.get("name") if isinstance(codec, dict) else codec
+    name = _name(codec)
     found = registry.codecs.find(name) if isinstance(name, str) else None
     return found is not None and issubclass(found, ArrayArrayCodec)
+
+
+def _name(extension: Json) -> Json:
+    return extension.get("name") if isinstance(extension, dict) else extension
 
 
 def _chunk_length(document: Mapping[str, Json], names: Names, value: Json) -> Repair | None:

@@ -6,7 +6,7 @@ import base64
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 Json = dict[str, Any]
 CORE_TYPES = ["bool", "float16", "float32", "float64", "complex64", "complex128"]
 CORE_TYPES += [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+BITS = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4, "float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
 
 
 class Unsupported(Exception):
@@ -93,8 +94,14 @@ def elements(result: Any, dtype: np.dtype[Any]) -> Json:
     if dtype.hasobject or dtype.kind == "T":
         texts = [v if isinstance(v, str) else base64.b64encode(v).decode() for v in array.ravel().tolist()]
         return {"shape": list(array.shape), "values": texts}
-    data = array.astype(dtype.newbyteorder("<")).tobytes()
-    return {"shape": list(array.shape), "data": base64.b64encode(data).decode()}
+    return numbers(array.shape, array.astype(dtype.newbyteorder("<")).tobytes(), dtype.name)
+
+
+def numbers(shape: Sequence[int], data: bytes, data_type: str) -> Json:
+    """Return the answer to a read of elements in memory. The unused bits of numbers of few bits are cleared."""
+    if data_type in BITS:
+        data = bytes(byte & (1 << BITS[data_type]) - 1 for byte in data)
+    return {"shape": list(shape), "data": base64.b64encode(data).decode()}
 
 
 def to_write(message: Json, dtype: np.dtype[Any], shape: tuple[int, ...], *, text: bool) -> Any:

@@ -1,4 +1,4 @@
-"""tensorstore's zarr3 driver with a store in memory. It opens a struct field by field, so `struct` is not claimed."""
+"""tensorstore's drivers with a store in memory. They open a struct field by field, so `struct` is not claimed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 import tensorstore as ts
-from loop import Json, Unsupported, elements, index, serve, stored, to_write, values
+from loop import CORE_TYPES, Json, Unsupported, elements, index, serve, stored, to_write, values
 
 
 def kvstore(message: Json) -> tuple[Any, Any]:
@@ -27,9 +27,10 @@ def array(message: Json) -> tuple[Any, Any]:
         node = json.loads(store[f"{path}zarr.json"])
     except (ValueError, KeyError, RecursionError):
         node = None
+    driver = "zarr3" if f"{path}zarr.json" in message["store"] else "zarr"
     if isinstance(node, dict) and node.get("node_type") == "group":
         raise Unsupported("the driver has no groups")
-    spec = {"driver": "zarr3", "kvstore": {"driver": "memory", "path": path}, "recheck_cached_data": "open"}
+    spec = {"driver": driver, "kvstore": {"driver": "memory", "path": path}, "recheck_cached_data": "open"}
     return store, ts.open(spec, open=True, context=context).result()
 
 
@@ -48,12 +49,11 @@ def write(message: Json) -> Json:
     return stored({key.decode(): store[key] for key in store.list().result()})
 
 
-integers = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-claims = {
-    "data_type": ["bool", *integers, "float16", "float32", "float64", "complex64", "complex128", "r*", "raw_bytes"],
-    "chunk_grid": ["regular"],
-    "chunk_key_encoding": ["default", "v2"],
+SMALL = "bfloat16 int2 int4 float4_e2m1fn float8_e3m4 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2"
+SMALL += " float8_e5m2fnuz float8_e8m0fnu complex_float32 complex_float64"
+claims = {"chunk_grid": ["regular"], "chunk_key_encoding": ["default", "v2"], "zarr_format": ["2"]}
+claims |= {
+    "data_type": [*CORE_TYPES, *SMALL.split(), "r*", "raw_bytes"],
     "codecs": ["blosc", "bytes", "crc32c", "gzip", "sharding_indexed", "transpose", "zstd"],
-    "storage_transformers": [],
 }
 serve("tensorstore", version("tensorstore"), claims, {"open": open_node, "read": read, "write": write})

@@ -34,7 +34,8 @@ def answer_with(
 
     def read(message: Json) -> Json:
         with open_store(message) as (store, _):
-            array = zarr.open_array(store, mode="r", path=message["path"], zarr_format=3)
+            is_v3 = f"{message['path']}/zarr.json".lstrip("/") in message["store"]
+            array = zarr.open_array(store, mode="r", path=message["path"], zarr_format=3 if is_v3 else 2)
             return elements(array[index(message)], array.dtype)
 
     def write(message: Json) -> Json:
@@ -44,13 +45,12 @@ def answer_with(
             array[...] = to_write(message, array.dtype, array.shape, text=text)
             return stored(contents())
 
-    claims = {
-        "data_type": ["bytes", *data_type_registry.contents],
-        "chunk_grid": ["regular"],
-        "chunk_key_encoding": ["default", "v2"],
-        "codecs": list(zarr.config.get("codecs")),
-        "storage_transformers": [],
-    }
+    grids = ["regular"]
+    if "rectilinear_chunks" in zarr.config.get("array"):  # experimental since 3.2
+        zarr.config.set({"array.rectilinear_chunks": True})
+        grids.append("rectilinear")
+    claims = {"chunk_grid": grids, "chunk_key_encoding": ["default", "v2"], "zarr_format": ["2"]}
+    claims |= {"data_type": ["bytes", *data_type_registry.contents], "codecs": list(zarr.config.get("codecs"))}
     serve(name, version, claims, {"open": open_node, "read": read, "write": write}, **options)
 
 

@@ -7,7 +7,7 @@ import itertools
 from importlib.metadata import version
 
 import numpy as np
-from loop import CORE_TYPES, Json, Unsupported, elements, in_folder, serve, stored
+from loop import CORE_TYPES, Json, Unsupported, elements, in_folder, numbers, serve, stored
 from zarrista import Array, ArrayBytes, Group
 from zarrista.exceptions import GroupCreateError
 from zarrista.store import FilesystemStore
@@ -29,7 +29,7 @@ def read(message: Json) -> Json:
             raise Unsupported("steps greater than 1")
         result = array.retrieve_array_subset(tuple(slice(*bounds[:2]) for bounds in message["selection"]))
         if hasattr(result, "buffer"):  # little-endian elements, also of types that numpy does not have
-            return {"shape": result.shape, "data": base64.b64encode(result.buffer()).decode()}
+            return numbers(result.shape, bytes(result.buffer()), str(array.metadata.get("data_type")))
         return elements(result.to_numpy(), np.dtype(object))
 
 
@@ -50,10 +50,9 @@ SMALL = "int2 int4 uint2 uint4 float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_
 SMALL += " float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu bfloat16 complex_float16 complex_bfloat16"
 OTHER = "complex_float32 complex_float64 r* string bytes variable_length_bytes fixed_length_utf32"
 CODECS = "bitround blosc bytes crc32c endian gzip packbits reshape sharding_indexed transpose vlen-bytes vlen-utf8 zstd"
-claims = {
+claims = {"chunk_grid": ["regular", "rectilinear"], "chunk_key_encoding": ["default", "v2"], "zarr_format": ["2"]}
+claims |= {
     "data_type": f"{SMALL} {OTHER} numpy.datetime64 numpy.timedelta64".split() + CORE_TYPES,
-    "chunk_grid": ["regular", "rectilinear"],
-    "chunk_key_encoding": ["default", "v2"],
     "codecs": f"{CODECS} numcodecs.bitround numcodecs.fixedscaleoffset numcodecs.shuffle".split(),
 }
 serve("zarrista", version("zarrista"), claims, {"open": open_node, "read": read, "write": write})
