@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -54,6 +55,9 @@ class Progress:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command, and return its exit code."""
     options = parser().parse_args(arguments)
+    if options.newest and not os.environ.get("ZARRLITE_NEWEST"):
+        words = sys.argv[1:] if arguments is None else arguments
+        return run_in_newest([word for word in words if word != "--newest"], options.out)
     scale: Any
     workloads: Sequence[Workload]
     if options.remote:
@@ -96,6 +100,13 @@ def main(arguments: list[str] | None = None) -> int:
     for line in failed:
         print(line, file=sys.stderr)
     return 1 if failed else 0
+
+
+def run_in_newest(arguments: list[str], out: str) -> int:
+    """Run the command in the system of `make test-newest`. The reports are written to the same directory as without."""
+    os.makedirs(out, exist_ok=True)
+    command = ["tests/newest.sh", "--run", os.path.abspath(out), "env", "ZARRLITE_NEWEST=1", "python"]
+    return subprocess.run([*command, "-m", "benchmarks", *arguments, "--out", "/out"]).returncode
 
 
 def remote_space(root: str, scale: Any, stack: ExitStack) -> Workspace:
@@ -148,6 +159,11 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument(
         "--remote", action="store_true", help="arrays in an S3 server on this machine, whose answers are delayed"
+    )
+    options.add_argument(
+        "--newest",
+        action="store_true",
+        help="in a Debian system with the newest Python and zarr-python, also with its FusedCodecPipeline (as root)",
     )
     options.add_argument(
         "--only", metavar="PATTERN", help="only workloads whose name contains this; * and ? are wildcards"

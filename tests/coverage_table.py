@@ -22,9 +22,9 @@ MAX_SHOWN = 4  # entries of `cases` that a row names; it only counts the others
 HEAD = """# Coverage
 
 Every normative statement that concerns a reader or a writer, in the order of the texts: those of the Zarr v3 core
-specification and the documents that it lists, of the registered extensions (zarr-extensions), and of the proposals. Each
-has cases in [spec_fixtures](../spec_fixtures/README.md), or a reason why no case is possible. A `*` at the end of an id
-matches all cases whose id begins with the rest.
+specification and the documents that it lists, of the registered extensions (zarr-extensions), and of the proposals.
+Each has cases in [spec_fixtures](../spec_fixtures/README.md), or a reason why no case is possible. A `*` at the end of
+an id matches all cases whose id begins with the rest.
 
 `python -m tests.coverage_table` generates this page from `spec_fixtures/statements/`, which lists every case.
 {statements} statements: {covered} with cases, {reasons} with a reason.

@@ -27,6 +27,8 @@ _REMOTE_CLASSES = {
     "zarrista": "benchmarks.remote.contestants.zarrista:RemoteZarrista",
     "zarrlite fsspec": "benchmarks.remote.contestants.fsspec:FsspecZarrlite",
 }
+if os.environ.get("ZARRLITE_NEWEST"):  # set by --newest
+    _CLASSES["zarr-python fused"] = "benchmarks.contestants.zarr_python:FusedZarrPython"
 PEERS = (*tuple(_CLASSES)[2:], *tuple(_REMOTE_CLASSES)[2:-1])
 if os.environ.get("ZARRLITE_BASELINE"):
     _CLASSES["baseline"] = "benchmarks.contestants.baseline:Baseline"

@@ -1,4 +1,4 @@
-"""zarr-python with its own codec pipeline, and with that of zarrs."""
+"""zarr-python with its own codec pipelines, and with that of zarrs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import zarr
+from zarr.core import codec_pipeline
 from zarr.core.buffer import cpu
 from zarr.storage import MemoryStore
 
 from benchmarks.contestants.base import Contestant, Unsupported
 from benchmarks.data import Array
+
+FUSED = "zarr.core.codec_pipeline.FusedCodecPipeline"
 
 
 class ZarrPython(Contestant):
@@ -50,6 +53,26 @@ class ZarrPython(Contestant):
 
     def describe(self, array: Any) -> tuple[Any, ...]:
         return array.shape, str(array.dtype), array.chunks
+
+
+class FusedZarrPython(ZarrPython):
+    """zarr-python 3.3 or later with its synchronous codec pipeline, which is not its default."""
+
+    name = "zarr-python fused"
+    packages = ()
+    cold_read = f"""
+import zarr
+zarr.config.set({{{{'codec_pipeline.path': {FUSED!r}}}}})
+print(zarr.open_array({{path!r}}, mode='r')[{{i}}, {{j}}])
+"""
+
+    def __init__(self) -> None:
+        if not hasattr(codec_pipeline, "FusedCodecPipeline"):
+            raise ImportError(f"zarr-python {zarr.__version__} has no FusedCodecPipeline")
+
+    def session(self) -> AbstractContextManager[Any]:
+        context: AbstractContextManager[Any] = zarr.config.set({"codec_pipeline.path": FUSED})
+        return context
 
 
 try:

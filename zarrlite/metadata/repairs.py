@@ -94,7 +94,7 @@ def _is_chain(document: Mapping[str, Json], names: Names) -> bool:
     """Whether a list is the codecs of the array or those of a shard; other codecs may use the name differently."""
     if len(names) == 1:
         return True
-    return _name(_get(document, names[:-2])) == "sharding_indexed"
+    return bool(_name(_get(document, names[:-2])) == "sharding_indexed")
 
 
 def _codecs(names: Names, value: Json) -> Repair:
