@@ -3,7 +3,7 @@
 Rules
 - Opening a source reads nothing. Where the store can guarantee it, all reads see the same version of the value, even if
   it is replaced meanwhile.
-- A missing value is None at every level.
+- None stands for a missing value at every level.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class CachedChunks(Chunks):
             try:
                 together = self._read_together(cells, dtype)
             except ZarrliteError:
-                together = None  # reading them one by one raises the error, if one of them has it
+                together = None  # reading the chunks one by one raises the error of the right one
             if together is not None:
                 yield from together
                 return

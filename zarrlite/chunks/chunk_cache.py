@@ -60,7 +60,7 @@ class ChunkCache:
         self._arrays[prefix] = is_chunk
 
     def generation(self, key: str) -> Hashable:
-        """Return a value that is another one after the chunk with this key was dropped."""
+        """Return a token that changes when the chunk with this key is dropped."""
         return self._generations[hash(key) % _SLOTS], self._generations[-1]
 
     def find(self, key: str, cell: Shape, shape: Shape) -> Cell | None:

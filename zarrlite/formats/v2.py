@@ -177,7 +177,7 @@ def _chunks(top: Config, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _data_type(top: Config, items: list[Item]) -> tuple[DataType, np.dtype[Any] | None]:
-    """Return the data type, and the dtype of stored elements, which is None for objects."""
+    """Return the data type, and the dtype of stored elements; objects have none."""
     value = top.raw("dtype")
     if value == "|O":
         # not in the specification: zarr-python puts a filter that encodes objects first

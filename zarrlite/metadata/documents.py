@@ -141,7 +141,7 @@ class ArrayMetadata(Members):
         return tuple(c.with_leading_bytes(leading) if isinstance(c, ArrayBytesCodec) else c for c in self.codecs)
 
     def for_chunks(self, write_empty: bool, require_chunks: bool) -> ForChunks:
-        """Return the encoder of chunk keys, and the codec chain of all chunks, which is None if chunk shapes differ."""
+        """Return the encoder of chunk keys, and the codec chain of all chunks, or None if chunk shapes differ."""
         found = self._for_chunks.get((write_empty, require_chunks))
         if found is None:
             ndim, pipeline = len(self.shape), None

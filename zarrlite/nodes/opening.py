@@ -560,7 +560,7 @@ def _locate(
     cache: ChunkCache | None,
     use_consolidated: bool | None,
 ) -> tuple[Store, str, Metadata | None]:
-    """Return the store, the path and the metadata of the node at that path. The metadata is None for a new node."""
+    """Return the store, the path and the metadata of the node at that path. A new node has no metadata."""
     if mode not in _MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
     place = store if isinstance(store, Store) else open_store(store, check=False)

@@ -356,9 +356,10 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _pieces(span: Span, division: Division) -> Iterator[tuple[int, int, int, int, slice]]:
-    """Yield for each chunk along one dimension: its index, the first position in it, the number of elements.
+    """Yield the pieces of a span in the chunks along one dimension.
 
-    These are followed by their place in the result, as a start and as a slice.
+    Each has the index of the chunk, the first position in it, the number of elements, and their place in the result, as
+    a start and as a slice.
     """
     return _equal_pieces(span, division) if isinstance(division, int) else division.pieces(*span)
 

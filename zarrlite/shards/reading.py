@@ -125,7 +125,8 @@ class ShardReader(Serializer):
         for i in whole:
             self._decode_whole(i, answers[i], parts[i])
         indices = [None if i in whole else self._index(i, a, handles[i]) for i, a in enumerate(answers)]
-        missing = [i for i, answer in enumerate(answers) if answer is None]  # now: the next round replaces the answers
+        # computed now, because the next round may overwrite the answers
+        missing = [i for i, answer in enumerate(answers) if answer is None]
         jobs = _Jobs()
         for i, (handle, index, (selection, target)) in enumerate(zip(handles, indices, parts, strict=True)):
             if index is None:
@@ -335,9 +336,10 @@ class ShardReader(Serializer):
             scratch.release(memory)
 
     def _windows(self, handle: Any, index: ShardIndex, parts: Sequence[slice]) -> Reading[list[Any]]:
-        """Return for consecutive parts of the index the range that contains their chunks.
+        """Return the range that contains the chunks of each part of the index; the parts are consecutive.
 
-        If the chunks are in another order, these ranges overlap too much; then all chunks are read at once, here.
+        If the chunks are in another order, these ranges overlap too much. Then this reads all chunks at once, and
+        returns their bytes for each part.
         """
         present = index.check()
         firsts = [part.start for part in parts]

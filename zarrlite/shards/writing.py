@@ -97,7 +97,7 @@ class ShardWriter:
             raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger ones")
 
     def chunks(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return the chunks of an old shard, which can be changed and joined again; all None without one."""
+        """Return the chunks of an old shard, to be changed and joined again. Without an old shard, all are None."""
         self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 

@@ -1,10 +1,10 @@
 """A chunk in parts as a source.
 
 Rules
-- Everything that is read is of one state of the chunk. A read that one part can serve opens that part alone. Every
-  other one opens all parts, those with a size first, and after each read looks again whether these are still the ones
-  that are stored: if not, it raises ReplacedError, and the reader starts over.
-- Parts that a store reads by key are requested together, those of several chunks by one batch, and their sizes only if
+- All reads see one state of the chunk. A read that one part can serve opens only that part. Every other read opens all
+  parts, those with a size first, and checks afterwards that they are still the stored ones. If not, it raises
+  ReplacedError, and the reader starts over.
+- Parts that a store reads by key are requested together, those of several chunks in one batch, and their sizes only if
   the answers do not fit.
 - If all parts are missing, the chunk is missing. If some are missing, or a part does not have its size, the journal
   decides (parts_journal.py); without one, an error names the part.
@@ -32,7 +32,7 @@ class Part(NamedTuple):
     size: int | None = None
 
 
-Piece = tuple[int, ByteRange, int | None]  # a part by its number, what of it, and how many bytes that must be
+Piece = tuple[int, ByteRange, int | None]  # number of a part, a range of it, and the required length if it is known
 
 
 class Parts:
@@ -55,7 +55,7 @@ class Parts:
         self.sentinel = max([i for i, size in enumerate(self.sizes) if size], default=None)
         # numbers of the parts in the order in which they are opened
         self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
-        # ranges that are all of the first part or of the last one, as that of an index is
+        # pieces of ranges that are exactly the first or the last part, such as that of an index
         self._ends: dict[ByteRange, list[Piece]] = {}
         if known[0]:
             self._ends[ByteRange(0, known[0])] = [(0, ALL, known[0])]
@@ -63,7 +63,7 @@ class Parts:
             self._ends[ByteRange(-known[-1])] = [(len(self.all) - 1, ALL, known[-1])]
 
     def guess(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range as far as they are known without the sizes; none if they are not."""
+        """Return the pieces of a range if they are known, or likely, without the sizes. Returns none otherwise."""
         start, stop = byte_range
         if self.main is not None and stop is not None and self.head <= start < stop:
             # most likely all of it is in the part without a size: reading it shows whether that ends too early
@@ -84,9 +84,9 @@ class Parts:
         return []
 
     def whole(self, most: int, size: int | None) -> list[Piece]:
-        """Return the pieces of all of a chunk that has at most `most` bytes, or just `size`.
+        """Return the pieces of a whole chunk that has at most `most` bytes, or exactly `size`.
 
-        They end one byte late where that shows parts that are too long.
+        Where possible they request one byte more, to detect parts that are too long.
         """
         rest = None if size is None else size - self.head - self.tail
         main = (ByteRange(0, most - self.head if rest is None else rest + 1), rest)
@@ -94,7 +94,7 @@ class Parts:
 
 
 def cut(sizes: Sequence[int | None], start: int, stop: int) -> list[Piece]:
-    """Return the pieces of a range of consecutive parts of these sizes."""
+    """Cut a range of consecutive parts of these sizes into pieces."""
     found: list[Piece] = []
     for number, size in enumerate(sizes):
         size = size or 0
@@ -221,12 +221,12 @@ class ChunkInParts(Source):
         self._belong_together = True
 
     def _replaced(self, message: str) -> ReplacedError:
-        """Return the error for a chunk that has changed, even if all parts look as before when it is caught."""
+        """Return the error for a chunk that was replaced. From now on this source is not current."""
         self._was_replaced = True
         return ReplacedError(message)
 
     def plan(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range, or those that are most likely it if the sizes take requests."""
+        """Return the pieces of a range. If sizes take requests, these are the most likely ones."""
         pieces = self._parts.guess(byte_range)
         if self._sizes is None:
             is_alone = len(pieces) == 1 and (not self._opened or self._opened.keys() == {pieces[0][0]})
@@ -253,7 +253,7 @@ class ChunkInParts(Source):
     def _complete(
         self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
     ) -> Buffer | None:
-        """Return a range, given what was found of its planned pieces; looks at all sizes if these do not fit."""
+        """Return a range, given what was found of its planned pieces. If that does not fit, reads it by all sizes."""
         if not pieces or not _fits(pieces, found):
             opened = {**self._opened}
             sizes = self.sizes()
@@ -270,11 +270,11 @@ class ChunkInParts(Source):
             found = [begin, *found]
         joined = b"".join(value for value in found if value is not None)
         first, end = byte_range
-        # a plan for all of a chunk has pieces after the end of a range that ends in the part without a size
+        # a plan for a whole chunk may have pieces after the end of the range
         return joined[:end] if first == 0 and end is not None and end > 0 else joined
 
     def sizes(self) -> list[int]:
-        """Return the sizes of all parts, none if all of them are missing. Raises DataError if they do not fit."""
+        """Return the sizes of all parts, an empty list if all are missing. Raises DataError if they do not fit."""
         if self._sizes is None:
             found: list[Any] = [*self._parts.sizes]
             fault: DataError | None = None
@@ -293,7 +293,7 @@ class ChunkInParts(Source):
         return self._sizes
 
     def _recover(self, sizes: Sequence[int | None], fault: DataError) -> list[int]:
-        """Take the chunk from its journal, if its parts are being changed or that was interrupted.
+        """Take the chunk from its journal, if a change of its parts is under way or was interrupted.
 
         Raises the fault of the parts if there is no such journal.
         """
@@ -346,7 +346,7 @@ Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, an
 
 
 def read_chunks(plans: Sequence[Plan]) -> list[Buffer | None]:
-    """Read ranges of several chunks, None for missing ones; where parts are read by key, by one batch of requests."""
+    """Read ranges of several chunks, None for missing ones. Parts that are read by key take one batch of requests."""
     buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces in plans for piece in pieces]))
     return [chunk._complete(r, pieces, [next(buffers) for _ in pieces]) for chunk, r, pieces in plans]
 

@@ -53,7 +53,7 @@ class InPlace(NamedTuple):
     patches: Sequence[Patch]
 
 
-Update = Callable[[Source], Value | InPlace | None]  # takes the old value; its size is None if it is missing
+Update = Callable[[Source], Value | InPlace | None]  # takes the old value, which may be missing
 Change = Value | Update | None  # a new value, a function of the old one, or None to erase the key
 
 

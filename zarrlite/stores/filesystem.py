@@ -3,7 +3,7 @@
 Rules
 - Ranges are read by `cat_file(start, end)`. Filesystems that are asynchronous inside run on fsspec's own event loop; a
   batch of requests waits on the threads of this library, so that all stores of a place share its limit.
-- A missing key is None only if the filesystem says so. A missing bucket, refused access and all other failures are
+- A key counts as missing only if the filesystem says so. A missing bucket, refused access and all other failures are
   StoreErrors; so are failures that fsspec reports as missing files (an HTTP server that fails, behind a file cache).
 - A server that ignores ranges sends whole values. The length of an answer tells; where it does not, the size is looked
   up.

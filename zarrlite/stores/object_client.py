@@ -2,7 +2,7 @@
 
 Rules
 - Each method makes one request, on the thread of its caller; obstore repeats it after errors of the server or the line.
-- Errors of obstore become errors of the library. A missing key is None, and never a bucket that does not exist.
+- Errors of obstore become errors of the library. Reading a missing key returns None, but a missing bucket is an error.
 - A forked child cannot use the threads of obstore, and would wait for them forever: it gets an error instead.
 """
 
@@ -246,7 +246,7 @@ class Client:
             self._raise(error, key, "written")
 
     def put_if(self, key: str, value: memoryview, version: Version | None) -> None:
-        """Store a value if the current one is this version, or if it is None and there is no value.
+        """Store a value if the current one is this version, or if there is neither.
 
         The request is not repeated. Raises ChangedError if the condition does not hold, and LostAnswerError if it is
         not known whether the value was stored.

@@ -405,7 +405,7 @@ def _name(version: Version, span: Span) -> str:
 
 
 def _parse(name: str) -> tuple[Version | None, Span]:
-    """Return the version and the span of a file. The version is None if the file is not one of the cache."""
+    """Return the version and the span of a file. A file that is not one of the cache has no version."""
     try:
         tag, size, start, stop = name.split(".")
         return Version(tag, int(size)), (int(start), int(stop))

@@ -33,7 +33,7 @@ Place = tuple[str, int, int]  # the key of a stored object, and the start and en
 
 
 class Stored(NamedTuple):
-    """A stored object and the meaning of its bytes. The size of a missing object is None."""
+    """A stored object and the meaning of its bytes. A missing object has no size."""
 
     key: str
     size: int | None
