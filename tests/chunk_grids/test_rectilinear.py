@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -197,9 +196,6 @@ def test_chunks_are_those_of_the_expanded_list(case: Any) -> None:
             expected = next(i for i, end in enumerate(starts[1:]) if end > position)
             chunk, inside = grid.locate(coords)
             assert (chunk[dim], inside[dim]) == (expected, position - starts[expected])
-    strides = tuple(range(1, len(shape) + 1))
-    chunk, inside = grid.locate(tuple(n - 1 for n in shape))
-    assert grid.offset(tuple(n - 1 for n in shape), strides) == (chunk, sum(map(mul, inside, strides)))
 
 
 def slices(length: int) -> st.SearchStrategy[slice]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from operator import mul
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrlite.chunk_grids import ChunkGrid, Regular
+from zarrlite.chunk_grids import Regular
 from zarrlite.errors import MetadataError
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context
@@ -37,9 +35,6 @@ def test_an_element_is_in_the_chunk_of_the_specification() -> None:
 def test_origin_and_position_inside_the_chunk_add_up_to_the_element(coords: tuple[int, ...]) -> None:
     chunk, inside = GRID.locate(coords)
     assert tuple(map(sum, zip(GRID.origin(chunk), inside, strict=True))) == coords
-    strides = (20 * 400, 400, 1)
-    assert GRID.offset(coords, strides) == (chunk, sum(map(mul, inside, strides)))
-    assert GRID.offset(coords, strides) == ChunkGrid.offset(GRID, coords, strides)
 
 
 def test_a_grid_is_read_and_written() -> None:

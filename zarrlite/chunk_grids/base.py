@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from operator import mul
 from typing import ClassVar
 
 from zarrlite.extensions.extension import Extension
@@ -61,11 +60,6 @@ class ChunkGrid(Extension):
     @abstractmethod
     def locate(self, coords: Shape) -> tuple[Shape, Shape]:
         """Return the chunk that contains an element, and the coordinates of the element inside the chunk."""
-
-    def offset(self, coords: Shape, strides: Shape) -> tuple[Shape, int]:
-        """Return the chunk that contains an element, and the offset of the element for these strides of a chunk."""
-        chunk, inside = self.locate(coords)
-        return chunk, sum(map(mul, inside, strides))
 
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
         """Return the chunk that contains a whole selection, and the selection inside the chunk.

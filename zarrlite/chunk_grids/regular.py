@@ -73,13 +73,6 @@ class Regular(ChunkGrid):
             inside.append(coords[dim] % n)
         return tuple(chunk), tuple(inside)
 
-    def offset(self, coords: Shape, strides: Shape) -> tuple[Shape, int]:
-        chunk, offset = [], 0
-        for dim, n in enumerate(self.shape):
-            chunk.append(coords[dim] // n)
-            offset += coords[dim] % n * strides[dim]
-        return tuple(chunk), offset
-
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
         return selection.only_chunk(self.shape)
 
