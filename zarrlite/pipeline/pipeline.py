@@ -433,6 +433,8 @@ class Pipeline:
 
     def _compress(self, value: Value, old: Buffer | None = None) -> Value:
         """Apply the bytes -> bytes codecs. Raises an error if the limits would not allow decoding the result."""
+        if not self.compressors:
+            return value
         replaced = self._replaced(old)
         unbounded = []
         for (codec, limit), replaced_value in zip(self.compressors, replaced, strict=True):
