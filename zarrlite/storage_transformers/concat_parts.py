@@ -32,6 +32,7 @@ from zarrlite.stores.base import Store
 class ConcatParts(StorageTransformer):
     """Chunks in parts."""
 
+    # proposal concat-parts, Concatenate Parts Storage Transformer: "Name: concat-parts"
     name = "concat-parts"
     parts: tuple[Part, ...]
     journal: bool = runtime(True)  # whether an interrupted change of a chunk can be completed
@@ -43,6 +44,7 @@ class ConcatParts(StorageTransformer):
     def from_config(cls, config: Config) -> Self:
         parts: list[Part] = []
         taken: set[str] = set()
+        # proposal concat-parts, Configuration: "An array of part objects to concatenate, in order."
         for item in config.objects("parts"):
             parts.append(cls._part(item, taken))
             taken.add(parts[-1].key_suffix)
@@ -52,6 +54,7 @@ class ConcatParts(StorageTransformer):
 
     @classmethod
     def _part(cls, item: Config, taken: set[str]) -> Part:
+        # proposal concat-parts, Configuration: "key_suffix | string | Required."
         suffix = item.string("key_suffix")
         fault = key_text_fault(suffix)
         if "0" <= suffix[:1] <= "9":
@@ -60,6 +63,7 @@ class ConcatParts(StorageTransformer):
             raise item.error(f"{suffix!r} {fault}", "key_suffix")
         if suffix in taken:
             raise item.error(f"{suffix!r} is the suffix of an earlier part", "key_suffix", "conflict")
+        # proposal concat-parts, Configuration: "size | integer | Optional."
         size = item.integer("size", default=None)
         item.finish()
         return Part(suffix, size)
@@ -70,7 +74,7 @@ class ConcatParts(StorageTransformer):
     @property
     def leading_bytes(self) -> int:
         """The size of the parts before the one without a size: new shards leave it unused, as the header."""
-        # proposal `concat-parts`, example with a header: offsets "must account for the 64-byte header padding"
+        # proposal concat-parts, Example with sharding_indexed and a Header: "account for the 64-byte header padding"
         sizes = [part.size for part in self.parts]
         return sum(size or 0 for size in sizes[: sizes.index(None)]) if None in sizes else 0
 

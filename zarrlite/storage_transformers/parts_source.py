@@ -202,13 +202,14 @@ class ChunkInParts(Source):
             part.close()
 
     def _key_of(self, number: int) -> str:
+        # proposal concat-parts, Description: "formed by appending the key_suffix to the base key of the chunk"
         return self._key + self._parts.suffixes[number]
 
     def _open(self, number: int) -> Source:
         """Return a part, which is opened once."""
         found = self._opened.get(number)
         if found is None:
-            found = self._opened[number] = self._store.source(self._key + self._parts.suffixes[number])
+            found = self._opened[number] = self._store.source(self._key_of(number))
         return found
 
     def _verify(self) -> None:
@@ -268,6 +269,7 @@ class ChunkInParts(Source):
             if not _fits(pieces, found):
                 raise TruncatedError("has changed while it was read; read it again")
             found = [begin, *found]
+        # proposal concat-parts, Description: "reads the content of each part in the specified order"
         joined = b"".join(value for value in found if value is not None)
         first, end = byte_range
         # a plan for a whole chunk may have pieces after the end of the range
@@ -283,6 +285,7 @@ class ChunkInParts(Source):
                 size = found[number] = self._open(number).size()
                 if size is None:
                     fault = DataError(f"the part {self._key_of(number)!r} is missing, others are there")
+                # proposal concat-parts, Configuration: "The size of the part in bytes."
                 elif size != expected and expected is not None:
                     fault = TruncatedError(f"the part {self._key_of(number)!r} has {size} bytes, not {expected}")
             if fault is not None:

@@ -79,6 +79,7 @@ class PartsStore(Store):
 
     def keys_of(self, key: str) -> list[str]:
         """Return the keys of the parts of a chunk."""
+        # proposal concat-parts, Description: 'A key_suffix of "" corresponds to the base key'
         return [key + part.key_suffix for part in self.parts.all]
 
     def journal_of(self, key: str) -> str:
@@ -175,6 +176,7 @@ class PartsStore(Store):
         elif new is None:
             self._erase(key)
         else:
+            # proposal concat-parts, Description: "splits it into multiple segments based on the configured size"
             after = self._sizes_of(key, size_of(new))
             values = split(new, after)
             if len(values) == 1:
@@ -376,6 +378,7 @@ class PartsStore(Store):
         """Return the sizes of the parts of a value of `size` bytes; raises ArgumentError if they do not fit."""
         sized = sum(part.size or 0 for part in self.parts.all)
         unsized = [part.key_suffix for part in self.parts.all if part.size is None]
+        # proposal concat-parts, Configuration: "required for all but at most one part when writing"
         if len(unsized) > 1:
             names = " and ".join(map(repr, unsized))
             raise ArgumentError(f"cannot be written: only one part may omit size, but {names} do", key=key)

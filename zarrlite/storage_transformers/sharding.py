@@ -72,7 +72,9 @@ class Sharding(StorageTransformer):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
+        # draft sharding, Configuration: "the only binary format is the indexed format"
         config.string("type", ("indexed",), default="indexed")
+        # draft sharding, Configuration: "An array of integers providing the number of chunks"
         return cls(config.integers("chunks_per_shard", 1))
 
     def to_config(self) -> dict[str, Json]:
@@ -84,6 +86,7 @@ class Sharding(StorageTransformer):
         return Writing(self.strategy, self.order, self.header)
 
     def check(self, array: ArrayInStore) -> None:
+        # draft sharding, Configuration: "The length of the array must match the length of the"
         if len(self.chunks_per_shard) != len(array.shape):
             message = f"must have {len(array.shape)} items, as shape has, not {len(self.chunks_per_shard)}"
             raise MetadataError(message, pointer="/configuration/chunks_per_shard", kind="conflict")

@@ -51,9 +51,11 @@ Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
 
 def shard_format(per_shard: Shape) -> ShardFormat:
     """Return the format of shards with this number of chunks along each dimension."""
+    # draft sharding, Binary shard format: "little-endian uint64 per chunk"
     spec = ArraySpec((*per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
     index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
     # any value can be a chunk here; only the codecs above know its maximum size
+    # draft sharding, Binary shard format: "The index is placed at the end of the file"
     return ShardFormat(per_shard, index, "end", Limit(0, per_byte=1))
 
 
@@ -75,9 +77,11 @@ class ShardsStore(Store):
         """Return the shard of a chunk and its number there. Returns None if the key is not a chunk key."""
         coords = self.encoding.decode(key, len(self.per_shard))
         if coords is None:
-            return None
+            return None  # draft sharding, Key & value transformation: "All other entries are simply passed on."
+        # draft sharding, Key & value transformation: "divided by chunks_per_shard and floored per dimension"
         shard = tuple(c // n for c, n in zip(coords, self.per_shard, strict=True))
         inside = (c % n for c, n in zip(coords, self.per_shard, strict=True))
+        # draft sharding, Key & value transformation: "honoring the original chunk separator"
         return self.encoding.encode(shard), row_major(inside, self.per_shard)
 
     def _chunk_keys(self, shard: tuple[int, ...]) -> Iterator[str]:
@@ -105,6 +109,7 @@ class ShardsStore(Store):
     ) -> Reading[Buffers]:
         """Read parts of values in two rounds: the indices of all shards, then the chunks and all other values."""
         shards = {place[0]: sources[place[0]] for place in places if place is not None}
+        # draft sharding, API implementation: "should be implemented using two get_partial_values operations"
         answers = (yield [(s, self.format.index_range, None) for s in shards.values()], None) if shards else ()
         indices = dict(zip(shards, map(self._parse_index, answers, shards.values()), strict=True))
         chunks: dict[int, Any] = {}  # parts of present chunks, by the number of the request
@@ -181,6 +186,7 @@ class ShardsStore(Store):
     def _change(self, changes: dict[int, Change]) -> Change:
         """Return a new shard, or a function of the old one if the old one is needed."""
         complete = len(changes) == self.format.count and not any(map(callable, changes.values()))
+        # draft sharding, API implementation: "In this case, a shard can be constructed according to"
         if complete and not self.writer.needs_old and not self.writer.patches:
             return self._merge(None, changes)
 
@@ -213,6 +219,7 @@ class ShardsStore(Store):
         chunks = self.writer.chunks(old)
         for n, change in changes.items():
             chunks[n] = _apply(change, chunks[n])
+        # draft sharding, API implementation: "check if all available chunks in a shard are referenced"
         is_empty = all(chunk is None for chunk in chunks)
         # an update cannot erase a shard that other machines may change at the same time
         return None if is_empty and not (self.limits.shared and old is not None) else self.writer.join(chunks, old)
@@ -232,6 +239,7 @@ class ShardsStore(Store):
         for key in self.store.list_prefix(""):  # a prefix of chunk keys implies little about the keys of their shards
             shard = self.encoding.decode(key, len(self.per_shard))
             if shard is not None:
+                # draft sharding, API implementation: chunks "are then listed by their original key"
                 yield from self._list_shard(key, shard, prefix)
             elif key.startswith(prefix):
                 yield key
