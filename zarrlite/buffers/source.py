@@ -86,16 +86,17 @@ def read_current(sources: Collection[Source], read: Callable[..., T], *args: Any
 
     Starts over if it fails and one of the values was replaced meanwhile.
     """
-    for attempts_left in reversed(range(MAX_ATTEMPTS)):
+    attempts = 0
+    while True:
         try:
             return read(*args)
         except Exception:
-            if not attempts_left or all(source.is_current() for source in sources):
+            attempts += 1
+            if attempts == MAX_ATTEMPTS or all(source.is_current() for source in sources):
                 raise
         finally:
             for source in sources:
                 source.close()
-    raise RuntimeError("the last attempt returns or raises")
 
 
 class InMemory(Source):
