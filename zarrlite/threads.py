@@ -273,7 +273,7 @@ class _Helpers:
 
 
 def _board(held: int) -> None:
-    """Wait until the jobs of the process that came before leave room for `held` bytes.
+    """Wait until the earlier jobs of this process leave room for `held` bytes.
 
     Without a lock, which an interrupt could leave locked. After `MAX_IN_FLIGHT_WAIT` the job starts all the same.
     """

@@ -230,7 +230,7 @@ class Chunks:
             parts[i][1][...] = pipeline.spec.fill
 
     def _read_at_once(self, reading: Reading[T]) -> T:
-        """Run a reading of one round, whose handles are keys."""
+        """Run a reading that needs one round of requests; its handles are keys."""
         values = self.store.get_partial_values(*next(reading))
         try:
             reading.send(values)

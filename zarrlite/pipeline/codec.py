@@ -184,7 +184,7 @@ class Framing(BytesBytesCodec):
 
     @final
     def wrap(self, value: Value, old: Buffer | None = None) -> Value:
-        """Return a value with its frame; that of the `old` framed value if the codec keeps it."""
+        """Return a value in its frame. If the codec keeps the frame of the `old` framed value, it is reused."""
         pieces = as_list(value)
         if self.depends_on_value:
             # join now: otherwise a lazy piece would be generated twice, for the frame and for storing it

@@ -73,7 +73,7 @@ class ConcatParts(StorageTransformer):
 
     @property
     def leading_bytes(self) -> int:
-        """The size of the parts before the one without a size: new shards leave it unused, as the header."""
+        """The total size of the parts that precede the part without a size. New shards leave as many bytes unused."""
         # proposal concat-parts, Example with sharding_indexed and a Header: "account for the 64-byte header padding"
         sizes = [part.size for part in self.parts]
         return sum(size or 0 for size in sizes[: sizes.index(None)]) if None in sizes else 0

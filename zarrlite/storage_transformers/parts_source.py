@@ -213,7 +213,7 @@ class ChunkInParts(Source):
         return found
 
     def _verify(self) -> None:
-        """Raise ReplacedError if what was read may be of two states of the chunk."""
+        """Raise ReplacedError if the parts that were read may belong to two states of the chunk."""
         *before, last = self._opened.values()
         # parts that were requested at the same time may have been read in any order
         for part in [*before, last] if self.by_key else before:

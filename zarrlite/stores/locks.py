@@ -100,7 +100,7 @@ class LockContext(IOBase):
     """A context that holds a lock. If a key is passed, an OSError on entry becomes a StoreError that names it.
 
     `__exit__` and the finalizer of IOBase are C code, and both call `close`. If an interrupt stops the first call, even
-    before its first instruction, the finalizer, which runs as soon as the context is dropped, calls `close` again.
+    before its first instruction, the finalizer calls `close` again as soon as the context is dropped.
     After a complete release the finalizer runs no Python code: an interrupt there would be ignored.
     """
 

@@ -5,8 +5,8 @@ Rules
 - `location` of the first three overrides the place; it is only written if it differs from the default, because older
   versions of numcodecs do not know it.
 - A checksum covers the whole value, so every partial read reads the whole value to verify it.
-- `fletcher32` is that of HDF5 (H5checksum.c): big-endian words of 16 bits, and sums modulo 65535 that are 65535, not
-  0, unless all words are 0.
+- `fletcher32` is that of HDF5 (H5checksum.c). It adds big-endian words of 16 bits modulo 65535; a sum of 0 is stored as
+  65535, unless all words are 0.
 """
 
 from __future__ import annotations

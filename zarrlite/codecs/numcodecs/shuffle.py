@@ -2,7 +2,8 @@
 
 Rules
 - An `elementsize` of 0 or 1 changes nothing.
-- The size of a value must be a multiple of `elementsize`: HDF5 does not shuffle a remainder, numcodecs refuses it.
+- The size of a value must be a multiple of `elementsize`: HDF5 does not shuffle a remainder, and numcodecs
+  refuses it.
 """
 
 from __future__ import annotations
