@@ -145,7 +145,7 @@ class ObjectValue(StoredValue, VersionedSource):
             raise ChangedError
         if not version.is_comparable and (len(answers) > 1 or not self._once):
             return self._read_whole(ranges, answers)
-        found = [_cut(byte_range.resolve(version.size), answers) for byte_range in ranges]
+        found = [cut(byte_range.resolve(version.size), answers) for byte_range in ranges]
         self.found_version = version
         return found
 
@@ -217,12 +217,14 @@ def join_ranges(bounds: Sequence[tuple[int, int]], limits: Limits) -> list[ByteR
     return joined
 
 
-def _cut(bounds: tuple[int, int], answers: Sequence[Answer]) -> Buffer:
+def cut(bounds: tuple[int, int], answers: Sequence[Answer]) -> Buffer:
     """Return a range out of the answer that contains it. Raises ChangedError if no answer does."""
     low, high = bounds
     if low == high:
         return b""
     for data, start, _ in answers:
+        if start == low and len(data) == high - low:
+            return data
         if start <= low and high <= start + len(data):
             return data[low - start : high - start]
     raise ChangedError
