@@ -6,6 +6,8 @@ Rules
 - Both pools belong to the process: many callers together use no more threads than one. Requests to one place are
   bounded, too, whichever calls they belong to. A call waits only for jobs that have started, and does all others
   itself, so that it finishes even if every thread is busy. Threads join it as soon as other calls leave them.
+- Threads that wait for requests decode and encode with `work`: as many of them at once as there are cores. The thread
+  that does so uses the scratch buffers and compressors of the last one, so that there are no more of them than cores.
 - Jobs that wait for requests say how many bytes they hold meanwhile. All jobs of the process together hold at most
   `MAX_IN_FLIGHT_BYTES`, except for a single job that is larger.
 - A pool starts when it is first needed. A forked child does not inherit it.
@@ -42,6 +44,7 @@ from zarrlite.tuning import (
 if TYPE_CHECKING:
     from _thread import LockType
     from concurrent.futures import Future, ThreadPoolExecutor
+    from queue import SimpleQueue
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -53,7 +56,9 @@ _in_flight: dict[int, int] = {}  # bytes that jobs hold, by their thread, in the
 _deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future and the call itself
 _max_workers: int | None = None  # threads that work at once; None means as many as there are cores
 _max_requests: int | None = None  # requests to one place at once; None means as many as the store allows
-_state = local()  # `is_worker`: whether this thread is pulling jobs from a queue
+_seats: SimpleQueue[dict[str, Any]] | None = None  # for each waiting thread that may work, what `kept` has then
+_state = local()  # `is_worker`: whether this thread is pulling jobs from a queue; `waits`: it needs a seat to work
+kept = local()  # what a working thread keeps for the next piece of work: scratch buffers, compressors
 
 
 def workers() -> int:
@@ -65,10 +70,13 @@ def workers() -> int:
 
 def limit(max_workers: int | None, max_requests: int | None) -> None:
     """Set how many threads work at once, and how many requests to one place are under way. None removes a limit."""
-    global _pool, _max_workers, _max_requests
-    if max_workers != _max_workers:
-        _pool = None  # calls that use it finish on its threads
+    global _pool, _seats, _max_workers, _max_requests
+    has_changed = max_workers != _max_workers
     _max_workers, _max_requests = max_workers, max_requests
+    if has_changed:
+        _pool = None  # calls that use it finish on its threads
+        if _seats is not None:
+            _seats = _new_seats()
 
 
 def _get_pool() -> ThreadPoolExecutor:
@@ -96,17 +104,27 @@ def _start_threads(pool: ThreadPoolExecutor, gate: LockType, started: LockType) 
 
 
 def _get_waiting_pool() -> ThreadPoolExecutor:
-    global _waiting_pool
+    global _waiting_pool, _seats
     if _waiting_pool is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        _waiting_pool = ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="zarrlite-request")
+        _seats = _new_seats()
+        _waiting_pool = ThreadPoolExecutor(MAX_REQUESTS, "zarrlite-request", _state.__setattr__, ("waits", True))
     return _waiting_pool
 
 
+def _new_seats() -> SimpleQueue[dict[str, Any]]:
+    from queue import SimpleQueue
+
+    seats: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    for _ in range(workers()):
+        seats.put({})
+    return seats
+
+
 def _forget_pools() -> None:
-    global _pool, _waiting_pool
-    _pool = _waiting_pool = None
+    global _pool, _waiting_pool, _seats
+    _pool = _waiting_pool = _seats = None
     _deferred.clear()
     _places.clear()
     _in_flight.clear()
@@ -291,6 +309,25 @@ def _has_room(thread: int) -> bool:
             return total == 0 or total + held <= MAX_IN_FLIGHT_BYTES
         total += held
     return True
+
+
+def work(do: Callable[..., R], *args: Any) -> R:
+    """Call `do`, which decodes or encodes: on a thread that waits for requests, when one of the cores is free.
+
+    The calling thread of a read or write needs no seat, since an interrupt could leave one taken.
+    """
+    seats = _seats
+    if seats is None or not getattr(_state, "waits", False):
+        return do(*args)
+    seat = seats.get()
+    _state.waits = False
+    kept.__dict__.update(seat)
+    try:
+        return do(*args)
+    finally:
+        seats.put(kept.__dict__.copy())
+        kept.__dict__.clear()
+        _state.waits = True
 
 
 def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list[R]:

@@ -13,8 +13,10 @@ import pytest
 
 import zarrlite
 from zarrlite import Array, ByteRange, MemoryStore, Store, StoreError, threads
+from zarrlite.buffers import scratch
 from zarrlite.buffers.ranges import ALL
-from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
+from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, ShardingIndexed, Zstd
+from zarrlite.extensions import registry
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores.base import Limits
 
@@ -199,6 +201,66 @@ def test_bytes_under_way_are_bounded_in_the_process(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 1)  # a single chunk is larger, and alone
     assert store.requests_of(lambda: array[...], 1) == 64
     assert threads._in_flight == {}
+
+
+class Counted(BytesBytesCodec):
+    """Changes nothing, and counts how many threads do so at once; the first ones wait for `expected` of them."""
+
+    name = "test.counted"
+    gathered = threading.Condition()
+    expected = at_work = most = 0
+
+    @classmethod
+    def _work(cls, data: Any) -> bytes:
+        with cls.gathered:
+            cls.at_work += 1
+            cls.most = max(cls.most, cls.at_work)
+            cls.gathered.notify_all()
+            cls.gathered.wait_for(lambda: cls.most >= cls.expected, timeout=30)
+        time.sleep(0.002)
+        with cls.gathered:
+            cls.at_work -= 1
+        return bytes(data)
+
+    def encode(self, data: Any) -> bytes:
+        return self._work(data)
+
+    def decode(self, data: Any, limit: int) -> bytes:
+        return self._work(data)
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_as_many_threads_decode_and_encode_as_there_are_cores(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.register(Counted)
+    monkeypatch.setattr(threads, "workers", lambda: cores)
+    monkeypatch.setattr(threads, "_seats", None)
+    monkeypatch.setattr(threads, "_waiting_pool", None)
+    store, array = create([Bytes(), Counted()])
+    operations: list[Callable[[], Any]] = [
+        lambda: array[...],
+        lambda: array.__setitem__(..., DATA),
+        lambda: array.__setitem__((slice(None), slice(0, None, 2)), DATA[:, ::2]),
+    ]
+    for operation in operations:
+        Counted.most, Counted.expected = 0, cores
+        store.requests_of(operation, 16)
+        assert cores <= Counted.most <= cores + 1  # the calling thread is one more
+    Counted.expected = 0
+    assert np.array_equal(array[...], DATA)
+
+
+def test_threads_that_wait_share_the_scratch_buffers_of_as_many_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffers: list[int] = []
+    monkeypatch.setattr(scratch, "_aligned", lambda size: buffers.append(size) or memoryview(bytearray(size)))
+    monkeypatch.setattr(threads, "workers", lambda: 2)
+    monkeypatch.setattr(threads, "_seats", None)
+    monkeypatch.setattr(threads, "_waiting_pool", None)
+    store = FarStore()
+    data = np.arange(64 * 2**16, dtype="u2").reshape(512, -1)
+    array = zarrlite.create_array(store, data=data, chunks=(64, 1024), codecs=COMPRESSED)
+    buffers.clear()
+    assert np.array_equal(array[...], data)
+    assert 0 < len(buffers) <= 2 * 3  # two for each core, and for the calling thread
 
 
 def test_the_first_error_is_raised_and_nothing_is_under_way_then() -> None:

@@ -3,28 +3,26 @@
 Rules
 - A buffer belongs to the thread that acquired it until it is released. Not releasing it is safe: it only costs one
   allocation.
-- A thread keeps two buffers: one for a stored value, one for its decoded form.
+- A thread keeps two buffers: one for a stored value, one for its decoded form. Threads that wait for requests have them
+  only while they work (`threads.work`).
 """
 
 from __future__ import annotations
 
-from _thread import _local as local  # importing `threading` instead would take a millisecond
-
+from zarrlite.threads import kept
 from zarrlite.tuning import MAX_SCRATCH_BYTES, SCRATCH_ALIGNMENT, SCRATCH_BUFFERS
-
-_local = local()
 
 
 def acquire(size: int) -> memoryview:
     """Return a buffer of at least `size` bytes, usually one that this thread released before."""
-    kept = _take_all()
-    for i, memory in enumerate(kept):
+    buffers = _take_all()
+    for i, memory in enumerate(buffers):
         if len(memory) >= size:
-            del kept[i]
+            del buffers[i]
             break
     else:
         memory = _aligned(size)
-    _local.kept = kept
+    kept.scratch = buffers
     return memory
 
 
@@ -32,7 +30,7 @@ def release(memory: memoryview) -> None:
     """Return a buffer to this thread for reuse."""
     if len(memory) <= MAX_SCRATCH_BYTES:
         # sorted, so that `acquire` finds the smallest sufficient buffer first
-        _local.kept = sorted([*_take_all(), memory], key=len)[-SCRATCH_BUFFERS:]
+        kept.scratch = sorted([*_take_all(), memory], key=len)[-SCRATCH_BUFFERS:]
 
 
 def _aligned(size: int) -> memoryview:
@@ -46,5 +44,5 @@ def _aligned(size: int) -> memoryview:
 
 def _take_all() -> list[memoryview]:
     """Take all buffers of this thread off its list, so that a signal handler cannot take the same one."""
-    kept: list[memoryview] = _local.__dict__.pop("kept", None) or []
-    return kept
+    buffers: list[memoryview] = kept.__dict__.pop("scratch", None) or []
+    return buffers

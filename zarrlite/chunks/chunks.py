@@ -17,6 +17,7 @@ Rules
 from __future__ import annotations
 
 import errno
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
@@ -233,7 +234,7 @@ class Chunks:
         """Run a reading that needs one round of requests; its handles are keys."""
         values = self.store.get_partial_values(*next(reading))
         try:
-            reading.send(values)
+            threads.work(reading.send, values)
         except StopIteration as done:
             result: T = done.value
             return result
@@ -362,7 +363,7 @@ class Chunks:
             array[...] = place.take(values)
         keys = [self._encode_key(coords) for coords, _, _ in jobs]
         try:
-            encoded = pipeline.encode_many(packed, [True] * len(jobs))
+            encoded = threads.work(pipeline.encode_many, packed, [True] * len(jobs))
         except Exception:
             for coords, array in zip([coords for coords, _, _ in jobs], packed, strict=True):
                 self._change(
@@ -406,8 +407,8 @@ class Chunks:
                 array = pipeline.spec.filled()
                 inside.put(array, values)
             if pipeline.needs_old:
-                return key, self._updating(key, pipeline, lambda source: pipeline.encode(array, source.read_one()))
-            return key, pipeline.encode(array)
+                return key, self._updating(key, pipeline, functools.partial(self._replace, pipeline, array))
+            return key, threads.work(pipeline.encode, array)
         except Exception as error:
             self._failed(error, key, "encoded")
 
@@ -435,12 +436,17 @@ class Chunks:
         return pipeline.encode_always(pipeline.spec.filled(), old)
 
     @staticmethod
+    def _replace(pipeline: Pipeline, array: NDArray, source: Source) -> Value | None:
+        """Return a chunk with all elements overwritten. Its codecs need the old value."""
+        return threads.work(pipeline.encode, array, source.read_one())
+
+    @staticmethod
     def _update(pipeline: Pipeline, source: Source, inside: Selection, values: NDArray) -> Value | InPlace | None:
         """Return a chunk with some elements overwritten, as patches if the pipeline supports them."""
         patches = pipeline.patch(source, inside, values)
         if patches is not None:
             return InPlace(patches)
-        return pipeline.update(source.read_one(), inside, values)
+        return threads.work(pipeline.update, source.read_one(), inside, values)
 
     @classmethod
     def _update_edge(
@@ -457,7 +463,7 @@ class Chunks:
                 raise  # not damaged, but replaced meanwhile: the store starts over
         array = pipeline.spec.filled()
         inside.put(array, values)
-        return pipeline.encode(array, source.read_one() if pipeline.needs_old else None)
+        return threads.work(pipeline.encode, array, source.read_one() if pipeline.needs_old else None)
 
     @staticmethod
     def _update_fields(
@@ -466,9 +472,9 @@ class Chunks:
         """Return a chunk of structs with some fields of some elements overwritten."""
         old = source.read_one()
         records = np.empty(inside.shape, pipeline.spec.dtype)
-        records[...] = pipeline.spec.fill if old is None else pipeline.take(old, inside)
+        records[...] = pipeline.spec.fill if old is None else threads.work(pipeline.take, old, inside)
         records[fields] = values
-        return pipeline.update(old, inside, records)
+        return threads.work(pipeline.update, old, inside, records)
 
     def erase_leftovers(self) -> None:
         """Remove chunks left by a previous array at this path, which would otherwise appear as data of this one."""
@@ -513,7 +519,7 @@ class Chunks:
         """Return an update that overwrites part of a chunk with the fill value, if the chunk exists."""
 
         def fill(old: Buffer | None) -> Value | None:
-            new = None if old is None else pipeline.update(old, selection, pipeline.spec.fill)
+            new = None if old is None else threads.work(pipeline.update, old, selection, pipeline.spec.fill)
             return self._without_elements(pipeline, old) if new is None else new
 
         return fill

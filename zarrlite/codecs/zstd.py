@@ -4,13 +4,12 @@ Rules
 - Decoding does not need the level, so a bare `{"name": "zstd"}` is accepted. Metadata is always written with a level.
 - The content size in a frame header is compared with the limit before anything is allocated.
 - `zarrlite.libraries.zstd` chooses the library that does the work.
-- Each thread keeps its compressors and its decompressor.
+- Each thread that works keeps its compressors and its decompressor.
 """
 
 from __future__ import annotations
 
 import struct
-from _thread import _local as local
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -23,9 +22,9 @@ from zarrlite.extensions.registry import register
 from zarrlite.libraries.zstd import Compressor, Decompressor, Error, frame_content_size
 from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.pipeline.decoding import MAX_EMPTY
+from zarrlite.threads import kept
 from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
-_local = local()
 # A block of 4 bytes decodes to at most 128 KiB, hence a step of 256 bytes to at most 8 MiB.
 _STEP = 256  # bytes; frames without a content size are decoded in steps of at least this size
 _GROWTH = 2**15  # decoded bytes per encoded byte at most; larger limits allow larger steps
@@ -53,7 +52,7 @@ class Zstd(BytesBytesCodec):
     def _compressor(self) -> Compressor:
         """Return the compressor of this thread."""
         key = (self.level, self.checksum)
-        compressors: dict[Any, Compressor] = _local.__dict__.setdefault("compressors", {})
+        compressors: dict[Any, Compressor] = kept.__dict__.setdefault("compressors", {})
         if key not in compressors:
             compressors[key] = Compressor(self.level, checksum=self.checksum)
         return compressors[key]
@@ -103,9 +102,9 @@ def _decode_prefix(data: Buffer, memory: memoryview, size: int) -> bool:
 def _decompressor() -> Decompressor:
     """Return the decompressor of this thread."""
     try:
-        decompressor: Decompressor = _local.decompressor
+        decompressor: Decompressor = kept.decompressor
     except AttributeError:
-        decompressor = _local.decompressor = Decompressor()
+        decompressor = kept.decompressor = Decompressor()
     return decompressor
 
 

@@ -139,18 +139,18 @@ class Pipeline:
         Raises FailedPart if a chunk is damaged.
         """
         if self.layout is not None:
-            return self._read_elements(self.layout, handles, parts, max(NEAR_BYTES, limits.gap))
+            return self._read_elements(self.layout, handles, parts, limits)
         if not self.reads_parts:
-            return self._read_whole(handles, parts, budget)
+            return self._read_whole(handles, parts, limits, budget)
         if self.filters or self.head or self.tail:
             return self._read_serialized(handles, parts, limits)
         return self.serializer.read(handles, parts, limits)
 
     def _read_elements(
-        self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part], near: int
+        self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part], limits: Limits
     ) -> Reading[list[int]]:
         """Read uncompressed elements by their ranges."""
-        extents = layout.extents([selection for selection, _ in parts], near)
+        extents = layout.extents([selection for selection, _ in parts], max(NEAR_BYTES, limits.gap))
         size = layout.size
         requests: list[Request] = [
             (handle, byte_range, size)
@@ -158,7 +158,7 @@ class Pipeline:
             for byte_range in extent.ranges
         ]
         target = memory_of(*parts[0], layout) if len(parts) == 1 else None
-        memory = target or _scratch_for(requests)
+        memory = target or _scratch_for(requests, limits)
         answers: Any = yield requests, memory
         missing: list[int] = []
         first = i = 0
@@ -194,10 +194,12 @@ class Pipeline:
         out[...] = layout.check(np.frombuffer(b"".join(pieces), layout.dtype)[places])
         return [i for i, answer in enumerate(answers) if answer is None]
 
-    def _read_whole(self, handles: Sequence[Any], parts: Sequence[Part], budget: Budget | None) -> Reading[list[int]]:
+    def _read_whole(
+        self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits, budget: Budget | None
+    ) -> Reading[list[int]]:
         """Read whole chunks. Small ones are decoded together."""
         requests: list[Request] = [(handle, self.whole, None) for handle in handles]
-        memory = None if self.max_size is None else _scratch_for(requests)
+        memory = None if self.max_size is None else _scratch_for(requests, limits)
         answers: Any = yield requests, memory
         numbers = [i for i, answer in enumerate(answers) if answer is not None]
         for first in range(0, len(numbers), self.decode_batch):
@@ -311,7 +313,7 @@ class Pipeline:
 
     def _read_compressed_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
         requests: list[Request] = [(handle, self.whole, None)]
-        memory = None if self.max_size is None else _scratch_for(requests)
+        memory = None if self.max_size is None else _scratch_for(requests, IN_MEMORY)
         (value,) = yield requests, memory
         element = None if value is None else self.element(value, coords)
         if memory is not None:
@@ -540,8 +542,13 @@ def is_in(answer: Buffer, memory: memoryview) -> bool:
     return type(answer) is memoryview and answer.obj is memory.obj and len(answer) == len(memory)
 
 
-def _scratch_for(requests: Sequence[Request]) -> memoryview | None:
-    """Return scratch memory for the answers of a round, if they are large enough to make it worthwhile."""
+def _scratch_for(requests: Sequence[Request], limits: Limits) -> memoryview | None:
+    """Return scratch memory for the answers of a round, if they are large enough to make it worthwhile.
+
+    Stores whose requests wait for an answer have it in memory of their own.
+    """
+    if limits.concurrency != 1:
+        return None
     size = 0
     for _, (start, stop), _ in requests:
         size += (stop or 0) - start

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
+from zarrlite import threads
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.buffers.source import inner_size
 from zarrlite.errors import MissingChunkError, TruncatedError
@@ -60,9 +61,10 @@ def read_from_sources(read: Callable[..., Reading[T]], *args: Any) -> T:
         while True:
             if len(requests) == 1 and requests[0][2] is None:
                 source, byte_range, _ = requests[0]
-                requests, memory = reading.send(source.read((byte_range,), memory) or (None,))
+                answers: Sequence[Buffer | None] = source.read((byte_range,), memory) or (None,)
             else:
-                requests, memory = reading.send(_read(requests, memory))
+                answers = _read(requests, memory)
+            requests, memory = threads.work(reading.send, answers)
     except StopIteration as done:
         result: T = done.value
         return result
