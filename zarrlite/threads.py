@@ -58,7 +58,7 @@ _max_workers: int | None = None  # threads that work at once; None means as many
 _max_requests: int | None = None  # requests to one place at once; None means as many as the store allows
 _seats: SimpleQueue[dict[str, Any]] | None = None  # for each waiting thread that may work, what `kept` has then
 _state = local()  # `is_worker`: whether this thread is pulling jobs from a queue; `waits`: it needs a seat to work
-kept = local()  # what a working thread keeps for the next piece of work: scratch buffers, compressors
+kept = local()  # scratch buffers and compressors that a working thread keeps for the next piece of work
 
 
 def workers() -> int:
@@ -213,14 +213,7 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int, place: Place 
 
     def wait(shared: Iterator[J]) -> None:
         for job in shared:
-            around = _in_flight.pop(get_ident(), 0)  # held by a job of this thread that this one is a part of
-            try:
-                _board(held)
-                do(job)
-            finally:
-                _in_flight[get_ident()] = around
-                if not around:
-                    _in_flight.pop(get_ident(), None)
+            _holding(held, do, job)
 
     if place is not None:
         _share(wait if held else work, iter(jobs), place.requests, place.submit)
@@ -290,6 +283,20 @@ class _Helpers:
             working.acquire()
 
 
+def _holding(held: int, do: Callable[[J], R], job: J) -> R:
+    """Do a job when there is room for the bytes that it holds."""
+    if not held:
+        return do(job)
+    around = _in_flight.pop(get_ident(), 0)  # held by a job of this thread that this one is a part of
+    try:
+        _board(held)
+        return do(job)
+    finally:
+        _in_flight[get_ident()] = around
+        if not around:
+            _in_flight.pop(get_ident(), None)
+
+
 def _board(held: int) -> None:
     """Wait until the earlier jobs of this process leave room for `held` bytes.
 
@@ -343,8 +350,11 @@ def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list
     return found
 
 
-def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None) -> Iterator[R]:
-    """Yield what `gather` returns, for any number of jobs: at most as many are started as the place takes."""
+def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: int = 0) -> Iterator[R]:
+    """Yield what `gather` returns, for any number of jobs: at most as many are started as the place takes.
+
+    `held` is as for `run`.
+    """
     if place is None:
         yield from map(do, jobs)
         return
@@ -359,12 +369,12 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None) -> Itera
                 pending.append((None, job))
                 with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
                     if not alone:
-                        pending[-1] = (place.submit(helpers.call, lambda job: [do(job)], job), job)
+                        pending[-1] = (place.submit(helpers.call, lambda job: [_holding(held, do, job)], job), job)
             if not pending:
                 return
             future, job = pending.popleft()
             found = None if future is None or future.cancel() else future.result()
-            yield do(job) if found is None else found[0]
+            yield _holding(held, do, job) if found is None else found[0]
     finally:
         for future, _ in pending:
             if future is not None:

@@ -19,6 +19,7 @@ from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, ShardingIndexed, Zst
 from zarrlite.extensions import registry
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores.base import Limits
+from zarrlite.tools.layout.check import check
 
 DATA = np.arange(1, 4097, dtype="u2").reshape(64, 64)
 INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
@@ -323,3 +324,28 @@ def test_members_of_a_group_are_opened_and_copied_at_once() -> None:
     target = MemoryStore()
     assert store.requests_of(lambda: zarrlite.copy(group, target), 16) == 61
     assert zarrlite.open_array(target, mode="r", path="a07")[...].tolist() == DATA[7].tolist()
+
+
+def test_copies_hold_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, array = create([Bytes()])
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 128)  # four chunks
+    target = MemoryStore()
+    assert store.requests_of(lambda: zarrlite.copy(array, target), 4) == 65
+    assert np.array_equal(zarrlite.open_array(target, mode="r")[...], DATA)
+
+
+def test_values_are_copied_at_once() -> None:
+    store, _ = create([Bytes()])
+    target = FarStore()
+    assert target.requests_of(lambda: zarrlite.copy_store(store, target), 16) == 2 * 65  # sizes, and values
+    assert np.array_equal(zarrlite.open_array(target, mode="r")[...], DATA)
+    assert store.requests_of(lambda: zarrlite.copy_store(store, {}, dry_run=True), 16) == 65  # sizes only
+
+
+@pytest.mark.parametrize("codecs", [[Bytes()], COMPRESSED], ids=["raw", "zstd"])
+def test_all_objects_of_an_array_are_checked_at_once(codecs: Any) -> None:
+    store, _ = create(codecs)
+    store.values.set("c/3/3", b"damage")
+    problems: list[Any] = []
+    store.requests_of(lambda: problems.extend(check(store)), 15, first_round=20, more=1)
+    assert {problem.key for problem in problems} == {"c/3/3"}

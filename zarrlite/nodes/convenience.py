@@ -17,6 +17,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from zarrlite import threads
 from zarrlite.errors import ArgumentError, NodeExistsError
 from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
@@ -31,6 +32,7 @@ from zarrlite.nodes.opening import Mode, copy, open_array, open_group
 from zarrlite.nodes.opening import open as open_node
 from zarrlite.nodes.settings import array_options
 from zarrlite.stores import Store, StoreLike, open_store
+from zarrlite.stores.base import place_of, slowest_place
 
 NDArray = np.ndarray[Any, Any]
 IfExists = Literal["raise", "replace", "skip"]
@@ -728,7 +730,8 @@ def copy_all(
     chosen = {name: node for name, node in members.items() if name not in existing or if_exists == "replace"}
     nbytes = 0
     for name, node in chosen.items():
-        nbytes += sum(source.store.size(key) or 0 for key in source.store.list_prefix(key_prefix(node.path)))
+        keys = list(source.store.list_prefix(key_prefix(node.path)))
+        nbytes += sum(size or 0 for size in threads.gather(source.store.size, keys, place_of(source.store)))
         if not dry_run:
             copy(node, dest.store, key_prefix(dest.path) + name, overwrite=True)
     return len(chosen), len(members) - len(chosen), nbytes
@@ -775,16 +778,18 @@ def copy_store(
     origin, target = open_store(source), open_store(dest)
     below, prefix = key_prefix(normalize_path(source_path)), key_prefix(normalize_path(dest_path))
     keys = {key: prefix + key[len(below) :] for key in origin.list_prefix(below)}
-    existing = {key for key, new in keys.items() if target.size(new) is not None}
+    sizes = threads.gather(target.size, [*keys.values()], place_of(target))
+    existing = {key for key, size in zip(keys, sizes, strict=True) if size is not None}
     if existing and if_exists == "raise":
         raise NodeExistsError(f"{min(existing)!r} exists in {target!r} already; use if_exists='replace' or 'skip'")
-    copied = nbytes = 0
-    for key, new in keys.items():
-        if key in existing and if_exists == "skip":
-            continue
+
+    def copy_value(key: str) -> None:
         value = origin.get(key)
         if value is not None:
-            copied, nbytes = copied + 1, nbytes + len(value)
-            if not dry_run:
-                target.set(new, value)
-    return copied, len(keys) - copied, nbytes
+            target.set(keys[key], value)
+
+    chosen = [key for key in keys if key not in existing or if_exists != "skip"]
+    lengths = [size or 0 for size in threads.gather(origin.size, chosen, place_of(origin))]
+    if not dry_run:
+        threads.run(copy_value, chosen, 0, slowest_place(origin, target), max(lengths, default=0))
+    return len(chosen), len(keys) - len(chosen), sum(lengths)

@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -950,13 +951,17 @@ def copy(
     if from_store == to_store and (from_prefix.startswith(to_prefix) or to_prefix.startswith(from_prefix)):
         raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
     clear(target, where, overwrite=overwrite)
+    arrays = []
+    held = 0  # bytes of the largest chunk or shard
     for below, node in [("", source), *(source._walk(None) if isinstance(source, Group) else ())]:
         if isinstance(node, Array):
-            Array(target, prefix + below if below else where, node.metadata)._chunks.erase_leftovers()
+            arrays.append(Array(target, prefix + below if below else where, node.metadata))
+            held = max(held, math.prod(node.shards or node.chunks) * node.dtype.itemsize)
         elif isinstance(node, KeyRefusedError):
             raise node  # a copy would lack it
         elif isinstance(node, ZarrliteError):
             warnings.warn(f"{source.name}: the node {below!r} is copied unchecked: {node}", stacklevel=2)
+    threads.gather(lambda array: array._chunks.erase_leftovers(), arrays, place_of(target))
     keys = list(source.store.list_prefix(origin))
     documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
 
@@ -968,7 +973,7 @@ def copy(
         count.advance()
 
     place = slowest_place(source.store, target)
-    threads.run(copy_value, [key for key in keys if key not in documents], 0, place)
+    threads.run(copy_value, [key for key in keys if key not in documents], 0, place, held)
     ordered = sorted(documents, key=lambda key: -key.count("/"))
     values = threads.gather(source.store.get, ordered, place_of(source.store))
     pairs = zip(ordered, values, strict=True)

@@ -1,7 +1,8 @@
 """Check every stored object of a hierarchy: damaged, missing, or not part of any node.
 
 Rules
-- Objects are read one at a time, and shards one inner chunk at a time. Problems are yielded as they are found.
+- As many objects are read at once as the store takes, one on a local disk, and shards one inner chunk at a time.
+  Problems are yielded as they are found, in the order of the keys.
 - A problem has a key, a kind, a message and a remedy.
 - Nothing is changed here; safe repairs are in repair.py. No program should write meanwhile: an object that is replaced
   during the check can look damaged.
@@ -9,10 +10,12 @@ Rules
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from zarrlite import threads
 from zarrlite.buffers.ranges import ByteRange
 from zarrlite.errors import (
     ArgumentError,
@@ -30,6 +33,7 @@ from zarrlite.names import DOCUMENT, REMOVAL, key_prefix, name_fault
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import RESIZING, Array
 from zarrlite.stores import Store
+from zarrlite.stores.base import place_of
 from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.objects import Stack
 from zarrlite.tools.layout.tree import Fault, Range
@@ -232,26 +236,29 @@ class _Check:
         try:
             stack = Stack(Array(self.store, path, metadata))
             is_resized = stack.base.size(RESIZING) is not None  # that is the fault of chunks outside then
-            for key in stack.base.list_prefix(""):
-                if key == DOCUMENT or key in _FOREIGN:
-                    continue
+            keys = (key for key in stack.base.list_prefix("") if key != DOCUMENT and key not in _FOREIGN)
+            held = 2 * math.prod(stack.array.chunks) * stack.array.dtype.itemsize
+
+            def check_key(key: str) -> tuple[str, list[Problem]]:
+                return key, list(self._key(key, path, stack))
+
+            for key, problems in threads.ahead(check_key, keys, place_of(self.store), held):
                 self.done(prefix + key)
-                if key in _MARKS:
-                    kind, message = _MARKS[key]
-                    yield Problem(prefix + key, kind, message, node=path)
-                    continue
-                journal = stack.journal(key)
-                if journal is not None:
-                    message = f"chunk {journal[1]} is being changed, or that was interrupted"
-                    yield Problem(prefix + key, "journal", message, node=path)
-                    continue
-                layout = stack.layout(key)
-                if layout is not None:
-                    for problem in self._object(prefix + key, layout, path, stack):
-                        if problem.kind != "outside" or not is_resized:
-                            yield problem
+                yield from (problem for problem in problems if problem.kind != "outside" or not is_resized)
         except (ZarrliteError, OSError) as error:
             yield self._problem(prefix, Fault.of(error), path)
+
+    def _key(self, key: str, path: str, stack: Stack) -> Iterator[Problem]:
+        """Check an object that is stored under a key of an array."""
+        stored = key_prefix(path) + key
+        if key in _MARKS:
+            kind, message = _MARKS[key]
+            yield Problem(stored, kind, message, node=path)
+        elif (journal := stack.journal(key)) is not None:
+            message = f"chunk {journal[1]} is being changed, or that was interrupted"
+            yield Problem(stored, "journal", message, node=path)
+        elif (layout := stack.layout(key)) is not None:
+            yield from self._object(stored, layout, path, stack)
 
     def _object(self, key: str, layout: Range, path: str, stack: Stack) -> Iterator[Problem]:
         count = 0
