@@ -18,12 +18,14 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Self
 
+from zarrlite import threads
 from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.errors import MetadataError
 from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, Json, load_json
 from zarrlite.metadata.documents import consolidated_member, dump_document
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.stores import Store
+from zarrlite.stores.base import place_of
 from zarrlite.tuning import MAX_REFRESHED_BYTES
 
 DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, to detect longer documents
@@ -68,9 +70,10 @@ class CopiesAbove:
 
     def take_out(self) -> None:
         """Remove consolidated metadata. Call this before the first change."""
-        for group in self._groups:
-            key = key_prefix(group) + DOCUMENT
-            if b'"consolidated_metadata"' in bytes(self._store.get(key, DOCUMENT_RANGE) or b""):
+        keys = [key_prefix(group) + DOCUMENT for group in self._groups]
+        documents = threads.gather(lambda key: self._store.get(key, DOCUMENT_RANGE), keys, place_of(self._store))
+        for group, key, document in zip(self._groups, keys, documents, strict=True):
+            if b'"consolidated_metadata"' in bytes(document or b""):
                 self._store.update(key, lambda data, group=group: self._without(group, data))  # type: ignore[misc]
 
     def _without(self, group: str, data: Buffer | None) -> Buffer | None:

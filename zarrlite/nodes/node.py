@@ -22,7 +22,6 @@ from os import F_OK, access
 from types import TracebackType
 from typing import Any, Self
 
-from zarrlite import threads
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.chunks.chunks import Chunks
 from zarrlite.errors import MetadataError, NodeExistsError, NodeNotFoundError, ReadOnlyError
@@ -40,7 +39,7 @@ from zarrlite.metadata.documents import GroupMetadata, Metadata, Options, parse_
 from zarrlite.names import DOCUMENT, REMOVAL, check_new_path, key_prefix
 from zarrlite.nodes.consolidated import DOCUMENT_RANGE, CopiesAbove, ancestors
 from zarrlite.stores import LocalStore, MappingStore, PrefixStore, ReadOnlyStore, Store
-from zarrlite.stores.base import place_of
+from zarrlite.stores.views import prefetched
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
 _MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is cleared at this size
@@ -185,8 +184,7 @@ def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool, c
     key = key_prefix(path) + DOCUMENT
     document = serialize(metadata, key)
     for _ in range(_ATTEMPTS):
-        clear(store, path, overwrite=overwrite)
-        missing = missing_ancestors(store, path)
+        missing = clear(store, path, overwrite=overwrite)
         with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
             copies.take_out()
             _create_groups(store, path, missing)
@@ -220,7 +218,7 @@ def _create_groups(store: Store, path: str, missing: Iterable[str]) -> None:
 def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]]) -> None:
     """Store the documents of a node and of the nodes below it, by keys relative to it. Its own document comes last."""
     prefix = key_prefix(path)
-    missing = missing_ancestors(store, path)
+    missing = missing_ancestors(_looked_up(store, ancestors(path)), path)
     with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
         copies.take_out()
         _create_groups(store, path, missing)
@@ -238,36 +236,40 @@ def make_room(store: Store, path: str, *, overwrite: bool) -> None:
 
     Consolidated metadata above is dropped, because the caller stores documents later.
     """
-    clear(store, path, overwrite=overwrite)
-    missing = missing_ancestors(store, path)
+    missing = clear(store, path, overwrite=overwrite)
     with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
         copies.take_out()
         _create_groups(store, path, missing)
 
 
-def clear(store: Store, path: str, *, overwrite: bool) -> None:
+def clear(store: Store, path: str, *, overwrite: bool) -> list[str]:
     """Remove the node at a path, or raise an error. Nothing is changed if no node could be created there.
 
-    Removals that were interrupted at the path, or at a missing group above it, are completed.
+    Removals that were interrupted at the path, or at a missing group above it, are completed. Returns the paths above
+    it that have no node.
     """
     prefix = key_prefix(path)
     check_new_path(path)
-    was_interrupted = False
-    if not overwrite:  # one round of requests
-        keys = [prefix + name for name in (DOCUMENT, *_VERSION_2, REMOVAL)]
-        *sizes, removal = threads.gather(store.size, keys, place_of(store))
-        if any(size is not None for size in sizes):
-            raise _exists(store, path)
-        was_interrupted = removal is not None
-    missing = missing_ancestors(store, path)
+    found = _looked_up(store, [*ancestors(path), path])
+    if not overwrite and any(found.size(prefix + name) is not None for name in (DOCUMENT, *_VERSION_2)):
+        raise _exists(store, path)
+    missing = missing_ancestors(found, path)
     for group in missing:
         check_new_path(group)
     for group in missing:
-        complete_removal(store, group)
+        if found.size(key_prefix(group) + REMOVAL) is not None:
+            complete_removal(store, group)
     if overwrite:
         remove(store, path)
-    elif was_interrupted:
+    elif found.size(prefix + REMOVAL) is not None:
         complete_removal(store, path)
+    return missing
+
+
+def _looked_up(store: Store, paths: Iterable[str]) -> Store:
+    """Return a view of a store for which all documents of some nodes were requested at once, if it is far away."""
+    keys = [key_prefix(path) + name for path in paths for name in (DOCUMENT, *_VERSION_2, REMOVAL)]
+    return prefetched(store, keys, DOCUMENT_RANGE)
 
 
 def _exists(store: Store, path: str) -> NodeExistsError:

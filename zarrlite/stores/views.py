@@ -1,8 +1,8 @@
-"""Stores over another store: the part of it under a prefix, or a read-only view of it.
+"""Stores over another store: the part of it under a prefix, a read-only view of it, or some of its values.
 
 Rules
 - Every operation is forwarded as one call, to keep the optimizations of the underlying store: batches, locks, listings.
-- A view has no state of its own.
+- A view has no state of its own, except for values that were prefetched.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, NoReturn
 
+from zarrlite import threads
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import Source
 from zarrlite.errors import ReadOnlyError
-from zarrlite.stores.base import Buffers, Change, Listing, Request, Store, check_key, check_prefix
+from zarrlite.stores.base import Buffers, Change, Listing, Request, Store, check_key, check_prefix, place_of
 
 
 class PrefixStore(Store):
@@ -153,3 +154,41 @@ class ReadOnlyStore(Store):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.store.__exit__(kind, error, traceback)
+
+
+class PrefetchedStore(ReadOnlyStore):
+    """A read-only view of a store, with the first bytes of some values as they were when it was created.
+
+    >>> from zarrlite.stores import MemoryStore
+    >>> store = MemoryStore({"a": b"1"})
+    >>> view = PrefetchedStore(store, ["a", "b"], ByteRange(0, 100))
+    >>> store.set("a", b"2")
+    True
+    >>> bytes(view.get("a")), view.size("b")
+    (b'1', None)
+    """
+
+    def __init__(self, store: Store, keys: Sequence[str], byte_range: ByteRange) -> None:
+        super().__init__(store)
+        found = threads.gather(lambda key: store.get(key, byte_range), keys, place_of(store))
+        self._values = dict(zip(keys, found, strict=True))
+
+    def __repr__(self) -> str:
+        return repr(self.store)
+
+    def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
+        if key not in self._values:
+            return super().get(key, byte_range)
+        value = self._values[key]
+        return None if value is None else byte_range.of(value)
+
+    def size(self, key: str) -> int | None:
+        if key not in self._values:
+            return super().size(key)
+        value = self._values[key]
+        return None if value is None else len(value)
+
+
+def prefetched(store: Store, keys: Sequence[str], byte_range: ByteRange) -> Store:
+    """Return a view of a store for which some values were requested at once, or the store if it is not far away."""
+    return store if place_of(store) is None else PrefetchedStore(store, keys, byte_range)
