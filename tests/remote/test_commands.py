@@ -50,10 +50,13 @@ def url(seaweedfs: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> str:
         (["dump", "{}/a"], "63"),
         (["validate", "{}"], ""),
         (["fsck", "{}"], ""),
+        (["fsck", "{}", "--repair"], "no problems"),
+        (["header", "{}"], "a  uint16 (8, 8)"),
+        (["consolidate", "{}"], "the metadata of 3 nodes"),
         (["explain", "{}/b/c", "c/0/0"], "index"),
         (["diff", "{}/a", "{}/a"], ""),
     ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
+    ids=lambda value: "-".join(value).replace("{}", "") if isinstance(value, list) else "",
 )
 def test_commands_read_from_an_object_store(run: Run, url: str, command: list[str], expected: str) -> None:
     code, out, err = run(*(word.format(url) for word in command))
@@ -82,6 +85,46 @@ def test_a_zip_file_in_an_object_store_is_copied(run: Run, url: str, tmp_path: P
     assert "63" in out
     assert run("copy", f"{url}/a.zip/b/c", tmp_path / "c.zarr")[0] == 0
     assert np.array_equal(zarrlite.open_array(tmp_path / "c.zarr", mode="r")[...], DATA)
+
+
+def upload(folder: Path, url: str, seaweedfs: SeaweedFS) -> None:
+    store = ObjectStore(url, **seaweedfs.settings())
+    for file in filter(Path.is_file, folder.rglob("*")):
+        if file.name != "zarr.json":
+            store.set(file.relative_to(folder).as_posix(), file.read_bytes())
+
+
+def write_v2(folder: Path) -> None:
+    document = {"zarr_format": 2, "shape": DATA.shape, "chunks": DATA.shape, "dtype": "<u2", "compressor": None}
+    folder.mkdir()
+    (folder / ".zarray").write_text(json.dumps(document | {"fill_value": 0, "order": "C", "filters": None}))
+    (folder / "0.0").write_bytes(DATA.tobytes())
+
+
+def test_data_of_other_formats_in_an_object_store_is_read_in_place(
+    run: Run, url: str, tmp_path: Path, seaweedfs: SeaweedFS
+) -> None:
+    zarrlite.n5.create_array(tmp_path / "n5", path="a", shape=(8, 8), chunks=(4, 4), dtype="u2")[...] = DATA
+    zarrlite.tiff.create_array(tmp_path / "tiff", shape=(8, 8), chunks=(8, 8), dtype="u2")[...] = DATA
+    write_v2(tmp_path / "v2")
+    commands: list[tuple[str, ...]] = [("n5",), ("tiff",), ("v2", "--write")]
+    for name, *options in commands:
+        upload(tmp_path / name, f"{url}/{name}", seaweedfs)
+        assert run(name, f"{url}/{name}", *options)[0] == 0
+        path = f"{name}/a" if name == "n5" else name
+        array = zarrlite.open_array(url, path=path, mode="r", storage_options=seaweedfs.settings())
+        assert np.array_equal(array, DATA)
+        assert "63" in run("dump", f"{url}/{path}")[1]
+
+
+def test_a_tiff_file_in_an_object_store_is_copied(run: Run, url: str, tmp_path: Path, seaweedfs: SeaweedFS) -> None:
+    zarrlite.tiff.create_array(tmp_path / "tiff", shape=(8, 8), chunks=(8, 8), dtype="u2")[...] = DATA
+    upload(tmp_path / "tiff", f"{url}/tiff", seaweedfs)
+    for source, target in ((f"{url}/tiff/c/0/0.tiff", tmp_path / "down"), (tmp_path / "down/c/0/0.tiff", f"{url}/up")):
+        assert run("tiff", source, target)[0] == 0
+        assert "63" in run("dump", target)[1]
+        code, _, err = run("tiff", source, target)
+        assert (code, err) == (2, f"zarrlite tiff: {target} already exists; choose another target\n")
 
 
 def test_commands_read_from_an_http_server(run: Run, nginx: Nginx) -> None:

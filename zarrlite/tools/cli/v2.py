@@ -14,7 +14,7 @@ EXAMPLE = "zarrlite v2 experiment.zarr --write"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or file:// URL of an array or group of Zarr v2")
+    parser.add_argument("location", help="a path or URL of an array or group of Zarr v2")
     parser.add_argument("--write", action="store_true", help="write the documents; without this they are only checked")
     parser.add_argument("--overwrite", action="store_true", help="replace existing documents")
 
