@@ -26,8 +26,8 @@ def bad_server() -> Iterator[BadServer]:
         yield server
 
 
-def trials(count: int = TRIALS) -> Iterator[np.random.Generator]:
-    for seed in range(count):
+def trials() -> Iterator[np.random.Generator]:
+    for seed in range(TRIALS):
         yield np.random.default_rng(seed)
 
 
@@ -111,7 +111,7 @@ def test_updates_are_made_once_although_answers_are_lost(bad_server: BadServer, 
 def test_updates_are_refused_if_conditions_are_ignored() -> None:
     with BadServer() as server:
         server.faults = {"condition ignored"}
-        for rng in trials(3):
+        for rng in trials():
             store = server.store()
             for change in (
                 lambda store=store: store.update("a", lambda old: b"1"),

@@ -12,16 +12,21 @@ import zarrlite
 from zarrlite import ObjectStore, StoreError
 
 
-def update_shard(url: str, options: dict[str, Any], first: int, threads: int, updates: int) -> None:
-    """Update distinct inner chunks of one shard: each thread has one, and writes 1, 2, ... to it."""
-    array = zarrlite.open_array(url, mode="r+", storage_options=options)
+def update_shards(options: dict[str, Any], first: int, threads: int, updates: int) -> None:
+    """Update distinct inner chunks of one shard: each thread has one, and writes 1, 2, ... to it.
 
-    def work(number: int) -> None:
-        for value in range(1, updates + 1):
-            array[number] = value
-
+    Each line of the input is the URL of an array, after which a line is printed.
+    """
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, range(first, first + threads)))
+        for url in sys.stdin:
+            array = zarrlite.open_array(url.strip(), mode="r+", storage_options=options)
+
+            def work(number: int, array: Any = array) -> None:
+                for value in range(1, updates + 1):
+                    array[number] = value
+
+            list(pool.map(work, range(first, first + threads)))
+            print("done", flush=True)
 
 
 def write_until_killed(url: str, options: dict[str, Any], row: int) -> None:
