@@ -310,6 +310,8 @@ def _board(held: int) -> None:
 
 
 def _has_room(thread: int) -> bool:
+    if sum([*_in_flight.values()]) <= MAX_IN_FLIGHT_BYTES:  # there is room for all jobs
+        return True
     total = 0
     for other, held in list(_in_flight.items()):
         if other == thread:

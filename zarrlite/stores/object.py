@@ -206,15 +206,13 @@ class ObjectStore(Store):
 
     def _get_part(self, key: str, byte_range: ByteRange, size: int | None = None) -> Buffer | None:
         """Return part of a value, without comparing versions if one request has all of it."""
+        if size is not None and byte_range == (0, size):
+            byte_range = ALL
         start, stop = byte_range
         if start >= 0 and (stop is None or stop > start):
             with contextlib.suppress(ChangedError):
-                answer = self.client.get(self.full_key(key), byte_range)
-                if answer is None:
-                    return None
-                if size is not None and answer.version.size != size:
-                    raise WrongSizeError(answer.version.size, size)
-                return cut(byte_range.resolve(answer.version.size), (answer,))
+                answer = self.client.get(self.full_key(key), byte_range, size=size)
+                return None if answer is None else cut(byte_range.resolve(answer.version.size), (answer,))
         value = ObjectValue(self, check_key(key), once=True)
         (found,) = read_values([(value, (byte_range,))])
         if found is not None and size is not None and value.known_size() not in (None, size):

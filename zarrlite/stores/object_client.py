@@ -27,6 +27,7 @@ from zarrlite.errors import (
     StoreError,
     ZarrliteError,
 )
+from zarrlite.stores.base import WrongSizeError
 from zarrlite.tuning import MAX_PUT_BYTES
 
 obstore: Any
@@ -168,10 +169,13 @@ class Client:
 
     # Requests
 
-    def get(self, key: str, byte_range: ByteRange = ALL, version: Version | None = None) -> Answer | None:
+    def get(
+        self, key: str, byte_range: ByteRange = ALL, version: Version | None = None, size: int | None = None
+    ) -> Answer | None:
         """Return all bytes of a range that exist, and perhaps more. Returns None if the key does not exist.
 
-        With a version that has a strong ETag, raises ChangedError if the value is another one.
+        With a version that has a strong ETag, raises ChangedError if the value is another one. Raises WrongSizeError,
+        before the bytes are received, if the value does not have the specified size.
         """
         options: dict[str, Any] = {}
         wanted = self._range_header(byte_range)
@@ -182,6 +186,8 @@ class Client:
         try:
             result = self._request(obstore.get, self.store, key, options=options)
             found, (start, stop) = _version(result.meta), result.range
+            if size is not None and found.size != size:
+                raise WrongSizeError(found.size, size)
             if wanted is None and not self.has_ranges and found.size > _MAX_WHOLE_BYTES:
                 raise StoreError(f"{key!r} has {found.size} bytes, which is too much to read without ranges", key=key)
             data = memoryview(result.bytes())
