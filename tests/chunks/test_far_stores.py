@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -262,6 +263,39 @@ def test_threads_that_wait_share_the_scratch_buffers_of_as_many_as_work(monkeypa
     buffers.clear()
     assert np.array_equal(array[...], data)
     assert 0 < len(buffers) <= 2 * 3  # two for each core, and for the calling thread
+
+
+@pytest.mark.parametrize("codecs", [[Bytes()], COMPRESSED], ids=["raw", "zstd"])
+def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class CopyingStore(FarStore):
+        """Has each answer in new memory, as a line has, and keeps no values that are written."""
+
+        def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
+            return bytearray(super().get(key, byte_range))
+
+        def set(self, key: str, value: Any) -> None:
+            self._request()
+
+    chunk, bound = 2**18, 2**21  # four chunks, and as much again for their stored form
+    data = np.random.default_rng(1).integers(0, 256, (64, chunk), "u1")
+    near = MemoryStore()
+    zarrlite.create_array(near, data=data, chunks=(1, chunk), codecs=codecs)
+    store = CopyingStore()
+    store.values = near
+    array = zarrlite.open_array(store)
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", bound)
+    operations: list[Callable[[], Any]] = [lambda: array[...], lambda: array.__setitem__(..., data)]
+    for operation in operations:
+        store.requests_of(operation, 4)  # what is kept for the next operation does not count
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            store.requests_of(operation, 4)
+            peak = tracemalloc.get_traced_memory()[1] - before
+        finally:
+            tracemalloc.stop()
+        result = data.nbytes if operation is operations[0] else 0
+        assert peak - result < bound + 2**18
 
 
 def test_the_first_error_is_raised_and_nothing_is_under_way_then() -> None:
