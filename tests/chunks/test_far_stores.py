@@ -286,7 +286,7 @@ def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: 
     monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", bound)
     operations: list[Callable[[], Any]] = [lambda: array[...], lambda: array.__setitem__(..., data)]
     for operation in operations:
-        store.requests_of(operation, 4)  # what is kept for the next operation does not count
+        store.requests_of(operation, 4)  # the scratch buffers of the first one do not count
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
