@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 import xarray as xr
 from adapters.random_datasets import dataset
+from distributed import Client
+from remote.servers import SeaweedFS
 
 import zarrlite
+from zarrlite.adapters.zarr_stores import ZarrStore
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about their own plans
-NUMBERS = range(200)
+NUMBERS = range(224)  # of which 84 are of Zarr v2, some of them consolidated
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +34,11 @@ def written(root: Path, number: int) -> str:
     path = root / f"{number}.zarr"
     if not path.exists():
         made, encoding = dataset(number)
-        made.to_zarr(path, zarr_format=3, encoding=encoding, consolidated=number % 2 == 0)
+        version = 2 if number % 4 == 3 or number % 8 == 6 else 3
+        if version == 2:
+            for options in encoding.values():
+                options.pop("shards", None)
+        made.to_zarr(path, zarr_format=version, encoding=encoding, consolidated=number % 2 == 0)
     return str(path)
 
 
@@ -39,6 +49,9 @@ def test_datasets_are_identical_to_those_of_zarr_python(root: Path, numbers: ran
         expected = xr.open_dataset(path, engine="zarr", consolidated=number % 2 == 0)
         found = xr.open_dataset(path, engine="zarrlite")
         xr.testing.assert_identical(found.load(), expected.load())
+        for name in expected.variables:
+            for member in ("chunks", "shards", "_FillValue", "scale_factor", "units"):
+                assert str(found[name].encoding.get(member)) == str(expected[name].encoding.get(member))
 
 
 @pytest.mark.parametrize("options", [{"mask_and_scale": False}, {"decode_times": False}, {"decode_coords": False}])
@@ -97,12 +110,83 @@ def test_all_kinds_of_indexing_agree_with_numpy(root: Path) -> None:
     assert t[-1, 3].item() == data[-1, 3]
 
 
-def test_shards_are_the_blocks_of_lazy_datasets(root: Path) -> None:
-    group = zarrlite.create_group(root / "sharded.zarr")
-    group.create_array("t", data=np.arange(10), chunks=2, shards=4, dimension_names=["x"])
-    found = xr.open_dataset(root / "sharded.zarr", engine="zarrlite", chunks={})
-    assert found["t"].chunks == ((4, 4, 2),)
+@pytest.mark.parametrize(
+    ("options", "blocks"),
+    [
+        ({"chunks": 2, "shards": 4}, (4, 4, 2)),
+        ({"chunks": 4}, (4, 4, 2)),
+        ({"chunks": [[2, 5, 3]]}, (2, 5, 3)),
+        ({"chunks": 1, "shards": [[2, 5, 3]]}, (2, 5, 3)),
+    ],
+)
+def test_shards_are_the_blocks_of_lazy_datasets(options: dict[str, object], blocks: tuple[int, ...]) -> None:
+    group = zarrlite.create_group({})
+    group.create_array("t", data=np.arange(10), dimension_names=["x"], **options)  # type: ignore[arg-type]
+    found = xr.open_dataset(group.store, engine="zarrlite", chunks={})
+    assert found["t"].chunks == (blocks,)
     assert found["t"].values.sum() == 45
+
+
+def test_processes_of_a_cluster_read_lazy_datasets(root: Path, cluster: Client) -> None:
+    found = xr.open_dataset(written(root, 5), engine="zarrlite", chunks={})
+    with dask.config.set(scheduler=cluster):
+        xr.testing.assert_identical(found.compute(), xr.open_dataset(written(root, 5), engine="zarrlite").load())
+
+
+def test_datasets_are_loaded_asynchronously(root: Path) -> None:
+    found = asyncio.run(xr.open_dataset(written(root, 5), engine="zarrlite").load_async())
+    xr.testing.assert_identical(found, xr.open_dataset(written(root, 5), engine="zarrlite").load())
+
+
+def test_metadata_consolidated_in_the_root_is_used_for_groups_below() -> None:
+    store = zarrlite.MemoryStore()
+    zarrlite.create_group(store).create_array("a/b/t", data=np.arange(3), dimension_names=["x"])
+    zarrlite.consolidate_metadata(store)
+    requested: list[str] = []
+
+    class Recording(zarrlite.Store):
+        def get(self, key: str, byte_range: zarrlite.ByteRange = zarrlite.ByteRange()) -> object:
+            requested.append(key)
+            return store.get(key, byte_range)
+
+    found = xr.open_dataset(Recording(), engine="zarrlite", group="/a/b")
+    assert (list(found), requested) == (["t"], ["zarr.json"])
+    requested.clear()
+    tree = xr.open_datatree(Recording(), engine="zarrlite")
+    assert (tree.groups, requested) == (("/", "/a", "/a/b"), ["zarr.json"])
+
+
+@pytest.mark.parametrize("consolidated", [True, False])
+def test_remote_datasets_and_trees_are_read_and_written(seaweedfs: SeaweedFS, consolidated: bool) -> None:
+    options = seaweedfs.settings()
+    url = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex}"
+    expected = []
+    for i in range(3):
+        made = xr.Dataset({"t": ("x", np.arange(4.0) + 4 * i, {"units": "K"})}, {"x": np.arange(4) + 4 * i})
+        store = ZarrStore(zarrlite.ObjectStore(f"{url}/{i}", **options))
+        made.to_zarr(store, zarr_format=3, consolidated=consolidated)
+        expected.append(made)
+    found = xr.open_dataset(f"{url}/1", engine="zarrlite", storage_options=options, consolidated=consolidated)
+    xr.testing.assert_identical(found.load(), expected[1])
+    paths = [f"{url}/{i}" for i in range(3)]
+    joined = xr.open_mfdataset(paths, engine="zarrlite", storage_options=options, parallel=True)
+    xr.testing.assert_identical(joined.load(), xr.concat(expected, "x"))
+    tree = xr.DataTree.from_dict({"/a": expected[0], "/b/c": expected[1]})
+    tree.to_zarr(ZarrStore(zarrlite.ObjectStore(f"{url}/tree", **options)), zarr_format=3, consolidated=consolidated)
+    opened = xr.open_datatree(f"{url}/tree", engine="zarrlite", storage_options=options)
+    xr.testing.assert_identical(opened.load(), tree)
+
+
+def test_regions_and_appended_parts_are_written_through_the_adapter(tmp_path: Path) -> None:
+    store = ZarrStore(tmp_path / "a.zarr")
+    whole = xr.Dataset({"t": (("time", "x"), np.arange(24.0).reshape(6, 4))}, {"time": np.arange(6)})
+    whole.isel(time=slice(0, 2)).to_zarr(store, zarr_format=3)
+    whole.isel(time=slice(2, 6)).to_zarr(store, append_dim="time")
+    changed = (whole.isel(time=slice(1, 3)) + 100).drop_vars("time")
+    changed.to_zarr(store, region={"time": slice(1, 3)})
+    found = xr.open_dataset(tmp_path / "a.zarr", engine="zarrlite").load()
+    assert found["t"].values.tolist() == (whole["t"].values + 100 * np.isin(np.arange(6), [1, 2])[:, None]).tolist()
+    assert found["time"].values.tolist() == list(range(6))
 
 
 def test_trees_are_identical_to_those_of_zarr_python(root: Path) -> None:
@@ -132,6 +216,36 @@ def test_a_dataset_can_be_written_again_with_its_encoding(root: Path) -> None:
     found.to_zarr(root / "again.zarr", zarr_format=3)
     again = xr.open_dataset(root / "again.zarr", engine="zarrlite")
     xr.testing.assert_identical(again.load(), found.load())
+
+
+def test_codecs_are_part_of_the_encoding(root: Path) -> None:
+    group = zarrlite.create_group(root / "codecs.zarr")
+    made = group.create_array(
+        "t",
+        data=np.arange(24, dtype="i4").reshape(4, 6),
+        chunks=(1, 3),
+        shards=(2, 6),
+        filters=[{"name": "transpose", "configuration": {"order": [1, 0]}}],
+        serializer={"name": "bytes", "configuration": {"endian": "big"}},
+        compressors=[{"name": "gzip", "configuration": {"level": 3}}, "crc32c"],
+        dimension_names=["x", "y"],
+        fill_value=7,
+    )
+    xr.open_dataset(root / "codecs.zarr", engine="zarrlite").to_zarr(root / "codecs2.zarr", zarr_format=3)
+    again = zarrlite.open_array(root / "codecs2.zarr/t", mode="r")
+    assert again.metadata.codecs == made.metadata.codecs
+    assert (again.chunks, again.shards, again.fill_value) == ((1, 3), (2, 6), 7)
+
+
+def test_a_dataset_of_zarr_v2_is_written_in_either_version(root: Path) -> None:
+    made = xr.Dataset({"t": ("x", np.array([1.5, np.nan, 3]))})
+    made.to_zarr(root / "v2.zarr", zarr_format=2, encoding={"t": {"_FillValue": -9.0, "chunks": (2,)}})
+    found = xr.open_dataset(root / "v2.zarr", engine="zarrlite")
+    assert found["t"].encoding["_FillValue"] == -9
+    for version in (2, 3):
+        found.to_zarr(root / f"v2-{version}.zarr", zarr_format=version)
+        again = xr.open_dataset(root / f"v2-{version}.zarr", engine="zarrlite")
+        xr.testing.assert_identical(again.load(), made)
 
 
 def test_arrays_without_dimension_names_are_refused_with_their_path(root: Path) -> None:

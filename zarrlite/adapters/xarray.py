@@ -4,11 +4,13 @@ Rules
 - Reading is lazy: opening reads metadata only. Variables can be pickled and read by several threads and processes.
 - Results are those of `engine="zarr"`: dimensions, attributes, and fill values that become `_FillValue` for Zarr v2.
 - `preferred_chunks` are the shards of a sharded array, so that `chunks={}` reads every shard in one task.
-- `encoding` has chunks, shards and fill value in the form that `Dataset.to_zarr` takes, but not the codecs.
+- `encoding` has chunks, shards, fill value and codecs in the form that `Dataset.to_zarr` takes. Codecs of Zarr v2 are
+  left out: it does not take those of one version for the other.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import struct
@@ -21,11 +23,13 @@ from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, 
 from xarray.core import indexing
 from xarray.core.utils import FrozenDict
 
-from zarrlite.errors import MetadataError
+from zarrlite.errors import MetadataError, NodeNotFoundError
+from zarrlite.formats.v2 import MEMBER as VERSION_2
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.nodes.opening import open_group
 from zarrlite.stores.base import Store
+from zarrlite.stores.open import open_store
 
 
 class ZarrliteBackend(BackendEntrypoint):
@@ -146,14 +150,17 @@ def _open(
 ) -> Group:
     if not isinstance(place, Store) and isinstance(place, os.PathLike):
         place = os.fspath(place)
-    return open_group(
-        place,
-        mode="r",
-        path=None if group is None else group.strip("/"),
-        strict=strict,
-        use_consolidated=consolidated,
-        storage_options=storage_options,
-    )
+    options: Any = {"mode": "r", "strict": strict, "use_consolidated": consolidated}
+    store = open_store(place, read_only=True, storage_options=storage_options)
+    path = (group or "").strip("/")
+    if path and consolidated is not False:  # the metadata of all groups is often consolidated in the root
+        try:
+            found = open_group(store, **options).get(path)
+        except NodeNotFoundError:
+            found = None
+        if isinstance(found, Group):
+            return found
+    return open_group(store, path=path, **options)
 
 
 def _groups(group: Group, path: str) -> Iterator[tuple[str, Group]]:
@@ -183,22 +190,38 @@ def _variable(array: Array) -> Variable:
     names = array.metadata.dimension_names or ()
     if len(names) != array.ndim or None in names:
         raise MetadataError(f"{array.name} must have dimension_names to be a variable of xarray, not {names!r}")
-    attributes = {k: v for k, v in array.attrs.items() if k != "_ARRAY_DIMENSIONS" and not k.startswith("_nc")}
-    if "_FillValue" in attributes:
+    attributes = array.attrs.asdict()
+    version_2 = array.metadata.extra.get(VERSION_2)
+    if isinstance(version_2, dict):
+        attributes = {k: v for k, v in attributes.items() if not k.lower().startswith("_nc")}
+        if version_2.get("fill_value") is not None:
+            attributes["_FillValue"] = array.fill_value
+    elif "_FillValue" in attributes:
         attributes["_FillValue"] = _decode_fill_value(attributes["_FillValue"], array)
-    return Variable(names, indexing.LazilyIndexedArray(LazyArray(array)), attributes, _encoding(array, names))
+    data = indexing.LazilyIndexedArray(LazyArray(array))
+    return Variable(names, data, attributes, _encoding(array, names, isinstance(version_2, dict)))
 
 
-def _encoding(array: Array, names: Any) -> dict[str, Any]:
+def _encoding(array: Array, names: Any, version_2: bool) -> dict[str, Any]:
     """Return how the array is stored, in the form that `Dataset.to_zarr` takes."""
+    chunks: Any = array.chunks
+    shards: Any = array.shards
+    if not array.metadata.chunk_grid.uniform and shards is None:
+        chunks = array.write_chunk_sizes
+    elif not array.metadata.chunk_grid.uniform:
+        shards = array.write_chunk_sizes
     encoding: dict[str, Any] = {
-        "chunks": array.chunks,
-        "preferred_chunks": dict(zip(names, array.shards or array.chunks, strict=True)),
-        "shards": array.shards,
-        "fill_value": array.fill_value,
+        "chunks": chunks,
+        "preferred_chunks": dict(zip(names, shards or chunks, strict=True)),
+        "shards": shards,
     }
     if array.dtype.kind == "T":
         encoding["dtype"] = array.dtype
+    if not version_2:
+        encoding["fill_value"] = array.fill_value
+        encoding["compressors"] = tuple(codec.to_json() for codec in array.compressors)
+        encoding["filters"] = tuple(codec.to_json() for codec in array.filters)
+        encoding["serializer"] = array.serializer.to_json()
     return encoding
 
 
@@ -226,6 +249,9 @@ class LazyArray(BackendArray):
         self._array = array  # not `array`: xarray would take that for data in memory
         self.shape = array.shape
         self.dtype = array.dtype
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        return await asyncio.to_thread(self.__getitem__, key)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         methods: list[tuple[type, Callable[[Any], Any]]] = [
