@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from benchmarks.contestants import Contestant
 from benchmarks.data import Layout, Scale, layout, sharded
+from benchmarks.datasets import OpenDataset, ReadDataset
 from benchmarks.processes import ColdImport, ColdRead, PeakMemory
 from benchmarks.workloads import FullRead, FullWrite, Members, OpenAll, OpenAndRead, Reads, Run, Update, Workload
 from benchmarks.workspace import Workspace
@@ -70,6 +71,7 @@ def catalogue(scale: Scale) -> Iterator[Workload]:
     yield from _start(scale)
     yield from _memory(scale)
     yield from _extensions(scale)
+    yield from _datasets(scale)
 
 
 def select(scale: Scale, pattern: str | None) -> list[Workload]:
@@ -133,6 +135,12 @@ def _extensions(scale: Scale) -> Iterator[Workload]:
             name = f"extension/{what}/8K/{codec}"
             inner = tuple(_shard_workload(what, form) for form in forms)
             yield Extended(name, "Extensions", goal=1.1, inner=inner)
+
+
+def _datasets(scale: Scale) -> Iterator[Workload]:
+    form = layout(scale, "64K", "zstd")
+    yield OpenDataset("xarray/open", "Datasets of xarray", form, lead=1.0)
+    yield ReadDataset("xarray/read/64K/zstd", "Datasets of xarray", form, lead=1.0)
 
 
 def _shard_workload(what: str, form: Layout) -> Workload:

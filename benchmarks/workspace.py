@@ -31,6 +31,7 @@ class Workspace:
         self.root = root
         self.scale = scale
         self._arrays: dict[Layout, str] = {}  # paths of the arrays that exist
+        self._datasets: dict[Layout, str] = {}  # paths of datasets
         self._count = 0
         self._new: list[str] = []  # directories of the current round
         self._memory: dict[str, Any] = {}  # stores in memory with the array of the current workload, by contestant
@@ -91,6 +92,14 @@ class Workspace:
             self._arrays[layout] = path
         return self._arrays[layout]
 
+    def dataset(self, layout: Layout) -> str:
+        """Return the path of a dataset of xarray that has the array; it must not be changed."""
+        if layout not in self._datasets:
+            from benchmarks.datasets import dataset_files
+
+            self._datasets[layout] = self._keep(self.store(dataset_files(self, layout)))
+        return self._datasets[layout]
+
     def content(self, layout: Layout, path: str) -> Array:
         """Read the array at a path with the limit or, if it has extensions, with zarrlite."""
         reader = load(_reference(layout))
@@ -144,6 +153,8 @@ class Workspace:
         self._files = {}
         for unused in [known for known in self._arrays if known not in layouts]:
             _clear(self._arrays.pop(unused))
+        for unused in [known for known in self._datasets if known not in layouts]:
+            _clear(self._datasets.pop(unused))
 
     @cached_property
     def group(self) -> str:

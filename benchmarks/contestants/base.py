@@ -61,6 +61,10 @@ class Contestant(ABC):
     def open_all(self, paths: Sequence[str]) -> list[Any]:
         """Open the arrays at many paths."""
 
+    def open_dataset(self, place: Any) -> Any:
+        """Open a dataset of xarray with consolidated metadata."""
+        raise Unsupported("has no engine of xarray")
+
     @abstractmethod
     def members(self, path: str) -> dict[str, Any]:
         """Return the arrays of a group by name, each with its metadata parsed."""

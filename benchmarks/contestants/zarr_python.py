@@ -48,6 +48,11 @@ class ZarrPython(Contestant):
     def open_all(self, paths: Sequence[str]) -> list[Any]:
         return [zarr.open_array(path, mode="r") for path in paths]
 
+    def open_dataset(self, place: Any) -> Any:
+        import xarray
+
+        return xarray.open_dataset(place, engine="zarr", consolidated=True)
+
     def members(self, path: str) -> dict[str, Any]:
         return dict(zarr.open_group(path, mode="r").members())
 

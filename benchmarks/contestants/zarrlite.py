@@ -43,6 +43,11 @@ class Zarrlite(Contestant):
     def open_all(self, paths: Sequence[str]) -> list[Any]:
         return [self.library.open_array(path, mode="r") for path in paths]
 
+    def open_dataset(self, place: Any) -> Any:
+        import xarray
+
+        return xarray.open_dataset(place, engine="zarrlite", consolidated=True)
+
     def members(self, path: str) -> dict[str, Any]:
         return dict(self.library.open_group(path, mode="r").members())
 

@@ -9,33 +9,37 @@ from typing import Any
 from benchmarks.remote.data import RemoteScale
 from benchmarks.remote.workloads import (
     Copy,
-    OnServer,
     OpenGroup,
+    RemoteOpenDataset,
     RemotePeakMemory,
     RemotePoints,
     RemoteRead,
+    RemoteReadDataset,
     RemoteReads,
     RemoteWrite,
 )
+from benchmarks.workloads import Workload
 
 CODECS = ("raw", "zstd")
 GOAL, GOAL_ON_LOOPBACK = 1.15, 1.3  # multiples of the limit; without a delay, server, proxy and client share the cores
 LEAD = 0.95  # no peer may be ahead by more than a twentieth
 
 
-def catalogue(scale: RemoteScale) -> Iterator[OnServer]:
+def catalogue(scale: RemoteScale) -> Iterator[Workload]:
     """Yield every workload; those that share a layout are consecutive."""
     for delay in scale.delays:
         yield from _delayed(scale, delay)
+    for delay in scale.delays:
+        yield from _datasets(scale, delay)
     yield from _memory(scale)
 
 
-def select(scale: RemoteScale, pattern: str | None) -> list[OnServer]:
+def select(scale: RemoteScale, pattern: str | None) -> list[Workload]:
     """Return the workloads whose name contains a pattern."""
     return [w for w in catalogue(scale) if pattern is None or fnmatchcase(w.name, f"*{pattern}*")]
 
 
-def _delayed(scale: RemoteScale, delay: int) -> Iterator[OnServer]:
+def _delayed(scale: RemoteScale, delay: int) -> Iterator[Workload]:
     common: dict[str, Any] = {"section": f"Delay of {delay} ms", "delay": delay, "goal": GOAL_ON_LOOPBACK}
     if delay:
         common |= {"goal": GOAL, "lead": LEAD}
@@ -66,7 +70,13 @@ def _delayed(scale: RemoteScale, delay: int) -> Iterator[OnServer]:
         yield Copy(**named(f"copy/{direction}/1M/zstd"), layout=form, direction=direction)
 
 
-def _memory(scale: RemoteScale) -> Iterator[OnServer]:
+def _datasets(scale: RemoteScale, delay: int) -> Iterator[Workload]:
+    common: dict[str, Any] = {"section": "Datasets of xarray", "delay": delay, "layout": scale.layout("64K", "zstd")}
+    yield RemoteOpenDataset(f"{delay}ms/xarray/open", **common, lead=1.0)
+    yield RemoteReadDataset(f"{delay}ms/xarray/read/64K/zstd", **common, lead=1.0)
+
+
+def _memory(scale: RemoteScale) -> Iterator[Workload]:
     delay = scale.delays[-1]
     form = scale.layout("1M", "zstd")
     for operation in ("read", "write"):

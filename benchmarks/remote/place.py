@@ -19,9 +19,9 @@ class Place(NamedTuple):
         """The address of the server."""
         return f"http://127.0.0.1:{self.port}"
 
-    def s3_store(self) -> Any:
-        """Return a new client of obstore for the bucket, with its own connections."""
+    def s3_store(self, prefix: str | None = None) -> Any:
+        """Return a new client of obstore for the bucket, or a prefix in it, with its own connections."""
         from obstore.store import S3Store
 
         config: Any = {"endpoint": self.endpoint, "access_key_id": KEY, "secret_access_key": SECRET, "region": REGION}
-        return S3Store(self.bucket, config=config, client_options={"allow_http": True})
+        return S3Store(self.bucket, prefix=prefix, config=config, client_options={"allow_http": True})

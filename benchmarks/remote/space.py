@@ -15,6 +15,7 @@ from typing import Any
 import obstore
 
 from benchmarks.data import Layout
+from benchmarks.datasets import dataset_files
 from benchmarks.remote.data import RemoteScale
 from benchmarks.remote.place import Place
 from benchmarks.remote.proxy import Proxy
@@ -35,6 +36,7 @@ class RemoteSpace(Workspace):
         self._server = server
         self._ports = proxy.ports
         self._uploaded: dict[Layout, str] = {}  # paths in the bucket
+        self._uploaded_datasets: dict[Layout, str] = {}
         self._has_new = False
         for bucket in (DATA, NEW):
             server.bucket(bucket)
@@ -55,6 +57,14 @@ class RemoteSpace(Workspace):
             self._upload(DATA, path, self.files(layout))
             self._uploaded[layout] = path
         return Place(self._ports[delay], DATA, self._uploaded[layout])
+
+    def remote_dataset(self, layout: Layout, delay: int) -> Place:
+        """Return the place of a dataset of xarray that has the array; it must not be changed."""
+        path = self._uploaded_datasets.get(layout)
+        if path is None:
+            path = self._uploaded_datasets[layout] = f"dataset{len(self._uploaded_datasets)}"
+            self._upload(DATA, path, dataset_files(self, layout))
+        return Place(self._ports[delay], DATA, path)
 
     def new(self, delay: int, layout: Layout | None = None) -> Place:
         """Return a place in the bucket of new arrays, where nothing is but the document of a layout."""

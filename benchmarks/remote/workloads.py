@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.contestants import REMOTE, Contestant
 from benchmarks.data import Array
+from benchmarks.datasets import OpenDataset, ReadDataset
 from benchmarks.processes import PeakMemory, python
 from benchmarks.remote.contestants.base import Remote
 from benchmarks.remote.space import RemoteSpace
@@ -137,6 +138,25 @@ class Copy(OnArray):
         assert isinstance(space, RemoteSpace)
         path = space.fetched(result) if self.direction == "upload" else result
         same(space.content(self.layout, path), space.image(self.layout))
+
+
+@dataclass(frozen=True)
+class RemoteOpenDataset(OpenDataset):
+    """Open a dataset of xarray."""
+
+    delay: int = 0  # milliseconds
+    reference = "zarr-python 64"
+
+    @property
+    def entrants(self) -> Sequence[str]:
+        return "zarr-python 64", "zarr-python 10", "zarrlite"
+
+    def dataset(self, space: Any) -> Any:
+        return space.remote_dataset(self.layout, self.delay)
+
+
+class RemoteReadDataset(RemoteOpenDataset, ReadDataset):
+    """Open a dataset of xarray, and read all of it."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,12 @@ class ZarrPython10(ZarrPython, Remote):
     def members(self, place: Any) -> dict[str, Any]:
         return dict(zarr.open_group(self.client(place), path=place.path, mode="r").members())
 
+    def open_dataset(self, place: Any) -> Any:
+        stores = self.__dict__.setdefault("_datasets", {})
+        if place not in stores:
+            stores[place] = ObjectStore(place.s3_store(place.path))
+        return super().open_dataset(stores[place])
+
     def get_points(self, array: Any, points: tuple[Array, Array]) -> Any:
         return array.vindex[points]
 

@@ -28,6 +28,9 @@ class RemoteZarrlite(Zarrlite, Remote):
     def members(self, place: Any) -> dict[str, Any]:
         return dict(self.library.open_group(self.client(place), path=place.path, mode="r").members())
 
+    def open_dataset(self, place: Any) -> Any:
+        return super().open_dataset(self.library.stores.PrefixStore(self.client(place), f"{place.path}/"))
+
     def get_points(self, array: Any, points: tuple[Array, Array]) -> Any:
         return array.vindex[points]
 
