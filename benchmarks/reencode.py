@@ -86,7 +86,7 @@ def measure(root: str, shape: tuple[int, int], rounds: int) -> dict[tuple[str, i
     best: dict[tuple[str, int], float] = {}
     for workers in WORKERS:
         with (
-            cluster(workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as machines,
+            cluster(workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1") as machines,
             distributed.Client(machines, set_as_default=False) as client,  # type: ignore[no-untyped-call]
         ):
             names = list(JOBS)

@@ -13,7 +13,9 @@ from distributed import Client, LocalCluster
 def cluster() -> Iterator[Client]:
     with (
         dask.config.set({"distributed.worker.daemon": False}),
-        LocalCluster(2, processes=True, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as machines,
+        LocalCluster(
+            2, processes=True, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as machines,
         Client(machines, set_as_default=False) as client,
     ):
         yield client

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-DTYPES = ["i1", "u2", "i4", "i8", "f4", "f8", "c16", "?", "U", "M8[ns]", "m8[ns]"]
+DTYPES = ["i1", "u2", "i4", "i8", "f4", "f8", "c16", "?", "U", "S", "T", "M8[ns]", "m8[ns]"]
 ATTRIBUTES: list[dict[str, Any]] = [
     {},
     {"units_of": "K", "valid_min": -3},
@@ -18,8 +18,11 @@ ATTRIBUTES: list[dict[str, Any]] = [
 def values(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     """Return random elements, with missing ones among floats and times."""
     numbers = np.asarray(random.integers(0, 100, shape))
-    if dtype == "U":
-        return np.array([f"é{n}" if n % 3 else "" for n in numbers.ravel()], "U4").reshape(shape)
+    if dtype in "UT":
+        kind = "U4" if dtype == "U" else np.dtypes.StringDType()
+        return np.array([f"é{n}" if n % 3 else "" for n in numbers.ravel()], kind).reshape(shape)
+    if dtype == "S":
+        return np.array([b"%d" % n for n in numbers.ravel()], "S4").reshape(shape)
     if dtype[0] in "Mm":
         found = np.asarray(numbers * 86_400_000_000_000).astype(dtype)
         found[numbers % 7 == 0] = "NaT"

@@ -21,7 +21,7 @@ import zarrlite
 from zarrlite.adapters.zarr_stores import ZarrStore
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about their own plans
-NUMBERS = range(224)  # of which 84 are of Zarr v2, some of them consolidated
+NUMBERS = range(224)  # datasets; 84 of them are of Zarr v2
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import itertools
 import logging
+import signal
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from zarrlite import threads
@@ -30,7 +32,8 @@ _MIN_TASKS = 4  # tasks under way at least; an adaptive cluster starts workers o
 _CONNECT_SECONDS = 10  # seconds to reach a scheduler
 _WORKER_SECONDS = 300  # seconds without any worker; then the transfer fails
 
-_QUIET: Any = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+# None as the address of the dashboard would be a fixed port, with a warning if it is taken
+_QUIET: Any = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
 
 Step = TypeVar("Step")
 Run = Callable[[Callable[[Any], None], Iterable[Any]], Generator[Any, None, None]]
@@ -64,7 +67,7 @@ def _run_tasks(client: Any, work: Callable[[Step], None], steps: Iterable[Step])
     try:
         while True:
             limit = max(_MIN_TASKS, _TASKS_PER_THREAD * sum(client.nthreads().values()))
-            for step in itertools.islice(waiting, limit - len(under_way)):
+            for step in itertools.islice(waiting, max(0, limit - len(under_way))):
                 under_way.append((step, client.submit(work, step, key=f"{type(work).__name__}-{uuid.uuid4().hex}")))
             if not under_way:
                 return
@@ -127,8 +130,9 @@ def _client(dask: Any) -> Iterator[Any]:
         address: Any = dask
         if dask == "local":
             cores = threads.workers()
-            cluster = distributed.LocalCluster(cores, threads_per_worker=1, host="127.0.0.1", **_QUIET)
-            address = stack.enter_context(cluster)
+            with _sigint_blocked():
+                cluster = distributed.LocalCluster(cores, threads_per_worker=1, host="127.0.0.1", **_QUIET)
+                address = stack.enter_context(cluster)
         try:
             if dask != "local":
                 distributed.comm.get_address_host_port(address)  # a client of a wrong address ends only after seconds
@@ -137,3 +141,20 @@ def _client(dask: Any) -> Iterator[Any]:
             reason = "a running scheduler such as tcp://10.0.0.1:8786, or 'local'"
             raise ArgumentError(f"dask must be the address of {reason}, not {dask!r}: {error}") from None
         yield stack.enter_context(client)
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and in the threads and processes that it starts.
+
+    A terminal sends SIGINT to all processes of a command. Workers that handle it would end with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its first start unblocks SIGINT
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
