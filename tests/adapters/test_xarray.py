@@ -18,7 +18,7 @@ from distributed import Client
 from remote.servers import SeaweedFS
 
 import zarrlite
-from zarrlite.adapters.zarr_stores import ZarrStore
+from zarrlite.bridge import ZarrStore
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about their own plans
 NUMBERS = range(224)  # datasets; 84 of them are of Zarr v2
