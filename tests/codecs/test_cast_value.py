@@ -46,10 +46,25 @@ def test_numbers_are_converted_exactly(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_numbers_of_few_bits_are_converted_exactly(name: str) -> None:
+    """Every pair with a type of few bits, in both directions."""
     pytest.importorskip("ml_dtypes")
-    for other in ("uint64", "int64", "float64", "bfloat16", "int4"):
+    for other in SMALL:
+        check(name, other)
+    for other in NATIVE:
         check(name, other)
         check(other, name)
+
+
+def test_a_wrong_conversion_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    exactly = convert
+
+    def truncate(values: Any, source: Any, target: Any, rounding: str, out_of_range: str | None) -> Any:
+        return exactly(values, source, target, "towards-zero", out_of_range)
+
+    monkeypatch.setitem(check.__globals__, "convert", truncate)
+    for source, target in (("float64", "int8"), ("float64", "float16"), ("uint64", "float32")):
+        with pytest.raises(AssertionError):
+            check(source, target)
 
 
 def test_signed_zeros_are_preserved() -> None:

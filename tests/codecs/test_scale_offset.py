@@ -17,6 +17,7 @@ from zarrlite.selections.selection import Selection
 from zarrlite.testing import ArrayArrayLaws
 
 TYPES = (*exact.NATIVE_INTEGERS, *exact.NATIVE_FLOATS)
+SMALL = (*exact.SMALL_INTEGERS, *(name for name in exact.FLOATS if name not in exact.NATIVE_FLOATS))
 
 
 class TestIntegers(ArrayArrayLaws):
@@ -61,14 +62,18 @@ def parameters(name: str) -> list[tuple[Any, Any]]:
     low, high = exact.bounds(name)
     if name in exact.FLOATS:
         numbers = [(0, 1), (0.5, 3), (-1.25, 0.125), (100, -7), (float(high), 1), (0, 0.1), (1, float(high))]
-        return [(float(np.dtype(name).type(a)), float(np.dtype(name).type(b))) for a, b in numbers]
+        rounded = np.array(numbers).astype(exact.data_type(name).dtype).astype("f8")
+        return [(a, b) for a, b in rounded.tolist() if math.isfinite(a) and math.isfinite(b) and b != 0]
     numbers = [(0, 1), (1, 1), (3, 2), (0, 7), (int(high), 1), (int(low), 1), (0, int(high)), (5, int(high) // 2)]
-    return numbers if name[0] == "u" else [*numbers, (0, -1), (-3, -2), (2, int(low)), (int(low), -1)]
+    numbers = numbers if name[0] == "u" else [*numbers, (0, -1), (-3, -2), (2, int(low)), (int(low), -1)]
+    return [(a, b) for a, b in numbers if low <= a <= high and low <= b <= high]
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", [*TYPES, *SMALL])
 def test_numbers_are_scaled_exactly(name: str) -> None:
-    values = exact.edge_values(name)[::3]
+    if name in SMALL:
+        pytest.importorskip("ml_dtypes")
+    values = exact.edge_values(name)[:: 3 if name in TYPES else 1]
     for offset, scale in parameters(name):
         codec, exact_parameters = ScaleOffset(offset, scale), (Fraction(offset), Fraction(scale))
         for method, reference in ((codec.encode, scaled), (codec.decode, unscaled)):
@@ -82,6 +87,18 @@ def test_numbers_are_scaled_exactly(name: str) -> None:
             for value in values[~fits][::5]:
                 with pytest.raises((ArgumentError, ValueError)):
                     method(np.array([value]), ArraySpec((1,), exact.data_type(name), 0))
+
+
+def test_a_type_without_zero_is_scaled_without_an_offset() -> None:
+    spec = ArraySpec((2,), exact.data_type("float8_e8m0fnu"), 1)
+    values = np.array([1, 2**-127]).astype(spec.dtype)
+    assert ScaleOffset(scale=4).encode(values, spec).astype("f8").tolist() == [4, 2**-125]
+
+
+def test_types_without_infinity_do_not_saturate() -> None:
+    spec = ArraySpec((1,), exact.data_type("float4_e2m1fn"), 0)
+    with pytest.raises(ArgumentError, match=r"beyond the range: 12\.0 cannot be stored as float4_e2m1fn"):
+        ScaleOffset(scale=3).encode(np.array([4.0]).astype(spec.dtype), spec)
 
 
 def scale_offset(**configuration: Any) -> Any:

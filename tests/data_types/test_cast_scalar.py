@@ -60,7 +60,7 @@ CAST = [
     ("M8[us]", datetime.datetime(1970, 1, 1, 0, 0, 0, 7), 7),
     ("m8[ms]", datetime.timedelta(seconds=1), 1000),
     ("m8[ms]", np.timedelta64(1, "s"), 1000),
-    ("m8[ms]", np.timedelta64(7), 7),
+    ("m8[ms]", np.array([7]).view("m8")[0], 7),
     (RECORD, (1, (b"a",)), {"x": 1.0, "n": {"s": "YQ=="}}),
     (RECORD, {"n": {"s": b"a"}, "x": 1}, {"x": 1.0, "n": {"s": "YQ=="}}),
     (RECORD, np.array((1, (b"a",)), RECORD), {"x": 1.0, "n": {"s": "YQ=="}}),

@@ -19,6 +19,7 @@ import pytest
 # zarr-python warns about data types without a specification, and about codecs next to sharding
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification"),
+    pytest.mark.filterwarnings("ignore:Missing 'endian' for structured dtype"),
     pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec disables partial reads"),
 ]
 

@@ -338,7 +338,7 @@ def test_data_types_are_written_by_their_zarr_names(dtype: Any, written: Any) ->
         ("U3", "ab", "ab"),
         ("M8[s]", "1970-01-02", 86400),
         ("M8[s]", None, "NaT"),
-        ("M8[s]", np.datetime64("NaT"), "NaT"),
+        ("M8[s]", np.datetime64("NaT", "D"), "NaT"),
         ("V2", b"ab", [97, 98]),
         ([("x", "u1"), ("y", "f4")], (1, 2.5), {"x": 1, "y": 2.5}),
         ([("x", "u1"), ("y", "f4")], {"x": 1, "y": np.nan}, {"x": 1, "y": "NaN"}),

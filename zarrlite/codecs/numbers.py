@@ -52,6 +52,11 @@ class Floats:
     has_infinity: bool
     has_nan: bool
 
+    @property
+    def is_native(self) -> bool:
+        """Whether numpy has this type."""
+        return self.dtype.name in _NATIVE
+
 
 @functools.lru_cache(maxsize=256)
 def number_type(data_type: DataType) -> Integers | Floats | None:
@@ -61,10 +66,17 @@ def number_type(data_type: DataType) -> Integers | Floats | None:
         bits = int(found[2])
         return Integers(dtype, 0, 2**bits - 1) if found[1] else Integers(dtype, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if name in _NATIVE:
-        info = np.finfo(dtype)
-        largest = float(info.max)
-        return Floats(dtype, info.nmant + 1, int(info.minexp), -largest, largest, True, True, True)
+        return _native(dtype)
     return _listed(name, dtype) if _float_name(name) else None
+
+
+def _native(dtype: np.dtype[Any]) -> Floats:
+    info = np.finfo(dtype)
+    largest = float(info.max)
+    return Floats(dtype, info.nmant + 1, int(info.minexp), -largest, largest, True, True, True)
+
+
+FLOAT64: Final = _native(np.dtype("f8"))
 
 
 def _listed(name: str, dtype: np.dtype[Any]) -> Floats:
@@ -104,9 +116,9 @@ def _convert(
             return _integers_to_integers(_wide(array, source), target, out_of_range)
         return _floats_to_integers(array.astype("f8"), target, rounding, out_of_range)
     if isinstance(source, Floats):
-        array = array.astype("f8") if source.dtype.name not in _NATIVE else array
+        array = array if source.is_native else array.astype("f8")
         _check_special(array, target)
-    if rounding == "nearest-even" and target.dtype.name in _NATIVE:
+    if rounding == "nearest-even" and target.is_native:
         result = array.astype(target.dtype)
         if out_of_range is None:
             _refuse(array, np.isinf(result) & np.isfinite(array), target)

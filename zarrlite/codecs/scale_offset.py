@@ -3,23 +3,29 @@
 Rules (codecs/scale_offset, Algorithm)
 - A difference, product or quotient that the data type cannot represent is an error: integers must not overflow and
   must be divided without remainder, finite numbers must not become infinite. Floating-point results are rounded.
+- Floating-point types that numpy does not have are computed in float64, and each result is rounded to the type. float64
+  has more than twice the bits, so that rounding twice changes nothing. Without this, types without infinity saturate.
 - A `scale` of 0 could not be undone, and infinity or NaN neither; the text does not mention them. They are refused.
 - The fill value is encoded like an element.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from zarrlite.codecs.numbers import Integers, number_type
+from zarrlite.codecs.numbers import FLOAT64, Floats, Integers, convert, number_type
 from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArraySpec
 from zarrlite.pipeline.elements import NDArray
+
+Step = tuple[Callable[[Any, Any], Any], Any]  # an operation, and its second operand
 
 
 @register
@@ -57,8 +63,8 @@ class ScaleOffset(ArrayArrayCodec):
     def _parameter(self, key: str, spec: ArraySpec) -> Any:
         """Return a parameter as a number of the data type."""
         value: Json = getattr(self, key)
-        if value is None:
-            value = 1 if key == "scale" else 0
+        if value is None:  # not as a fill value: some types have no 0
+            return 1 if key == "scale" else 0
         try:
             return spec.data_type.parse_fill_value(value)
         except MetadataError as error:
@@ -80,11 +86,8 @@ class ScaleOffset(ArrayArrayCodec):
             _check(array, low + int(offset), high + int(offset), f"(x - {offset}) * {scale}")
             wide = _wide(numbers)
             return _cast((array.astype(wide) - wide.type(offset)) * wide.type(scale), spec)
-        with np.errstate(all="ignore"):
-            difference = array - offset
-            product = difference * scale
-            _check_finite(array, difference, product, f"(x - {offset}) * {scale}")
-        return _cast(product, spec)
+        steps = ((operator.sub, offset), (operator.mul, scale))
+        return _cast(_computed(array, spec, steps, f"(x - {offset}) * {scale}"), spec)
 
     def decode(self, array: NDArray, spec: ArraySpec) -> NDArray:
         offset, scale = self._parameter("offset", spec), self._parameter("scale", spec)
@@ -101,11 +104,8 @@ class ScaleOffset(ArrayArrayCodec):
             if rest.any():
                 raise ValueError(f"{values[rest].flat[0]} is not a multiple of the scale {scale}")
             return _cast(values // wide.type(scale) + wide.type(offset), spec)
-        with np.errstate(all="ignore"):
-            quotient = array / scale
-            result = quotient + offset
-            _check_finite(array, quotient, result, f"x / {scale} + {offset}")
-        return _cast(result, spec)
+        steps = ((operator.truediv, scale), (operator.add, offset))
+        return _cast(_computed(array, spec, steps, f"x / {scale} + {offset}"), spec)
 
 
 def _cast(result: Any, spec: ArraySpec) -> NDArray:
@@ -132,8 +132,27 @@ def _check(array: NDArray, low: int, high: int, formula: str) -> None:
             raise ValueError(f"{formula} is beyond the range of {array.dtype} for {number}")
 
 
-def _check_finite(array: NDArray, first: NDArray, second: NDArray, formula: str) -> None:
-    """Raise ValueError if a finite number has become infinite."""
-    lost = np.isfinite(array) & ~(np.isfinite(first) & np.isfinite(second))
+def _computed(array: NDArray, spec: ArraySpec, steps: Sequence[Step], formula: str) -> NDArray:
+    """Apply operations to numbers, and round each result. Raises ValueError if a finite number has no finite result."""
+    numbers: Any = number_type(spec.data_type)
+    if not numbers.is_native:
+        return _computed_in_float64(array, numbers, steps, formula)
+    result, lost = array, np.zeros(array.shape, bool)
+    with np.errstate(all="ignore"):
+        for operation, operand in steps:
+            result = operation(result, operand)
+            lost |= np.isfinite(array) & ~np.isfinite(result)
     if lost.any():
         raise ValueError(f"{formula} is beyond the range of {array.dtype} for {array[lost].flat[0]}")
+    return result
+
+
+def _computed_in_float64(array: NDArray, numbers: Floats, steps: Sequence[Step], formula: str) -> NDArray:
+    for operation, operand in steps:
+        with np.errstate(all="ignore"):
+            result = np.asarray(operation(array.astype("f8"), float(operand)))
+        try:
+            array = convert(result, FLOAT64, numbers, "nearest-even", None)
+        except ValueError as error:
+            raise ValueError(f"{formula} is beyond the range: {error}") from None
+    return array

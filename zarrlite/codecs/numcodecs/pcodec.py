@@ -3,10 +3,12 @@
 Rules
 - A chunk is a standalone file of pcodec with all elements in row-major order.
 - The configuration affects only writing. The members are those of numcodecs.
+- numcodecs 0.17 renamed the `delta_spec` "none" to "no_op". Both are read, and each is written back as it was read.
 """
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,6 +22,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, CompressingSerializer, Serializer
 from zarrlite.pipeline.elements import NDArray
 
+_DELTAS = ("auto", "none", "no_op", "try_consecutive", "try_lookback")
 DATA_TYPES = ("uint16", "uint32", "uint64", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
@@ -42,7 +45,7 @@ class PCodec(ArrayBytesCodec):
         order = None
         if config.raw("delta_encoding_order", None) is not None:
             order = config.integer("delta_encoding_order", 0, 7)
-        delta = config.string("delta_spec", ("auto", "none", "try_consecutive", "try_lookback"), default="auto")
+        delta = config.string("delta_spec", _DELTAS, default="auto")
         if order is not None and delta not in ("auto", "try_consecutive"):
             message = 'must be null unless delta_spec is "auto" or "try_consecutive"'
             raise config.error(message, "delta_encoding_order", "conflict")
@@ -66,7 +69,10 @@ class PCodec(ArrayBytesCodec):
 
     def encode(self, array: NDArray, spec: ArraySpec) -> Buffer:
         elements = np.ascontiguousarray(array, spec.dtype).reshape(-1)
-        encoded: Buffer = _module(self.name).PCodec(**self.to_config()).encode(elements)
+        encoder, config = _module(self.name).PCodec, self.to_config()
+        if self.delta_spec in ("none", "no_op"):
+            config["delta_spec"] = "no_op" if "no_op" in str(inspect.signature(encoder)) else "none"
+        encoded: Buffer = encoder(**config).encode(elements)
         return encoded
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:

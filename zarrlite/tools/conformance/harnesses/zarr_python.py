@@ -45,12 +45,12 @@ def answer_with(
             array[...] = to_write(message, array.dtype, array.shape, text=text)
             return stored(contents())
 
-    grids = ["regular"]
-    if "rectilinear_chunks" in zarr.config.get("array"):  # experimental since 3.2
+    grids, codecs = ["regular"], list(zarr.config.get("codecs"))
+    if "rectilinear_chunks" in zarr.config.get("array"):  # since 3.2
         zarr.config.set({"array.rectilinear_chunks": True})
-        grids.append("rectilinear")
-    claims = {"chunk_grid": grids, "chunk_key_encoding": ["default", "v2"], "zarr_format": ["2"]}
-    claims |= {"data_type": ["bytes", *data_type_registry.contents], "codecs": list(zarr.config.get("codecs"))}
+        grids, codecs = [*grids, "rectilinear"], [*codecs, "cast_value", "scale_offset"]
+    claims = {"chunk_grid": grids, "chunk_key_encoding": ["default", "v2"], "codecs": codecs, "zarr_format": ["2"]}
+    claims["data_type"] = ["bytes", "structured", *data_type_registry.contents]
     serve(name, version, claims, {"open": open_node, "read": read, "write": write}, **options)
 
 

@@ -1,0 +1,47 @@
+"""zarr-python and the cases of the core specification: both agree about data, except in the cases that are named here.
+
+The cases were written from the specification. If a new release of zarr-python differs in further ones, either is wrong.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from zarrlite.tools.conformance import runner
+from zarrlite.tools.conformance.cases import Corpus
+from zarrlite.tools.conformance.implementations import command_of
+from zarrlite.tools.conformance.results import Implementation
+
+MISREAD = {"core/arrays/fill-rounded-once"}  # it rounds the text to float64 first
+REFUSED = {
+    "core/arrays/ignored-codec",  # must_understand: false
+    "core/extensions/must-understand/ignored-before-bytes",
+    "core/arrays/no-dimensions-v2",  # short-hand names
+    "core/arrays/transposed-shard-of-three-dimensions",
+    "core/codec_data/sharding/no-dimensions",  # 3.1
+    "core/other_writers/endian-codec/data",
+}
+
+
+@pytest.fixture(scope="module")
+def results(suite: Corpus, zarr: ModuleType) -> dict[str, str]:
+    kinds = ("array", "codecs", "reads", "damage")
+    cases = [case for case in suite.select(["core/"]) if case.data["kind"] in kinds]
+    implementation: Implementation = runner.run(cases, command_of("zarr-python"))
+    return {name: result.result for name, result in implementation.results.items()}
+
+
+def with_result(results: dict[str, str], *wanted: str) -> set[str]:
+    return {name for name, result in results.items() if result in wanted}
+
+
+def test_the_harness_answers_every_request(results: dict[str, str]) -> None:
+    assert with_result(results, "garbage", "timeout", "crash", "ignored-extension") == set()
+    assert len(with_result(results, "pass")) > 150
+
+
+def test_data_is_read_and_written_as_the_cases_say(results: dict[str, str]) -> None:
+    assert with_result(results, "wrong-data") == MISREAD
+    assert with_result(results, "refused-valid") <= REFUSED
