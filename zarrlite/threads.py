@@ -134,8 +134,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pools)
 
 
-def _submit(work: Callable[..., Any], *args: Any) -> Future[Any]:
-    return _get_pool().submit(work, *args)
+def _submit(calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
+    return [_get_pool().submit(call) for call in calls]
 
 
 class Place:
@@ -146,18 +146,21 @@ class Place:
         self._free = [None] * (requests - 1)  # one for each thread that may join the calling one
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has begun
 
-    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Call `work` on a thread of the pool: now, or when one of the threads that have joined is done."""
+    def submit(self, calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
+        """Make calls on threads of the pool: now, or when threads that have joined are done."""
         from concurrent.futures import Future
 
-        future: Future[Any] = Future()
-        self._waiting.append((future, functools.partial(work, *args)))
-        start_new_thread(self._start, ())
-        return future
+        futures: list[Future[Any]] = [Future() for _ in calls]
+        self._waiting.extend(zip(futures, calls, strict=True))
+        count = min(len(calls), len(self._free))
+        if count:
+            start_new_thread(self._start, (count,))
+        return futures
 
-    def _start(self) -> None:
+    def _start(self, count: int) -> None:
         with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
-            _get_waiting_pool().submit(self._join)
+            for _ in range(count):
+                _get_waiting_pool().submit(self._join)
 
     def _join(self) -> None:
         """Make the calls that wait, one after the other, unless enough threads do."""
@@ -230,7 +233,7 @@ def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int)
 
 
 def _share(
-    work: Callable[[Iterator[J]], object], jobs: Iterator[J], count: int, submit: Callable[..., Future[Any]]
+    work: Callable[[Iterator[J]], object], jobs: Iterator[J], count: int, submit: Callable[..., list[Future[Any]]]
 ) -> None:
     first = list(itertools.islice(jobs, count))
     if len(first) < 2:
@@ -248,8 +251,7 @@ def _share(
 
     try:
         with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
-            for _ in first[1:]:
-                submit(helpers.call, help_with, work)
+            submit([functools.partial(helpers.call, help_with, work)] * (len(first) - 1))
         _work(work, queue)
     except BaseException:
         queue.stop()
@@ -363,15 +365,19 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: in
     jobs = iter(jobs)
     helpers = _Helpers()
     pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
+
+    def do_ahead(job: J) -> list[R]:
+        return [_holding(held, do, job)]
+
     try:
         while True:
             new = list(itertools.islice(jobs, place.requests - len(pending)))
             alone = not pending and len(new) == 1
-            for job in new:
-                pending.append((None, job))
-                with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
-                    if not alone:
-                        pending[-1] = (place.submit(helpers.call, lambda job: [_holding(held, do, job)], job), job)
+            futures: Sequence[Future[list[R] | None] | None] = [None] * len(new)
+            with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+                if not alone:
+                    futures = place.submit([functools.partial(helpers.call, do_ahead, job) for job in new])
+            pending.extend(zip(futures, new, strict=True))
             if not pending:
                 return
             future, job = pending.popleft()
