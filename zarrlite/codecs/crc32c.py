@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zarrlite.buffers.pieces import Value, as_list
+from zarrlite.buffers.pieces import Value
 from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ChecksumError
 from zarrlite.extensions.registry import register
@@ -31,7 +31,7 @@ class Crc32c(Framing):
 
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
         value_checksum = 0
-        for piece in as_list(value):
+        for piece in value if type(value) is list else [value]:
             value_checksum = checksum(piece, value_checksum)  # type: ignore[arg-type]
         # codecs/crc32c, Format and algorithm: "unsigned integer represented in little endian"
         return b"", value_checksum.to_bytes(4, "little")
