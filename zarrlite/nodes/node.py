@@ -315,7 +315,7 @@ def complete_removal(store: Store, path: str) -> bool:
         found = _documents(store, prefix)
         copies.take_out()
         kept = [key for key in found if key not in listed]
-        for key in listed.intersection(found):
+        for key in filter(listed.__contains__, found):  # in their order: a group before its members
             store.erase(key)
         copies.put_back([key.rpartition("/")[0] for key in kept], replaced=True)
         _erase_below(store, prefix, listed, kept)
