@@ -23,7 +23,7 @@ from zarrlite.buffers.source import InMemory, Source
 from zarrlite.chunk_grids import Regular
 from zarrlite.chunk_key_encodings import DefaultKeys
 from zarrlite.chunks.chunks import Chunks
-from zarrlite.errors import MetadataError, NodeNotFoundError, ReadOnlyError
+from zarrlite.errors import MetadataError, NodeNotFoundError, ReadOnlyError, StoreError
 from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, serialize
 from zarrlite.names import DOCUMENT, key_prefix
@@ -35,6 +35,7 @@ from zarrlite.stores.base import Listing, Store, check_key, check_prefix
 from zarrlite.stores.open import StoreLike, open_store
 
 MAX_NODES: Final = 1000  # nodes whose documents are kept, so that requests for chunks do not read them again
+MAX_COPIES: Final = 2000  # nodes; groups with more are not consolidated for a request
 _KEYS: Final = DefaultKeys()
 
 
@@ -112,13 +113,17 @@ class PlainStore(Store):
         The node that becomes the root.
     strict : bool, optional
         Whether to refuse metadata that needs a guess, as for `open`.
+    consolidate : bool, optional
+        Whether documents of groups have copies of those below, also if the stored ones have none. Readers that cannot
+        list a store, as over HTTP, find the members by them. Groups with more than `MAX_COPIES` nodes have none.
     """
 
     read_only = True
 
-    def __init__(self, root: Array | Group, *, strict: bool = True) -> None:
+    def __init__(self, root: Array | Group, *, strict: bool = True, consolidate: bool = False) -> None:
         self.root = root
         self.strict = strict
+        self.consolidate = consolidate
         self.limits = root.store.limits
         self._nodes: dict[str, PlainArray | PlainGroup] = {}
 
@@ -134,7 +139,7 @@ class PlainStore(Store):
         return hash((PlainStore, self.root.store, self.root.path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.root, self.strict)
+        return _rebuild, (self.root, self.strict, self.consolidate)
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
         return (PlainStore, self.root.store.location()), key_prefix(self.root.path) + prefix
@@ -152,7 +157,8 @@ class PlainStore(Store):
         if isinstance(metadata, ArrayMetadata):
             found = PlainArray(Array(self.root.store, full_path, metadata, self.root.options))
         elif metadata is not None:
-            found = PlainGroup(Group(self.root.store, full_path, metadata, strict=self.strict))
+            group = Group(self.root.store, full_path, metadata, strict=self.strict)
+            found = PlainGroup(group, self.consolidate)
         if len(self._nodes) >= MAX_NODES:
             self._nodes.clear()
         if found is None:
@@ -230,24 +236,42 @@ class PlainStore(Store):
     set = erase = erase_prefix = change = _refuse
 
 
-def _rebuild(root: Array | Group, strict: bool) -> PlainStore:
-    return PlainStore(root, strict=strict)
+def _rebuild(root: Array | Group, strict: bool, consolidate: bool) -> PlainStore:
+    return PlainStore(root, strict=strict, consolidate=consolidate)
 
 
 class PlainGroup:
     """A group as ordinary Zarr v3: its document, with plain documents in its consolidated metadata."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, consolidate: bool) -> None:
         self._group = group
+        self._consolidate = consolidate
         self.names = group.keys
 
     def document(self) -> bytes:
         """Return the document."""
         metadata = self._group.metadata
-        if metadata.consolidated is None:
-            return serialize(GroupMetadata(metadata.attributes))
-        copies = {path: self._copy(path, document) for path, document in metadata.consolidated.items()}
+        copies: dict[str, Json] | None = None
+        if metadata.consolidated is not None:
+            copies = {path: self._copy(path, document) for path, document in metadata.consolidated.items()}
+        elif self._consolidate:
+            copies = self._new_copies()
         return serialize(GroupMetadata(metadata.attributes, copies))
+
+    def _new_copies(self) -> dict[str, Json] | None:
+        """Return the documents of the nodes below. Returns None if there are too many, or if they cannot be listed."""
+        copies: dict[str, Json] = {}
+        try:
+            for path, node in self._group._walk(None):
+                if len(copies) == MAX_COPIES:
+                    return None
+                if isinstance(node, Array):
+                    copies[path] = PlainArray(node).metadata.to_json()
+                elif isinstance(node, Group):
+                    copies[path] = GroupMetadata(node.metadata.attributes).to_json()
+        except StoreError:
+            return None
+        return copies
 
     def _copy(self, path: str, document: Any) -> Json:
         """Return the plain document of a node below. A document that is refused is not changed."""

@@ -2,7 +2,8 @@
 
 Rules
 - Chunks are served as they are stored if that is possible: their codecs are those that every reader knows, apart from
-  padding around them. Padding around inner chunks is skipped by another index.
+  padding around them. The index of a shard is at its end, with a checksum, as not every reader knows other ones: if
+  the stored one is not, or to skip padding around inner chunks, another index follows the stored shard.
 - Byte ranges stay byte ranges. No size is requested for them, unless a range has no end or ends outside of the value.
 - Other chunks are decoded and served uncompressed, those of shards as inner chunks.
 """
@@ -31,10 +32,8 @@ from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.selection import Selection, Shape, Span
 from zarrlite.shards.format import ABSENT, ShardFormat
 
-# codecs that every reader of Zarr v3 knows
-COMMON: Final = frozenset(
-    ("bytes", "transpose", "zstd", "gzip", "blosc", "crc32c", "sharding_indexed", "vlen-utf8", "vlen-bytes")
-)
+# codecs that every reader of Zarr v3 knows, also inside of shards; not all know shards in shards
+COMMON: Final = frozenset(("bytes", "transpose", "zstd", "gzip", "blosc", "crc32c", "vlen-utf8", "vlen-bytes"))
 _ENTRY: Final = 16  # bytes of an entry of an index
 
 
@@ -94,11 +93,10 @@ def served(chunks: Chunks) -> Served | None:
     inner = (*(codec for codec, _ in shard.inner.filters), shard.inner.serializer.codec, *inner_rest)
     if not _are_common(inner):
         return None
-    index = tuple(codec for codec in serializer.index_codecs if not isinstance(codec, Ignored))
-    if not inner_frames and _are_common(index):
-        codec = ShardingIndexed(serializer.chunk_shape, inner, index, serializer.index_location)
-        return Served(chunks, (codec,), frames, _index_at_end(shard.format))
     codec = ShardingIndexed(serializer.chunk_shape, inner, (Bytes(), Crc32c()), "end")
+    index = tuple(index_codec for index_codec in serializer.index_codecs if not isinstance(index_codec, Ignored))
+    if index == codec.index_codecs and serializer.index_location == "end" and not inner_frames:
+        return Served(chunks, (codec,), frames, _index_at_end(shard.format))
     return Reindexed(chunks, (codec,), frames, shard.format, inner_frames)
 
 
@@ -115,14 +113,7 @@ def _split_frames(codecs: list[BytesBytesCodec]) -> tuple[list[BytesBytesCodec],
 
 
 def _are_common(codecs: Sequence[Any]) -> bool:
-    """Whether every reader knows these codecs, and those inside of them."""
-    return all(codec.name in COMMON for codec in codecs) and all(
-        not any(isinstance(inner, Ignored) for inner in (*codec.codecs, *codec.index_codecs))
-        and _are_common(codec.codecs)
-        and _are_common(codec.index_codecs)
-        for codec in codecs
-        if isinstance(codec, ShardingIndexed)
-    )
+    return all(codec.name in COMMON for codec in codecs)
 
 
 class Unframed(Window):

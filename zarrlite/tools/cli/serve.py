@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from zarrlite.errors import DependencyError, StoreError
+from zarrlite.adapters.plain import open_any
+from zarrlite.errors import NodeNotFoundError, StoreError
+from zarrlite.nodes.array import Array
+from zarrlite.nodes.group import Group
 from zarrlite.tools.cli.console import Console
-from zarrlite.tools.cli.locate import open_node
+from zarrlite.tools.cli.locate import open_location, open_node
 
 HELP = "serve an array or a hierarchy over HTTP"
 EXAMPLE = "zarrlite serve experiment.zarr --plain"
@@ -21,29 +25,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    node = open_node(args.location)
-    if args.waitress:
-        return _run_waitress(node, args, console)
     from zarrlite.tools import serve  # late: only this command needs it
 
+    node = _open(args.location)
     try:
-        server = serve.run(node, args.host, args.port, plain=args.plain)
+        if args.waitress:
+            server: Any = serve.run_waitress(node, args.host, args.port, plain=args.plain)
+        else:
+            server = serve.run(node, args.host, args.port, plain=args.plain)
     except OSError as error:
         raise StoreError(f"cannot listen on {args.host}:{args.port}: {error.strerror}") from None
     host, port = server.server_address[:2]
-    console.print(f"http://{host!s}:{port}/ serves {args.location} (Ctrl-C ends)")
+    console.print(f"http://{f'[{host}]' if ':' in host else host}:{port}/ serves {args.location} (Ctrl-C ends)")
     with server:
         server.serve_forever()
     return 0
 
 
-def _run_waitress(node: object, args: argparse.Namespace, console: Console) -> int:
+def _open(location: str) -> Array | Group:
     try:
-        import waitress  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise DependencyError("--waitress needs waitress: pip install 'zarrlite[serve]'") from error
-    from zarrlite.tools import serve
-
-    console.print(f"http://{args.host}:{args.port}/ serves {args.location} (Ctrl-C ends)")
-    waitress.serve(serve.application(node, plain=args.plain), host=args.host, port=args.port, threads=16)  # type: ignore[arg-type]
-    return 0
+        return open_node(location)
+    except NodeNotFoundError:
+        try:
+            return open_any(open_location(location))  # an N5 container, or a folder of TIFF files
+        except NodeNotFoundError:
+            pass
+        raise

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from zarrlite.tools.pictures.explained import explained_html, explained_svg
-from zarrlite.tools.pictures.nodes import node_html, node_svg
+from zarrlite.tools.pictures.nodes import attributes_html, node_html, node_svg
 
-__all__ = ["explained_html", "explained_svg", "node_html", "node_svg"]
+__all__ = ["attributes_html", "explained_html", "explained_svg", "node_html", "node_svg"]

@@ -55,14 +55,16 @@ def node_html(node: Array | Group) -> str:
         table = _table(_array_rows(node), f"Array {node.name}")
         layout = f'<div style="overflow-x:auto;max-width:100%">{layout}</div>'
         top = f'<div style="display:flex;flex-wrap:wrap;gap:4px 20px">{table}<div>{grid}</div>{layout}</div>'
-        return f"<div>{top}{_attributes(node)}</div>"
+        return f"<div>{top}{attributes_html(node)}</div>"
     members = _members(node)
     rows: list[tuple[str, object]] = [("Attributes", len(node.attrs))]
     if members is None:
         rows.append(("Members", "call .tree() to list them"))
-        return f"<div>{_table(rows, f'Group {node.name}')}{_attributes(node)}</div>"
+        return f"<div>{_table(rows, f'Group {node.name}')}{attributes_html(node)}</div>"
     rows.append(("Members", f"{len(members)}, as copied into this group's document"))
-    return f"<div>{_table(rows, f'Group {node.name}')}{document(_tree(node), '', color=None)}{_attributes(node)}</div>"
+    return (
+        f"<div>{_table(rows, f'Group {node.name}')}{document(_tree(node), '', color=None)}{attributes_html(node)}</div>"
+    )
 
 
 def _pictures(array: Any, side: float = SIDE) -> list[Picture]:
@@ -100,7 +102,8 @@ def _table(rows: list[tuple[str, Any]], heading: str) -> str:
     )
 
 
-def _attributes(node: Any) -> str:
+def attributes_html(node: Any) -> str:
+    """Return the attributes of a node, which a click shows. Returns an empty text for a node without attributes."""
     if not node.attrs:
         return ""
     content = ""

@@ -1,6 +1,6 @@
 """Serve a hierarchy over HTTP, to programs and to people; imported when the first server starts."""
 
-from zarrlite.tools.serve.server import application, run
+from zarrlite.tools.serve.server import application, run, run_waitress
 from zarrlite.tools.serve.site import Response, Site
 
-__all__ = ["Response", "Site", "application", "run"]
+__all__ = ["Response", "Site", "application", "run", "run_waitress"]

@@ -1,80 +1,161 @@
 """A picture of part of an array: a two-dimensional slice as a grey PNG, written with the standard library alone.
 
 Rules
-- At most `MAX_PIXELS` rows and columns are shown, and only every n-th element is read. Arrays whose chunks would take
-  too long to read for that show their first chunks only.
-- The smallest value is black and the largest is white; missing values are black.
+- At most `MAX_PIXELS` rows and columns are shown, and only every n-th element is read. If the chunks of a slice would
+  take too long to read, only its first chunks are shown.
+- The smallest value is black and the largest is white; missing values (NaN, NaT, infinities) are transparent.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import urlencode
 
 import numpy as np
 
-from zarrlite.errors import ArgumentError, SelectionError
+from zarrlite.errors import SelectionError
 from zarrlite.nodes.array import Array
 
-MAX_PIXELS: Final = 256  # rows and columns of a picture
+MAX_PIXELS: Final = 512  # rows and columns of a picture
 MAX_READ: Final = 2**26  # decoded bytes; upper limit for the chunks that are read for a picture
+Window = tuple[int, int]
 
 
-def preview(array: Array, position: str = "") -> bytes:
-    r"""Return a PNG of the last two dimensions; `position` has the coordinates in the others, separated by commas.
+class View(NamedTuple):
+    """Which part of an array a picture shows: two dimensions, a window of them, and positions in the others."""
+
+    axes: tuple[int, ...]  # the dimensions of the rows and of the columns; only that of the columns for one dimension
+    windows: tuple[Window, ...]  # the first element and the end along these dimensions
+    position: tuple[int, ...]  # in every dimension; unused for those that are shown
+
+    @classmethod
+    def parse(cls, array: Array, options: Mapping[str, Sequence[str]]) -> Self:
+        """Return the view that the fields of a query describe; without fields, the last two dimensions.
+
+        `rows` and `columns` are dimensions, `y` and `x` windows such as `0:100`, and `i0`, `i1` ... positions.
+
+        Raises
+        ------
+        SelectionError
+            If a field is not a number, or is outside of the array.
+        """
+        if not is_shown(array):
+            raise SelectionError(f"{array.name} has no picture: it must have numbers, and at least one dimension")
+        count = min(2, array.ndim)
+        defaults = range(array.ndim)[-count:]
+        names = ("rows", "columns")[-count:]
+        axes = tuple(_number(options, name, array.ndim, default) for name, default in zip(names, defaults, strict=True))
+        if len(set(axes)) < count:
+            raise SelectionError(f"rows and columns must be two dimensions, not {axes[0]} twice")
+        position = tuple(_number(options, f"i{dim}", n, 0) for dim, n in enumerate(array.shape))
+        windows = [
+            _window(options, name, array.shape[axis]) for name, axis in zip(("y", "x")[-count:], axes, strict=True)
+        ]
+        return cls(axes, tuple(_affordable(array, axes, windows)), position)
+
+    def query(self, **changes: Any) -> str:
+        """Return the fields of a query for this view, with changes such as `x=(0, 100)`."""
+        fields: dict[str, Any] = dict(zip(("rows", "columns")[-len(self.axes) :], self.axes, strict=True))
+        fields |= dict(zip(("y", "x")[-len(self.axes) :], self.windows, strict=True))
+        fields |= {f"i{dim}": i for dim, i in enumerate(self.position) if dim not in self.axes}
+        texts = {k: f"{v[0]}:{v[1]}" if isinstance(v, tuple) else v for k, v in {**fields, **changes}.items()}
+        return urlencode(texts, safe=":")
+
+    def selection(self) -> tuple[Any, ...]:
+        """Return the index of the elements that are shown."""
+        selection: list[Any] = [*self.position]
+        for axis, (start, stop) in zip(self.axes, self.windows, strict=True):
+            selection[axis] = slice(start, stop, -(-(stop - start) // MAX_PIXELS) or 1)
+        return tuple(selection)
+
+
+def is_shown(array: Array) -> bool:
+    """Whether there are pictures of an array: it has numbers or times, and at least one dimension and element."""
+    is_number = array.dtype.kind in "biufcmM" or array.metadata.data_type.is_number
+    return is_number and array.ndim > 0 and array.size > 0
+
+
+def picture(array: Array, view: View) -> tuple[bytes, str, str]:
+    r"""Return a view of an array as a PNG file, and the values that are black and white.
 
     >>> import zarrlite
-    >>> preview(zarrlite.create_array("memory://", data=[[0, 1], [2, 3]]))[:4]
-    b'\x89PNG'
+    >>> array = zarrlite.create_array("memory://", data=[[0, 1], [2, 3]])
+    >>> content, low, high = picture(array, View.parse(array, {}))
+    >>> content[:4], low, high
+    (b'\x89PNG', '0', '3')
     """
-    if array.dtype.kind not in "biufc" or not array.ndim:
-        raise ArgumentError(f"{array.name} has no picture: its elements must be numbers in at least one dimension")
-    others = array.shape[:-2]
-    coords = _coordinates(position, others)
-    return png(_grey(np.atleast_2d(array[(*coords, *_window(array))])))
+    values = np.atleast_2d(array[view.selection()])
+    if len(view.axes) == 2 and view.axes[0] > view.axes[1]:
+        values = values.T
+    if values.dtype.kind == "c":
+        values = np.abs(values)
+    if values.dtype.kind in "mM":
+        known = ~np.isnat(values)
+        numbers = np.where(known, values.view("i8"), 0).astype("f8")
+    else:
+        numbers = values.astype("f8")
+        known = np.isfinite(numbers)
+    if not known.any():
+        return png(np.zeros(values.shape, "u1")), "", ""
+    low, high = numbers[known].min(), numbers[known].max()
+    # halves, since the difference of two large numbers may be infinite
+    scale = 254 / (high / 2 - low / 2) if high > low else 0.0
+    grey = np.where(known, (np.where(known, numbers, low) / 2 - low / 2) * scale, 0).astype("u1") + known.astype("u1")
+    return png(grey), _shown(values[known].min()), _shown(values[known].max())
 
 
-def _coordinates(position: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    texts = [text for text in position.split(",") if text]
-    if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in texts) or len(texts) > len(shape):
-        raise SelectionError(f"preview must be at most {len(shape)} indices separated by commas, not {position!r}")
-    found = (*map(int, texts), *(0,) * (len(shape) - len(texts)))
-    if any(i >= n for i, n in zip(found, shape, strict=True)):
-        raise SelectionError(f"preview {found} must be inside of {shape}")
-    return found
-
-
-def _window(array: Array) -> list[slice]:
-    """Return which rows and columns are read: all with a step, or the first ones if that would read too much."""
-    steps = [-(-n // MAX_PIXELS) or 1 for n in array.shape[-2:]]
-    chunks = array.chunks[-2:]
-    unit = int(np.prod([float(n) for n in array.chunks])) * array.dtype.itemsize
-    count = 1.0
-    for n, chunk, step in zip(array.shape[-2:], chunks, steps, strict=True):
-        count *= min(-(-n // chunk), -(-n // step))
-    if count * unit <= MAX_READ:
-        return [slice(None, None, step) for step in steps]
-    return [slice(0, min(n, chunk, MAX_PIXELS)) for n, chunk in zip(array.shape[-2:], chunks, strict=True)]
-
-
-def _grey(values: Any) -> Any:
-    """Return numbers as bytes, from black to white."""
-    values = np.abs(values) if values.dtype.kind == "c" else values
-    numbers = values.astype("f8")
-    known = np.isfinite(numbers)
-    low, high = (numbers[known].min(), numbers[known].max()) if known.any() else (0.0, 0.0)
-    scaled = (np.where(known, numbers, low) - low) * (255 / (high - low) if high > low else 0)
-    return scaled.astype("u1")
-
-
-def png(grey: Any) -> bytes:
-    """Return an array of bytes as a PNG file of one channel."""
-    height, width = grey.shape
+def png(levels: Any) -> bytes:
+    """Return an array of levels as a PNG file: 0 is transparent, 1 black and 255 white."""
+    height, width = levels.shape
     rows = np.zeros((height, width + 1), "u1")  # every row starts with its filter, 0
-    rows[:, 1:] = grey
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b"")]
+    rows[:, 1:] = levels
+    palette = bytes([0, 0, 0]) + bytes(round(i * 255 / 254) for i in range(255) for _ in range(3))
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"PLTE", palette), (b"tRNS", b"\0"), (b"IDAT", zlib.compress(rows.tobytes(), 1))]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in [*chunks, (b"IEND", b"")]
     )
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if value.dtype.kind == "f" else str(value)
+
+
+def _field(options: Mapping[str, Sequence[str]], name: str) -> str:
+    return options[name][-1] if options.get(name) else ""
+
+
+def _number(options: Mapping[str, Sequence[str]], name: str, end: int, default: int) -> int:
+    text = _field(options, name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 20) or (int(text) >= end and int(text)):
+        raise SelectionError(f"{name} must be a number from 0 to {end - 1}, not {text[:40]!r}")
+    return int(text)
+
+
+def _window(options: Mapping[str, Sequence[str]], name: str, length: int) -> Window:
+    text = _field(options, name) or f"0:{length}"
+    first, colon, last = text.partition(":")
+    bounds = [int(part) if part.isascii() and part.isdigit() and len(part) < 20 else -1 for part in (first, last)]
+    if not colon or not 0 <= bounds[0] < bounds[1] <= length:
+        raise SelectionError(f"{name} must be a range inside of 0:{length}, not {text[:40]!r}")
+    return bounds[0], bounds[1]
+
+
+def _affordable(array: Array, axes: tuple[int, ...], windows: list[Window]) -> list[Window]:
+    """Return the windows, or their first chunks if too many would be read."""
+    chunks = array.chunks
+    count = 1.0  # chunks that are read
+    for axis, (start, stop) in zip(axes, windows, strict=True):
+        touched = -(-stop // chunks[axis]) - start // chunks[axis]
+        count *= min(touched, MAX_PIXELS)
+    nbytes = float(np.prod([float(n) for n in chunks])) * array.dtype.itemsize
+    if count * nbytes <= MAX_READ:
+        return windows
+    return [
+        (start, min(stop, start + min(MAX_PIXELS, chunks[axis] - start % chunks[axis])))
+        for axis, (start, stop) in zip(axes, windows, strict=True)
+    ]

@@ -3,23 +3,29 @@
 Rules
 - The server of the standard library speaks HTTP/1.1 with one thread for each connection, and listens on loopback unless
   it is told otherwise.
-- Answers are the same, whichever server sends them.
+- Answers are the same, whichever server sends them. The application works below any prefix (`SCRIPT_NAME`).
+- An answer that cannot be completed ends the connection before its length is reached: clients report an error.
 """
 
 from __future__ import annotations
 
 import http.client
+import re
 import socket
+import sys
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any
-from urllib.parse import quote_from_bytes
+from typing import Any, Final, Self
+from urllib.parse import quote_from_bytes, urlsplit
 
+from zarrlite.errors import DependencyError
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
-from zarrlite.tools.serve.site import Site
+from zarrlite.tools.serve.site import Blocks, Response, Site
 
+THREADS: Final = 16  # threads of waitress that answer requests; others wait
+_HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
@@ -53,19 +59,24 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
             for name, value in environ.items()
             if name.startswith("HTTP_")
         }
-        path = environ.get("PATH_INFO", "/").encode("latin-1")
-        target = _quoted(path, environ.get("QUERY_STRING", ""))
-        origin = f"{environ.get('wsgi.url_scheme', 'http')}://{environ.get('HTTP_HOST', '')}"
-        answer = site.respond(environ["REQUEST_METHOD"], target, headers, origin)
+        # a WSGI server decodes the path, as Latin-1
+        path, prefix = (quote_from_bytes(environ.get(k, "").encode("latin-1")) for k in ("PATH_INFO", "SCRIPT_NAME"))
+        query = environ.get("QUERY_STRING", "")
+        host = environ.get("HTTP_HOST") or f"{environ.get('SERVER_NAME', '')}:{environ.get('SERVER_PORT', '')}"
+        origin = _origin(environ.get("wsgi.url_scheme", "http"), host) + prefix
+        if not path and prefix:  # links on the page are relative to a path that ends with a slash
+            start_response("302 Found", [("Location", f"{prefix}/"), ("Content-Length", "0")])
+            return []
+        answer = site.respond(environ["REQUEST_METHOD"], path + (f"?{query}" if query else ""), headers, origin)
         start_response(f"{answer.status} {http.client.responses[answer.status]}", list(answer.headers.items()))
-        return [bytes(answer.body)]
+        return answer.body if isinstance(answer.body, Blocks) else [answer.body]
 
     return serve
 
 
-def _quoted(path: bytes, query: str) -> str:
-    """Return the path of a WSGI environment, which is decoded already, as a target."""
-    return quote_from_bytes(path) + (f"?{query}" if query else "")
+def _origin(scheme: str, host: str) -> str:
+    """Return the URL of a host that a client names, if it has the form of one."""
+    return f"{scheme}://{host}" if _HOST.fullmatch(host) else f"{scheme}://localhost"
 
 
 class Server(ThreadingHTTPServer):
@@ -85,7 +96,9 @@ class Server(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore connections that clients close."""
+        """Ignore connections that clients close. Other errors are reported as usual."""
+        if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -98,20 +111,41 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Server
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what answers a method: the site answers all of them, most with an error."""
+        if name.startswith("do_"):
+            return self._answer
+        raise AttributeError(name)
+
     def _answer(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        origin = f"http://{headers.get('host', '')}"
-        answer = self.server.site.respond(self.command, self.path, headers, origin)
+        if "content-length" in headers or "transfer-encoding" in headers:
+            self.close_connection = True  # the body is not read, and must not be taken for the next request
+        target = self.path
+        if not target.startswith("/"):  # a request of a proxy has a whole URL
+            parts = urlsplit(target)
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        origin = _origin("http", headers.get("host", ""))
+        answer = self.server.site.respond(self.command, target, headers, origin)
+        try:
+            self._send(answer)
+        finally:
+            if isinstance(answer.body, Blocks):
+                answer.body.close()
+
+    def _send(self, answer: Response) -> None:
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
-        if "Content-Length" not in answer.headers and answer.status not in (204, 304):
-            self.send_header("Content-Length", str(len(answer.body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
-        if len(answer.body):
-            self.wfile.write(answer.body)
-
-    do_GET = do_HEAD = do_OPTIONS = do_POST = do_PUT = do_DELETE = do_PATCH = _answer
+        rest = int(answer.headers.get("Content-Length", 0))
+        for block in answer.body if isinstance(answer.body, Blocks) else [answer.body]:
+            self.wfile.write(block)
+            rest -= len(block)
+        if rest and self.command != "HEAD":  # the value was replaced: without this, the client would wait for the rest
+            self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Log nothing: a viewer makes thousands of requests."""
@@ -137,3 +171,50 @@ def run(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *, plain: b
         The server; `server_address` has its host and port.
     """
     return Server((host, port), Site(node, plain_view=plain))
+
+
+class WaitressServer:
+    """The server waitress for the application, with the interface of `Server`."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.server_address = (server.effective_host, server.effective_port)
+        self.serve_forever = server.run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.close()
+
+
+def run_waitress(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *, plain: bool = False) -> WaitressServer:
+    """Start the server waitress and return it: for many clients, with a fixed number of threads.
+
+    Parameters
+    ----------
+    node : Array or Group
+        The node that becomes the root.
+    host : str, optional
+        The address to listen on; by default only this machine can reach it.
+    port : int, optional
+        The port; 0 chooses a free one.
+    plain : bool, optional
+        Whether to serve the plain view, for readers without the extensions.
+
+    Returns
+    -------
+    WaitressServer
+        The server; `server_address` has its host and port.
+
+    Raises
+    ------
+    DependencyError
+        If waitress is not installed.
+    """
+    try:
+        from waitress.server import create_server  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise DependencyError("this server needs waitress: pip install 'zarrlite[serve]'") from error
+    server = create_server(application(node, plain=plain), host=host, port=port, threads=THREADS, ident="zarrlite")
+    return WaitressServer(server)

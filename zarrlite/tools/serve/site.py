@@ -1,47 +1,52 @@
 """The answers of a read-only server: values of a store for programs, pages for people.
 
 Rules
-- A path is a key, percent-encoded. A path that ends with `/` is a node or a prefix, and answered by a page.
-- Every answer is complete before it is sent, and only reads: GET, HEAD and OPTIONS are the methods.
+- A path is a key, percent-encoded. A path that ends with `/` is a node or a prefix: browsers, which accept HTML, get a
+  page, and programs a list of links to everything directly below.
+- Nothing can be written: GET, HEAD and OPTIONS are the methods.
 - One byte range is honoured (206, or 416 if it is outside of the value). Several ranges get the whole value, as
   RFC 9110 section 14.2 allows.
+- An ETag is derived from the version that the store knows; small values without one are hashed. All of an answer is of
+  one version of the value: if it is replaced meanwhile, the answer ends early, which clients notice by its length.
 - Keys are checked twice, here and by the store: no path leads out of the root.
-- Pages escape every name and every attribute, and forbid scripts by their Content-Security-Policy.
+- Pages escape every name and every attribute. Their Content-Security-Policy allows one script, by its hash.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, quote, unquote
 
-from zarrlite.adapters.plain import plain
-from zarrlite.buffers.ranges import Buffer, ByteRange
-from zarrlite.errors import KeyRefusedError, ZarrliteError
-from zarrlite.names import DOCUMENT
+from zarrlite.adapters.plain import PlainStore
+from zarrlite.buffers.ranges import ByteRange
+from zarrlite.buffers.source import Source
+from zarrlite.errors import KeyRefusedError, NodeNotFoundError, SelectionError, ZarrliteError
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.nodes.opening import open as open_node
 from zarrlite.stores.base import Store, check_key, check_prefix
-from zarrlite.tools.serve.pages import node_page, prefix_page
-from zarrlite.tools.serve.preview import preview
+from zarrlite.tools.serve import pages
+from zarrlite.tools.serve.preview import View, picture
 
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)\Z")
-MAX_HASHED: Final = 2**20  # bytes; values up to this size have an ETag
-_CORS: Final = {
+MAX_HASHED: Final = 2**20  # bytes; values up to this size have an ETag even if the store has no versions
+BLOCK: Final = 4 * 2**20  # bytes that are read at once; larger values are sent in blocks
+METHODS: Final = "GET, HEAD, OPTIONS"
+_RANGE = re.compile(r"bytes=\s*([0-9]*)-([0-9]*)\s*\Z")
+_MAX_DIGITS: Final = 18  # digits of an offset; larger ones are beyond every value
+_COMMON: Final = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Content-Length, Content-Range, ETag, Accept-Ranges",
+    "Access-Control-Expose-Headers": "Content-Length, Content-Range, ETag, Accept-Ranges, Zarrlite-Range",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "X-Content-Type-Options": "nosniff",
 }
 _PREFLIGHT: Final = {
-    "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
-    "Access-Control-Allow-Headers": "Range, If-None-Match",
+    "Access-Control-Allow-Methods": METHODS,
+    "Access-Control-Allow-Headers": "Range, If-Match, If-None-Match, If-Range, Cache-Control",
     "Access-Control-Max-Age": "86400",
-}
-_PAGE: Final = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'",
-    "X-Content-Type-Options": "nosniff",
+    "Content-Length": "0",
 }
 
 
@@ -50,7 +55,25 @@ class Response(NamedTuple):
 
     status: int
     headers: Mapping[str, str]
-    body: Buffer = b""
+    body: bytes | Blocks = b""
+
+
+class Blocks:
+    """Part of a value that is read while it is sent. Closing it closes the value."""
+
+    def __init__(self, source: Source, start: int, stop: int) -> None:
+        self._source, self._start, self._stop = source, start, stop
+
+    def __iter__(self) -> Iterator[bytes]:
+        for start in range(self._start, self._stop, BLOCK):
+            found = self._source.read_one(ByteRange(start, min(start + BLOCK, self._stop)))
+            if not found:
+                return
+            yield bytes(found)
+
+    def close(self) -> None:
+        """Close the value."""
+        self._source.close()
 
 
 class Site:
@@ -65,7 +88,7 @@ class Site:
     """
 
     def __init__(self, node: Array | Group, *, plain_view: bool = False) -> None:
-        self.store: Store = plain(node) if plain_view else node._base
+        self.store: Store = PlainStore(node, consolidate=True) if plain_view else node._base
         self.plain_view = plain_view
 
     def respond(self, method: str, target: str, headers: Mapping[str, str], origin: str = "") -> Response:
@@ -76,11 +99,11 @@ class Site:
         method : str
             The method.
         target : str
-            The path, percent-encoded, perhaps with a query.
+            The path below the root, percent-encoded, perhaps with a query.
         headers : mapping
             The headers of the request, with names in lower case.
         origin : str
-            The scheme and host of the server, for the examples on pages.
+            The URL of the root without a slash at its end, for the examples on pages.
 
         Returns
         -------
@@ -88,101 +111,136 @@ class Site:
             The answer; errors are answers too.
         """
         if method == "OPTIONS":
-            return Response(204, {**_CORS, **_PREFLIGHT})
+            return Response(204, {**_COMMON, **_PREFLIGHT})
         if method not in ("GET", "HEAD"):
-            return _text(405, "this server is read-only", {"Allow": "GET, HEAD, OPTIONS"})
+            return _text(405, "this server is read-only", {"Allow": METHODS})
         path, _, query = target.partition("?")
-        name = unquote(path.lstrip("/"), errors="surrogateescape")
+        name = unquote(path.removeprefix("/"), errors="surrogateescape")
         try:
             if not name or name.endswith("/"):
-                answer = self._page(name, query, origin)
+                answer = self._directory(name, query, headers, origin)
             else:
-                answer = self._value(name, headers)
+                answer = self._value(name, headers, is_head=method == "HEAD")
         except KeyRefusedError as error:
             answer = _text(404, f"not found: {error.message}")
+        except SelectionError as error:
+            answer = _text(400, str(error))
         except ZarrliteError as error:
             answer = _text(500, str(error))
-        return answer._replace(body=b"") if method == "HEAD" else answer
+        if method == "HEAD":
+            if isinstance(answer.body, Blocks):
+                answer.body.close()
+            return answer._replace(body=b"")
+        return answer
 
     # Values
 
-    def _value(self, key: str, headers: Mapping[str, str]) -> Response:
-        check_key(key)
-        size = self.store.size(key)
-        if size is None:
-            return self._missing(key)
-        common = {**_CORS, "Accept-Ranges": "bytes", "Content-Type": _content_type(key)}
-        whole = self.store.get(key) if size <= MAX_HASHED else None
-        if whole is not None:
-            size = len(whole)  # the value may have been replaced meanwhile
-            common["ETag"] = f'"{hashlib.sha256(whole).hexdigest()[:32]}"'
-            if common["ETag"] in headers.get("if-none-match", ""):
-                return Response(304, common)
-        wanted = _requested(headers.get("range", ""), size)
-        if wanted is None:
-            body = whole if whole is not None else self.store.get(key)
-            return self._missing(key) if body is None else Response(200, {**common, **_length(body)}, body)
-        if wanted.start >= size:
+    def _value(self, key: str, headers: Mapping[str, str], *, is_head: bool) -> Response:
+        source = self.store.source(check_key(key))
+        answer: Response | None = None
+        try:
+            size = source.size()
+            answer = self._missing(key) if size is None else self._found(key, source, size, headers, is_head)
+            return answer
+        finally:
+            if answer is None or not isinstance(answer.body, Blocks):
+                source.close()
+
+    def _found(self, key: str, source: Source, size: int, headers: Mapping[str, str], is_head: bool) -> Response:
+        common = {**_COMMON, "Accept-Ranges": "bytes", "Content-Type": _content_type(key), "Cache-Control": "no-cache"}
+        tag = self._tag(source, size)
+        if tag is not None:
+            common["ETag"] = tag
+        if not _matches(headers.get("if-match", "*"), tag):
+            return Response(412, {**common, "Content-Length": "0"})
+        if "if-none-match" in headers and _matches(headers["if-none-match"].replace("W/", ""), tag):
+            return Response(304, common)
+        wanted = None if is_head else _requested(headers.get("range", ""), size)
+        if wanted is None or headers.get("if-range", tag) != tag:
+            return Response(200, {**common, "Content-Length": str(size)}, Blocks(source, 0, size))
+        start, stop = wanted
+        if start >= size:
             return Response(416, {**common, "Content-Range": f"bytes */{size}", "Content-Length": "0"})
-        body = wanted.of(whole) if whole is not None else self.store.get(key, wanted)
-        if body is None or not len(body):
-            return self._missing(key)
-        last = wanted.start + len(body) - 1
-        return Response(206, {**common, **_length(body), "Content-Range": f"bytes {wanted.start}-{last}/{size}"}, body)
+        part = {"Content-Length": str(stop - start), "Content-Range": f"bytes {start}-{stop - 1}/{size}"}
+        return Response(206, {**common, **part}, Blocks(source, start, stop))
+
+    def _tag(self, source: Source, size: int) -> str | None:
+        """Return the ETag of a value. Returns None if its version is not known, and it is large."""
+        version: Any = source.version()
+        if version is None and size <= MAX_HASHED:
+            version = bytes(source.read_one() or b"")
+        if version is None:
+            return None
+        seed = version if isinstance(version, bytes) else f"{self.plain_view} {version}".encode()
+        return f'"{hashlib.sha256(seed).hexdigest()[:32]}"'
 
     def _missing(self, key: str) -> Response:
-        keys, prefixes = self.store.list_dir(f"{key}/")
-        if keys or prefixes:
-            return Response(301, {**_CORS, "Location": f"/{quote(key)}/", "Content-Length": "0"})
+        if any(self.store.list_dir(f"{key}/")):
+            location = quote(key.rpartition("/")[2], safe="", errors="surrogateescape")
+            return Response(302, {**_COMMON, "Location": f"./{location}/", "Content-Length": "0"})
         return _text(404, f"not found: {key}")
 
-    # Pages
+    # Directories
 
-    def _page(self, prefix: str, query: str, origin: str) -> Response:
+    def _directory(self, prefix: str, query: str, headers: Mapping[str, str], origin: str) -> Response:
         path = check_prefix(prefix).rstrip("/")
+        options = parse_qs(query, keep_blank_values=True, max_num_fields=300)
+        node: Array | Group | None = None
+        problem = ""
         try:
-            node = (
-                open_node(self.store, mode="r", path=path) if self.store.size(prefix + DOCUMENT) is not None else None
-            )
+            node = open_node(self.store, mode="r", path=path)
+        except NodeNotFoundError:
+            pass
         except ZarrliteError as error:
-            return _html(200, prefix_page(path, *self.store.list_dir(prefix), problem=str(error)))
-        if node is None:
-            listing = self.store.list_dir(prefix)
-            return _html(200, prefix_page(path, *listing)) if any(listing) else _text(404, f"not found: {path}/")
-        options = parse_qs(query, keep_blank_values=True)
-        if isinstance(node, Array) and "preview" in options:
-            return Response(200, {**_CORS, "Content-Type": "image/png"}, preview(node, options["preview"][0]))
-        return _html(200, node_page(node, path, f"{origin}/{quote(path)}".rstrip("/"), self.plain_view))
+            problem = str(error)
+        if isinstance(node, Array) and "picture" in options:
+            content, low, high = picture(node, View.parse(node, options))
+            return _answer("image/png", content, {"Zarrlite-Range": f"{low}/{high}"})
+        if node is not None and "list" not in options and "text/html" in headers.get("accept", ""):
+            page = pages.node_page(node, path, f"{origin}/{quote(path)}".rstrip("/"), options, self.plain_view)
+            return _html(page)
+        keys, prefixes = self.store.list_dir(prefix)
+        if node is None and not keys and not prefixes:
+            return _text(404, f"not found: {prefix}")
+        return _html(pages.listing(prefix, sorted([*prefixes, *keys]), problem))
 
 
-def _requested(header: str, size: int) -> ByteRange | None:
-    """Return the range that a header requests. Returns None for a whole value."""
+def _matches(header: str, tag: str | None) -> bool:
+    """Whether a list of ETags has this one, or is `*`."""
+    return header.strip() == "*" or any(text.strip() == tag for text in header.split(","))
+
+
+def _requested(header: str, size: int) -> tuple[int, int] | None:
+    """Return the bounds that a header requests; the start may be outside. Returns None for a whole value."""
     found = _RANGE.match(header)
     if found is None or found.groups() == ("", ""):
         return None
-    first, last = found.groups()
-    if not first:  # the last bytes; none of them cannot be satisfied
-        return ByteRange(max(0, size - int(last)), size) if int(last) else ByteRange(size, size)
-    if not last:
-        return ByteRange(int(first), max(size, int(first)))
-    return None if int(last) < int(first) else ByteRange(int(first), min(int(last) + 1, max(size, int(first))))
+    first, last = (_offset(text) if text else None for text in found.groups())
+    if first is None:
+        return (max(0, size - (last or 0)), size) if last else (size, size)
+    if last is None:
+        return first, size
+    return None if last < first else (first, min(last + 1, size))
+
+
+def _offset(digits: str) -> int:
+    digits = digits.lstrip("0")
+    return int(digits or "0") if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def _content_type(key: str) -> str:
     return "application/json" if key.endswith(".json") else "application/octet-stream"
 
 
-def _length(body: Buffer) -> dict[str, str]:
-    return {"Content-Length": str(len(body))}
+def _answer(kind: str, body: bytes, headers: Mapping[str, str]) -> Response:
+    return Response(200, {**_COMMON, "Content-Type": kind, "Content-Length": str(len(body)), **headers}, body)
 
 
 def _text(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     body = message.encode(errors="backslashreplace") + b"\n"
-    return Response(
-        status, {**_CORS, "Content-Type": "text/plain; charset=utf-8", **_length(body), **(headers or {})}, body
-    )
+    return _answer("text/plain; charset=utf-8", body, headers or {})._replace(status=status)
 
 
-def _html(status: int, page: str) -> Response:
-    body = page.encode(errors="backslashreplace")
-    return Response(status, {**_PAGE, "Content-Type": "text/html; charset=utf-8", **_length(body)}, body)
+def _html(page: str) -> Response:
+    headers = {"Content-Security-Policy": pages.POLICY, "Vary": "Accept", "Cache-Control": "no-cache"}
+    return _answer("text/html; charset=utf-8", page.encode(errors="backslashreplace"), headers)
