@@ -201,6 +201,11 @@ def place(name: Hashable, requests: int) -> Place:
     return found
 
 
+def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
+    """Call `work` on a thread that may wait: one of those of a place, or one of as many as there are cores."""
+    return (at or place("calls that do not wait for requests", workers() + 1)).submit(work)
+
+
 # Jobs of one call
 
 

@@ -26,6 +26,7 @@ from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata, parse_node
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes.arguments import ConfigLike, ShapeLike, override_options
+from zarrlite.nodes.futures import AsyncAccess
 from zarrlite.nodes.node import Node
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrlite.pipeline.decoding import chunk_limit
@@ -42,7 +43,7 @@ MAX_SIZES = 2**20  # chunks along a dimension; more are not listed by `write_chu
 RESIZING = "__zarrlite.resize"  # key below the array; if it exists, chunks outside the shape may still be stored
 
 
-class Array(Node):
+class Array(Node, AsyncAccess):
     """A Zarr array: indexed like a numpy array, stored in chunks.
 
     `create_array`, `open_array` and the methods of `Group` return arrays. Calling the class itself neither reads nor
@@ -552,6 +553,9 @@ class Array(Node):
 
     # reading and writing
 
+    def _store_of_requests(self) -> Store:
+        return self.store
+
     def __getitem__(self, index: Any) -> Any:
         shape = self.metadata.shape
         coords = indexing.element(index, shape)
@@ -1056,7 +1060,7 @@ def _is_smaller(new: Shape, old: Shape) -> bool:
     return any(n < o for n, o in zip(new, old, strict=True))
 
 
-class Indexer:
+class Indexer(AsyncAccess):
     """An array with another kind of indexing: `a.oindex`, `a.vindex`, `a.blocks`.
 
     Parameters
@@ -1079,6 +1083,9 @@ class Indexer:
     def __init__(self, array: Array, request: Callable[[Any], indexing.Request]) -> None:
         self._array = array
         self._request = request
+
+    def _store_of_requests(self) -> Store:
+        return self._array.store
 
     def __getitem__(self, index: Any) -> Any:
         fields, index = split_fields(index, self._array.dtype)
