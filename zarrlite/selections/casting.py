@@ -13,6 +13,7 @@ from zarrlite.selections.selection import Shape
 
 NDArray = np.ndarray[Any, Any]
 MAX_NDIM = 64  # dimensions; the limit of numpy
+_REMEDY = "replace missing values first, for example by"
 
 
 def normalize_shape(shape: Any) -> Shape:
@@ -41,7 +42,12 @@ def allocate(shape: Shape, dtype: np.dtype[Any], order: Literal["C", "F"] = "C")
 
 
 def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
-    """Convert values as a numpy assignment does; elements of an object dtype must be bytes."""
+    """Convert values as a numpy assignment does; elements of an object dtype must be bytes.
+
+    Missing values are refused where numpy would convert them to text, such as "None" or "nan".
+    """
+    if dtype.kind in "TUS" and not isinstance(value, (str, bytes)):
+        _refuse_missing(value)
     try:
         if hasattr(value, "__array__"):
             array = np.asarray(value).astype(dtype, copy=False)
@@ -52,8 +58,38 @@ def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
     if dtype.kind == "O":
         for item in array.flat:
             if not isinstance(item, bytes):
-                raise ArgumentError(f"an element must be bytes, not {type(item).__name__}")
+                remedy = f"; {_REMEDY} b''" if _is_missing(item) else ""
+                raise ArgumentError(f"an element must be bytes, not {type(item).__name__}{remedy}")
     return array
+
+
+def _refuse_missing(value: Any) -> None:
+    """Raise ArgumentError if values for text contain None, NaN, NaT, `pandas.NA` or masked elements."""
+    try:
+        array = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, object)
+    except (TypeError, ValueError):
+        return  # not an array at all: the conversion to text reports it
+    if array.dtype.kind == "T" and hasattr(array.dtype, "na_object"):
+        array = array.astype(object)
+    if isinstance(value, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(value)
+    elif array.dtype.kind in "fcmM":
+        missing = array != array
+    elif array.dtype.kind == "O" and not {*map(type, array.flat)} <= {str, bytes, np.str_, np.bytes_}:
+        missing = np.array([_is_missing(item) for item in array.flat], bool).reshape(array.shape)
+    else:
+        return
+    if missing.any():
+        first = tuple(np.argwhere(missing)[0].tolist())
+        where = f"element {first} is" if first else "the value is"
+        shown = "masked" if isinstance(value, np.ma.MaskedArray) else str(array[first])
+        raise ArgumentError(f"values that are stored as text must not be missing, but {where} {shown}; {_REMEDY} ''")
+
+
+def _is_missing(item: Any) -> bool:
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):  # those of pandas, which need not be there
+        return True
+    return isinstance(item, (float, np.floating, np.datetime64, np.timedelta64)) and bool(item != item)
 
 
 def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
