@@ -157,10 +157,33 @@ class Place:
             start_new_thread(self._start, (count,))
         return futures
 
-    def _start(self, count: int) -> None:
-        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+    def call(self, work: Callable[[], R]) -> Future[R]:
+        """Make one call as `submit` does, also if the process ends before a thread has begun.
+
+        Raises RuntimeError while the interpreter shuts down.
+        """
+        from concurrent.futures import Future
+
+        future: Future[R] = Future()
+        taken, faults = allocate_lock(), []  # type: ignore[var-annotated]
+        taken.acquire()
+        self._waiting.append((future, work))
+        start_new_thread(self._start, (1, faults.append, taken.release))
+        taken.acquire()  # from here on, the pool makes the call before the interpreter shuts down
+        if faults:
+            raise faults[0]
+        return future
+
+    def _start(
+        self, count: int, report: Callable[[Exception], object] = bool, done: Callable[[], object] = bool
+    ) -> None:
+        try:
             for _ in range(count):
                 _get_waiting_pool().submit(self._join)
+        except RuntimeError as error:  # no thread can be started while the interpreter shuts down
+            report(error)
+        finally:
+            done()
 
     def _join(self) -> None:
         """Make the calls that wait, one after the other, unless enough threads do."""
@@ -203,7 +226,7 @@ def place(name: Hashable, requests: int) -> Place:
 
 def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
     """Call `work` on a thread that may wait: one of those of a place, or one of as many as there are cores."""
-    return (at or place("calls that do not wait for requests", workers() + 1)).submit(work)
+    return (at or place("calls that do not wait for requests", workers() + 1)).call(work)
 
 
 # Jobs of one call

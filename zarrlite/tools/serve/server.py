@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 import http.client
+import logging
 import re
 import socket
 import sys
@@ -25,6 +26,7 @@ from zarrlite.nodes.group import Group
 from zarrlite.tools.serve.site import Blocks, Response, Site
 
 THREADS: Final = 16  # threads of waitress that answer requests; others wait
+MAX_CONNECTIONS: Final = 1000  # connections of waitress; clients beyond them wait until others leave
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -216,5 +218,7 @@ def run_waitress(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *,
         from waitress.server import create_server  # type: ignore[import-untyped]
     except ImportError as error:
         raise DependencyError("this server needs waitress: pip install 'zarrlite[serve]'") from error
-    server = create_server(application(node, plain=plain), host=host, port=port, threads=THREADS, ident="zarrlite")
-    return WaitressServer(server)
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it reports every request that waits for a thread
+    app = application(node, plain=plain)
+    options = {"threads": THREADS, "connection_limit": MAX_CONNECTIONS, "ident": "zarrlite"}
+    return WaitressServer(create_server(app, host=host, port=port, **options))
