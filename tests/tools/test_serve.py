@@ -30,6 +30,7 @@ from zarrlite.tools.serve import pages, site
 DATA = np.arange(6000, dtype="i4").reshape(60, 100)
 PADDED = [{"name": "pad", "configuration": {"location": "start", "nbytes": 8}}]
 CHUNK = "/x/y/c/0/0"
+PAGE = {"Accept": "text/html"}
 LIMIT = 60  # seconds; what takes longer fails the test
 STORED = 8 + 10 * 20 * 4  # bytes of a chunk, with its padding
 
@@ -91,7 +92,7 @@ def test_a_range_is_answered_with_its_bytes(client: Client, header: str, start: 
 
 
 def test_a_range_outside_of_the_value_is_not_satisfiable(client: Client) -> None:
-    for header in (f"bytes={STORED}-", "bytes=99999-100000", "bytes=-0"):
+    for header in (f"bytes={STORED}-", "bytes=99999-100000", "bytes=-0", f"bytes={'9' * 5000}-"):
         status, headers, body = client(CHUNK, Range=header)
         assert (status, headers["Content-Range"], body) == (416, f"bytes */{STORED}", b"")
 
@@ -157,6 +158,47 @@ def test_a_value_in_memory_has_a_tag() -> None:
     assert answer.headers["ETag"].startswith('"')
 
 
+def test_a_chunk_in_parts_has_a_tag_of_all_parts(tmp_path: Path) -> None:
+    parts = [{"key_suffix": ".head", "size": 8}, {"key_suffix": ""}]
+    transformers = [{"name": "concat-parts", "configuration": {"parts": parts}}]
+    array = zarrlite.create_array(tmp_path, data=DATA, compressors=PADDED, storage_transformers=transformers)
+    target = serve.Site(array, plain_view=True)
+    tags = [target.respond("HEAD", "/c/0/0", {}).headers["ETag"] for _ in range(2)]
+    assert tags[0] == tags[1]
+    (tmp_path / "c/0/0.head").write_bytes(b"another!")
+    assert target.respond("HEAD", "/c/0/0", {}).headers["ETag"] != tags[0]
+
+
+def test_decoded_chunks_have_tags_of_their_elements(tmp_path: Path) -> None:
+    array = zarrlite.create_array(
+        tmp_path, data=DATA, chunks=(10, 20), compressors=[*PADDED, {"name": "crc32c"}, "zstd"]
+    )
+    target = serve.Site(array, plain_view=True)
+    tag = target.respond("GET", "/c/0/0", {"range": "bytes=0-3"}).headers["ETag"]
+    array[0, 0] = 7
+    answer = target.respond("GET", "/c/0/0", {"range": "bytes=0-3", "if-none-match": tag})
+    assert (answer.status, b"".join(answer.body)) == (206, (7).to_bytes(4, "little"))
+
+
+def test_large_values_of_stores_without_versions_have_no_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "MAX_HASHED", 100)
+    target = serve.Site(zarrlite.create_array("memory://", data=DATA, chunks=(60, 100), compressors=None))
+    assert "ETag" not in target.respond("GET", "/c/0/0", {}).headers
+    assert target.respond("GET", "/c/0/0", {"if-match": '"x"'}).status == 412
+    assert target.respond("GET", "/c/0/0", {"if-none-match": '"x"'}).status == 200
+    whole = target.respond("GET", "/c/0/0", {"range": "bytes=0-3", "if-range": '"x"'})
+    assert (whole.status, whole.headers["Content-Length"]) == (200, str(DATA.nbytes))
+
+
+def test_links_out_of_the_root_are_refused(client: Client, hierarchy: zarrlite.Group, tmp_path: Path) -> None:
+    (tmp_path / "root.zarr/link").symlink_to(tmp_path)
+    (tmp_path / "root.zarr/file").symlink_to(tmp_path / "secret")
+    for path in ("/link/secret", "/link/", "/file"):
+        for headers in ({}, PAGE):
+            status, _, body = client(path, **headers)
+            assert (status in (404, 500), b"outside of the root" in body) == (True, False)
+
+
 def test_a_missing_value_is_not_found_and_nothing_is_written(client: Client) -> None:
     assert client("/x/y/c/9/9")[0] == 404
     assert client("/nothing/")[0] == 404
@@ -182,9 +224,6 @@ def test_no_path_leads_out_of_the_root(client: Client, path: str) -> None:
     status, _, body = client(path)
     assert status == 404
     assert b"outside" not in body
-
-
-PAGE = {"Accept": "text/html"}
 
 
 def test_browsers_get_pages_and_programs_get_listings(client: Client) -> None:

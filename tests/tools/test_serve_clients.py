@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ from required import lacking
 from zarrita_page import Zarrita, zarrita
 
 import zarrlite
+from zarrlite import n5, tiff
 from zarrlite.adapters.zarr_stores import ZarrStore
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Zstd
 from zarrlite.tools import serve
@@ -286,6 +288,35 @@ def test_the_command_serves(tmp_path: Path, option: str | None) -> None:
             assert (zarr.open_array(store, mode="r")[...] == DATA).all()
         finally:
             process.terminate()
+
+
+def first_line(*arguments: object) -> str:
+    command = [sys.executable, "-m", "zarrlite", "serve", "--port", "0", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        url = line.split()[0].rstrip("/")
+        assert (zarrlite.open_array(url, mode="r")[3:17, 5:20] == DATA[3:17, 5:20]).all()
+        process.terminate()
+    return line
+
+
+def test_the_command_serves_n5_and_tiff(tmp_path: Path) -> None:
+    n5.create_array(tmp_path / "a.n5", shape=DATA.shape, dtype="i4", chunks=(5, 10))[...] = DATA
+    assert f"serves {tmp_path}/a.n5 (Ctrl-C ends)" in first_line(tmp_path / "a.n5", "--plain")
+    tiff.create_array(tmp_path / "images", data=DATA.astype("u2"), chunks=(5, 10))
+    (tmp_path / "images/zarr.json").unlink()
+    first_line(tmp_path / "images", "--plain")
+
+
+@pytest.mark.parametrize("port", ["occupied", "99999"])
+def test_the_command_reports_a_port_that_it_cannot_use(tmp_path: Path, port: str) -> None:
+    zarrlite.create_group(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        number = str(other.getsockname()[1]) if port == "occupied" else port
+        command = [sys.executable, "-m", "zarrlite", "serve", str(tmp_path), "--port", number]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode != 0, "Traceback" in done.stderr) == (True, False)
+    assert (f"127.0.0.1:{number}" if port == "occupied" else "--port must be") in done.stderr
 
 
 def test_the_application_works_below_a_prefix(tmp_path: Path) -> None:

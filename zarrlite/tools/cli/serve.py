@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from zarrlite.adapters.plain import open_any
-from zarrlite.errors import NodeNotFoundError, StoreError
+from zarrlite.errors import ArgumentError, NodeNotFoundError, StoreError
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.tools.cli.console import Console
@@ -27,14 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     from zarrlite.tools import serve  # late: only this command needs it
 
+    if not 0 <= args.port < 2**16:
+        raise ArgumentError(f"--port must be a number from 0 to 65535, not {args.port}")
     node = _open(args.location)
     try:
         if args.waitress:
             server: Any = serve.run_waitress(node, args.host, args.port, plain=args.plain)
         else:
             server = serve.run(node, args.host, args.port, plain=args.plain)
-    except OSError as error:
-        raise StoreError(f"cannot listen on {args.host}:{args.port}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"cannot listen on {args.host}:{args.port}: {reason}") from None
     host, port = server.server_address[:2]
     console.print(f"http://{f'[{host}]' if ':' in host else host}:{port}/ serves {args.location} (Ctrl-C ends)")
     with server:
