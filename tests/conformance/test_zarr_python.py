@@ -45,3 +45,8 @@ def test_the_harness_answers_every_request(results: dict[str, str]) -> None:
 def test_data_is_read_and_written_as_the_cases_say(results: dict[str, str]) -> None:
     assert with_result(results, "wrong-data") == MISREAD
     assert with_result(results, "refused-valid") <= REFUSED
+
+
+def test_extensions_that_zarrlite_adds_to_zarr_python_are_left_out(suite: Corpus, zarr: ModuleType) -> None:
+    case = suite.find("proposals/pad/data/zeros")
+    assert runner.run([case], command_of("zarr-python")).results[case.id].result == "unsupported"

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,18 @@ def serve(
             answer["id"] = message["id"]
         out.write(json.dumps(answer, allow_nan=False) + "\n")
         out.flush()
+
+
+@contextmanager
+def without_plugins_of(package: str) -> Iterator[None]:
+    """Hide the entry points of a package from modules that are imported meanwhile."""
+    found = metadata.entry_points
+    others = metadata.EntryPoints(e for d in metadata.distributions() if d.name != package for e in d.entry_points)
+    metadata.entry_points = lambda **parameters: others.select(**parameters)
+    try:
+        yield
+    finally:
+        metadata.entry_points = found
 
 
 def values(message: Json) -> dict[str, bytes]:

@@ -7,19 +7,20 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import zarr
-from loop import Json, elements, index, serve, stored, to_write, values
-from zarr.core.buffer import default_buffer_prototype
-from zarr.core.buffer.cpu import Buffer
-from zarr.core.dtype import data_type_registry
-from zarr.storage import MemoryStore
+from loop import Json, elements, index, serve, stored, to_write, values, without_plugins_of
+
+with without_plugins_of("zarrlite"):  # some of its extensions are also extensions of zarr-python
+    import zarr
+    from zarr.core.buffer import cpu, default_buffer_prototype
+    from zarr.core.dtype import data_type_registry
+    from zarr.storage import MemoryStore
 
 Opened = tuple[Any, Callable[[], dict[str, bytes]]]  # a store, and a function that returns all its values
 
 
 @contextmanager
 def in_memory(message: Json) -> Iterator[Opened]:
-    store = {key: Buffer.from_bytes(value) for key, value in values(message).items()}
+    store = {key: cpu.Buffer.from_bytes(value) for key, value in values(message).items()}
     yield MemoryStore(store), lambda: {key: value.to_bytes() for key, value in store.items()}
 
 

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 
-import zarr
 from loop import Json, in_folder
-from zarr.storage import LocalStore
-from zarr_python import Opened, answer_with
+from zarr_python import Opened, answer_with, zarr
 from zarrs.pipeline import UnsupportedDataTypeError, UnsupportedMetadataError
 from zarrs.utils import DiscontiguousArrayError, UnsupportedVIndexingError
 
@@ -22,7 +20,7 @@ UNSUPPORTED = (DiscontiguousArrayError, UnsupportedDataTypeError, UnsupportedMet
 @contextmanager
 def on_disk(message: Json) -> Iterator[Opened]:
     with in_folder(message) as (folder, contents):
-        yield LocalStore(folder), contents
+        yield zarr.storage.LocalStore(folder), contents
 
 
 zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True})
