@@ -183,6 +183,7 @@ def test_filtered_elements_are_those_of_numcodecs(codec: Any, array: Any) -> Non
     ],
     ids=repr,
 )
+@pytest.mark.filterwarnings("ignore:delta_spec='none' is deprecated")  # numcodecs 0.17 prefers "no_op"
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
 def test_compressed_numbers_are_those_of_numcodecs(codec: Any, dtype: str, shape: tuple[int, ...]) -> None:
     array = np.random.default_rng(3).normal(0, 100, shape).astype(dtype)

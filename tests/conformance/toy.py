@@ -49,7 +49,7 @@ def answer(message: dict) -> dict | None:
     if mode == "odd":
         return {"refused": "<b>\ud800\0\n" + "x" * 2000}
     if mode == "deep":
-        print('{"id": 1, "document": ' + '{"a":' * 50000 + "1" + "}" * 50001)
+        print('{"id": 1, "document": ' + '{"a":' * 1_000_000 + "1" + "}" * 1_000_001)
     if mode == "refuse":
         return {"refused": "no"}
     if mode == "pointer":

@@ -15,6 +15,8 @@ from zarrlite import DataError, tiff
 from zarrlite.chunk_key_encodings import SuffixKeys
 from zarrlite.codecs import Bytes, Zstd
 
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array")  # in tifffile, with numpy 2.5
+
 Tool = Callable[..., str]
 DATA_TYPES = ["uint8", "uint16", "uint32", "int8", "int16", "int32", "float32", "float64"]
 ORDER = {"little": "<", "big": ">"}

@@ -224,7 +224,9 @@ def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]
         _create_groups(store, path, missing)
         for key, document in documents[:-1]:
             store.set(prefix + key, document)
-        created = all(store.set(prefix + key, document, new=True) for key, document in documents[-1:])
+        created = True
+        for key, document in documents[-1:]:
+            created = store.set(prefix + key, document, new=True)
         changed = [(prefix + key)[: -len(DOCUMENT)].rstrip("/") for key, _ in documents]
         copies.put_back([*missing, *changed], replaced=True)
     if not created:

@@ -321,7 +321,7 @@ class PartsStore(Store):
         self._check_single_writer(key)
         with self.lock(key):
             stored, sizes = self.store.get(self.journal_of(key)), self._stored_sizes(key)
-            if not self._fit(sizes) and any(size is not None for size in sizes):
+            if not self._fit(sizes) and list(sizes).count(None) < len(sizes):
                 change = None if stored is None else Journal.parse(bytes(stored))
                 if change is None or not change.explains(sizes, self.parts.sizes):
                     return False

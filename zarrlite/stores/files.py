@@ -265,7 +265,7 @@ def has_entries(directory: str) -> bool:
     try:
         (entries,) = map(os.scandir, (directory,))
         try:
-            return any(True for _ in entries)
+            return next(entries, None) is not None
         finally:
             entries.close()
     except OSError:
