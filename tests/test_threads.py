@@ -305,7 +305,7 @@ def test_a_place_keeps_no_call_that_has_ended() -> None:
 
 def test_no_thread_outlives_a_call_that_is_interrupted_while_it_submits_work(monkeypatch: pytest.MonkeyPatch) -> None:
     started, done = threading.Event(), []
-    threads._get_pool()
+    pool = threads._get_pool()
 
     def work(jobs: Iterator[int]) -> None:
         for _ in jobs:
@@ -313,10 +313,12 @@ def test_no_thread_outlives_a_call_that_is_interrupted_while_it_submits_work(mon
             time.sleep(0.05)
             done.append(time.monotonic())
 
-    def submit(self: ThreadPoolExecutor, *args: Any) -> None:
-        original(self, *args)
-        started.wait(60)
-        raise KeyboardInterrupt
+    def submit(self: ThreadPoolExecutor, *args: Any) -> Any:
+        found = original(self, *args)
+        if self is pool:  # another pool may still start its threads
+            started.wait(60)
+            raise KeyboardInterrupt
+        return found
 
     original = ThreadPoolExecutor.submit
     monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
