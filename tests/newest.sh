@@ -59,7 +59,8 @@ mkdir "$root/project"
 git ls-files -coz --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$root/project"
 in_root() { # in_root COMMAND...: run a command in the copy of the project, with the Python of its environment
   local options=(HOME="$HOME" PATH=/venv/bin:/usr/bin:/bin PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore)
-  chroot "$root" /usr/bin/env -C /project "${options[@]}" "$@"
+  # tests of zarrs, which needs an older zarr-python, and of tools that are not installed there are skipped
+  chroot "$root" /usr/bin/env -u ZARRLITE_REQUIRE_PEERS -C /project "${options[@]}" "$@"
 }
 [ -e "$root/venv" ] || in_root python3 -m venv /venv
 in_root pip install -qq -e . --group test --group newest
