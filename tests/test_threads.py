@@ -321,11 +321,11 @@ def test_no_thread_outlives_a_call_that_is_interrupted_while_it_submits_work(mon
         return found
 
     original = ThreadPoolExecutor.submit
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
-    with pytest.raises(KeyboardInterrupt):
-        threads.share(work, range(100), LARGE)
-    end = time.monotonic()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(ThreadPoolExecutor, "submit", submit)
+        with pytest.raises(KeyboardInterrupt):
+            threads.share(work, range(100), LARGE)
+        end = time.monotonic()
     time.sleep(0.2)
     assert done
     assert max(done) < end

@@ -13,7 +13,7 @@ from zarrlite.tuning import MAX_SCRATCH_BYTES, SCRATCH_ALIGNMENT, SCRATCH_BUFFER
 
 @pytest.fixture(autouse=True)
 def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "_local", threading.local())
+    monkeypatch.setattr(scratch, "kept", threading.local())
 
 
 def test_a_released_buffer_is_reused() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.tools.cli import blocks
+from zarrlite.tools.transfer import blocks
 
 
 def test_equal_hierarchies_have_no_differences(hierarchy, run):

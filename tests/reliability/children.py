@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import tempfile
@@ -70,6 +71,7 @@ def run_child(work: Callable[[], Any]) -> tuple[int, bytes]:
     pid = os.fork()
     if not pid:
         os.close(receive)
+        gc.freeze()  # a collection here would copy all memory of the parent
         run_and_exit(work, send)
     os.close(send)
     with open(receive, "rb") as file:

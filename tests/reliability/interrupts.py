@@ -255,8 +255,7 @@ def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int)
     def tell(value: Any) -> None:
         os.write(send, json.dumps(value).encode() + b"\n")
 
-    gc.collect()
-    gc.freeze()  # the next collection considers only objects of this process
+    gc.freeze()  # collections here consider only objects of this process, and do not copy the parent's memory
     before = _descriptors()
     error, is_late = "", False
     try:

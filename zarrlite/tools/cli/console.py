@@ -109,7 +109,7 @@ class Console:
         width = max((len(name) for name, _ in rows), default=0)
         room = sys.maxsize if self.columns is None else max(self.columns - width - 3, _MIN_COLUMN)
         for name, value in rows:
-            text = clean(_COLOR_CODES.sub("", str(value)))
+            text = _COLOR_CODES.sub("", value) if isinstance(value, Styled) else clean(value)
             lines = (
                 textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
                 if len(text) > room
