@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from typing import Any
 
@@ -15,17 +16,17 @@ from zarrlite import threads
 from zarrlite.stores.base import Store, place_of
 
 
-class AsyncAccess:
+class AsyncAccess(ABC):
     """Reading and writing of an indexable object on other threads."""
 
-    def _store_of_requests(self) -> Store:
-        raise NotImplementedError
+    @abstractmethod
+    def _store_of_requests(self) -> Store: ...
 
-    def __getitem__(self, index: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __getitem__(self, index: Any) -> Any: ...
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def __setitem__(self, index: Any, value: Any) -> None: ...
 
     def read_async(self, selection: Any = ...) -> Future[Any]:
         """Read a selection on another thread, while the caller continues.

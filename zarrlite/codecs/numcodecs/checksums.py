@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 import zlib
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -38,9 +39,9 @@ class _Checksum(Framing):
     verifies = True
     depends_on_value = True
 
+    @abstractmethod
     def checksum(self, data: Buffer) -> int:
         """Return the checksum of a value."""
-        raise NotImplementedError
 
     @property
     def head(self) -> int:  # type: ignore[override]
