@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import fcntl
+import gc
 import os
 import random
 import signal
@@ -116,6 +117,7 @@ def interrupt_at(point: int, operation: Callable[[], object]) -> str | None:
                     return None
         return trace
 
+    gc.disable()  # callbacks of collections, such as that of hypothesis, would lose the interrupt
     try:
         sys.settrace(trace)
         operation()
@@ -124,6 +126,7 @@ def interrupt_at(point: int, operation: Callable[[], object]) -> str | None:
         return " > ".join(f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[1:])
     finally:
         sys.settrace(None)
+        gc.enable()
     assert reached < point, "the interrupt was ignored"
     return None
 
