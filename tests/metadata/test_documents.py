@@ -13,6 +13,7 @@ import pytest
 
 import zarrlite
 from zarrlite.errors import MetadataError, MetadataWarning, UnknownExtensionError
+from zarrlite.metadata import documents
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata, parse_node, serialize
 
 Json = Any
@@ -265,6 +266,20 @@ def test_validate_reports_faults_of_consolidated_documents() -> None:
         f"{prefix}/d/zarr_format missing",
         f"{prefix}/e{prefix}/f/x unknown-member",
     ]
+
+
+def test_each_name_of_consolidated_paths_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(documents, "name_fault", lambda name: checked.append(name))
+    paths = ["/".join(f"g{i}" for i in range(n)) for n in range(1, 51)]
+    parse_node(consolidated(**dict.fromkeys(paths, group())))
+    assert checked == [f"g{i}" for i in range(50)]
+
+
+def test_a_reserved_name_is_reported_for_every_path_with_it() -> None:
+    below = dict.fromkeys(["a", "__b", "__b/a", "a/__b"], group())
+    prefix = "/consolidated_metadata/metadata"
+    assert faults(consolidated(**below)) == [f"{prefix}/{name} value" for name in ("__b", "__b~1a", "a~1__b")]
 
 
 def test_validate_applies_the_lenient_mode_to_consolidated_documents() -> None:

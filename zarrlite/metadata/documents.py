@@ -13,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Self
 
@@ -463,16 +464,19 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
         top.context.tolerate("is required and missing", config.at("must_understand"), "missing")
     documents = config.object("metadata")
     config.finish()
+    sound: set[str] = set()  # names that have no fault; paths share most of theirs with the groups above
     for path in documents.data:
         documents.object(path)
         # core spec, Concepts and terminology: "a non-root path cannot end with /"
-        names = path.split("/")
+        names = [*itertools.filterfalse(sound.__contains__, path.split("/"))]
         faults = [fault for name in names if (fault := name_fault(name))]
         if faults:
             raise documents.error(f"must be the path of a node below this group: {faults[0]}", path)
         reserved = [fault for name in names if (fault := new_name_fault(name))]
         if reserved:
             top.context.tolerate(f"must be the path of a node: {reserved[0]}", documents.at(path), "value")
+        else:
+            sound.update(names)
     return documents.data
 
 
