@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
+import shutil
+import subprocess
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +19,7 @@ import xarray as xr
 from adapters.random_datasets import dataset
 from distributed import Client
 from remote.servers import SeaweedFS
+from required import lacking
 
 import zarrlite
 from zarrlite.bridge import ZarrStore
@@ -252,6 +256,41 @@ def test_arrays_without_dimension_names_are_refused_with_their_path(root: Path) 
     zarrlite.create_group(root / "unnamed.zarr").create_array("t", data=[1, 2])
     with pytest.raises(zarrlite.MetadataError, match="/t must have dimension_names"):
         xr.open_dataset(root / "unnamed.zarr", engine="zarrlite")
+
+
+CDL = """
+netcdf source {
+dimensions: t = 3; y = 2; x = 4;
+variables:
+  double t(t); t:units = "days since 2000-01-01";
+  float temperature(t, y, x); temperature:_FillValue = -999.f; temperature:units = "K";
+  short packed(y, x); packed:_FillValue = -1s; packed:scale_factor = 0.5;
+  :title = "made by netCDF-C";
+data: t = 0, 1, 2; temperature = 1, 2, 3, 4, 5, 6, _, 8; packed = 1, 2, 3, 4, _, 6, 7, 8;
+group: inner { dimensions: z = 2; variables: double q(z, x); data: q = 1, 2, 3, 4, 5, 6, 7, 8; }
+}
+"""
+
+
+@pytest.mark.parametrize("group", [None, "inner"])
+@pytest.mark.parametrize("with_names", [True, False])
+def test_dimensions_of_netcdf_are_those_that_zarr_python_finds(tmp_path: Path, with_names: bool, group: str) -> None:
+    for tool in ("ncgen", "nccopy"):
+        if shutil.which(tool) is None:
+            lacking(f"{tool} is not installed (Debian: netcdf-bin)")
+    (tmp_path / "a.cdl").write_text(CDL)
+    url = f"file://{tmp_path}/a.zarr#mode=nczarr,file"
+    subprocess.run(["ncgen", "-4", "-o", "a.nc", "a.cdl"], cwd=tmp_path, check=True)
+    subprocess.run(["nccopy", "a.nc", url], cwd=tmp_path, check=True)
+    if not with_names:
+        for path in (tmp_path / "a.zarr").rglob(".zattrs"):
+            attributes = json.loads(path.read_text())
+            attributes.pop("_ARRAY_DIMENSIONS", None)
+            path.write_text(json.dumps(attributes))
+    found = xr.open_dataset(tmp_path / "a.zarr", engine="zarrlite", group=group)
+    expected = xr.open_dataset(tmp_path / "a.zarr", engine="zarr", group=group, consolidated=False)
+    assert dict(found.sizes) == ({"z": 2, "x": 4} if group else {"t": 3, "y": 2, "x": 4})
+    xr.testing.assert_identical(found.load(), expected.load())
 
 
 def test_a_missing_dataset_is_an_error_that_names_it(root: Path) -> None:

@@ -389,6 +389,29 @@ def test_the_dimensions_of_xarray_become_names_if_they_fit(names, expected):
     assert dict(array.attrs) == ({"a": 1} if expected else {"_ARRAY_DIMENSIONS": names, "a": 1})
 
 
+@pytest.mark.parametrize(
+    ("recorded", "expected"),
+    [
+        ({"dimrefs": ["/y", "/g/x"], "storage": "chunked"}, ("y", "x")),
+        ({"dimension_references": ["/y", "/x"]}, ("y", "x")),
+        ({"dimrefs": ["/y"]}, None),
+        ({"dimrefs": ["/y", 1]}, None),
+        ({"dimrefs": "yx"}, None),
+        ({}, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_dimensions_of_netcdf_become_names_if_xarray_has_recorded_none(recorded, expected):
+    member = zarrlite.open_array(store_of(_NCZARR_ARRAY=recorded))
+    assert member.metadata.dimension_names == expected
+    attribute = zarrlite.open_array(store_of({"_nczarr_array": recorded}))
+    assert attribute.metadata.dimension_names == expected
+    assert dict(attribute.attrs) == {"_nczarr_array": recorded}
+    both = zarrlite.open_array(store_of({"_ARRAY_DIMENSIONS": ["a", "b"]}, _NCZARR_ARRAY=recorded))
+    assert both.metadata.dimension_names == ("a", "b")
+
+
 def test_codecs_have_the_defaults_of_numcodecs_where_writers_omit_members():
     def codec(**compressor: Any) -> Any:
         return v2.array_document({**PLAIN, "compressor": compressor})["codecs"][-1]

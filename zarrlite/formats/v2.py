@@ -5,7 +5,8 @@ Rules
 - A feature without a counterpart in Zarr v3 is refused, with a pointer into the document of Zarr v2.
 - The member `zarr_v2` of a converted array has its fill value as Zarr v2 has it, null if elements are undefined.
   Readers may ignore it; xarray takes the fill value of a Zarr v2 array for the attribute `_FillValue`.
-- `_ARRAY_DIMENSIONS`, xarray's attribute, becomes `dimension_names` if it has a name for each dimension.
+- `_ARRAY_DIMENSIONS`, xarray's attribute, becomes `dimension_names` if it has a name for each dimension. Without it,
+  the names are those of netCDF-C's references to dimensions.
 - Unknown members are ignored (Zarr v2, Metadata: "Other keys SHOULD NOT be present" and "SHOULD be ignored").
 
 "Zarr v2" in comments is the storage specification version 2 (zarr-specs, docs/v2/v2.0.rst), by its section names. Data
@@ -124,7 +125,7 @@ def convert_array(top: Config, attributes: Mapping[str, Json]) -> dict[str, Json
                 chain.add(item)
             chain.finish()
     faults.raise_any()
-    user_attributes, names = _dimension_names(attributes, len(shape))
+    user_attributes, names = _dimension_names(top, attributes, len(shape))
     converted: dict[str, Json] = {
         "zarr_format": 3,
         "node_type": "array",
@@ -212,12 +213,23 @@ def _as_json(value: Json) -> Json:
     return value
 
 
-def _dimension_names(attributes: Mapping[str, Json], ndim: int) -> tuple[dict[str, Json], Json]:
+def _dimension_names(top: Config, attributes: Mapping[str, Json], ndim: int) -> tuple[dict[str, Json], Json]:
     """Return the other attributes, and the names of dimensions or None if there is not one for each of them."""
-    names = attributes.get(_DIMENSIONS)
+    names = attributes[_DIMENSIONS] if _DIMENSIONS in attributes else _netcdf_names(top, attributes)
     if isinstance(names, list) and len(names) == ndim and all(isinstance(name, str) for name in names):
         return {name: value for name, value in attributes.items() if name != _DIMENSIONS}, names
     return dict(attributes), None
+
+
+def _netcdf_names(top: Config, attributes: Mapping[str, Json]) -> Json:
+    """Return the names of the dimensions that netCDF-C recorded. Returns None if there are none."""
+    recorded = top.raw(_NETCDF, None) or attributes.get(_NETCDF.lower())
+    if not isinstance(recorded, dict):
+        return None
+    paths = recorded.get("dimrefs", recorded.get("dimension_references"))  # netCDF-C reads both names
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        return None
+    return [path.rpartition("/")[2] for path in paths if isinstance(path, str)]  # "/group/x" is the dimension "x"
 
 
 def _check(converted: Mapping[str, Json], chain: Chain, top: Config) -> None:
