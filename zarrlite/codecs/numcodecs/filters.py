@@ -15,6 +15,7 @@ Rules
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -41,7 +42,7 @@ def numpy_type(text: str, member: str, kinds: str) -> np.dtype[Any]:
 
 
 class _Filter(ArrayArrayCodec):
-    """A conversion from the data type of the array to another one."""
+    """A codec whose configuration names the decoded and the encoded data type."""
 
     kinds: ClassVar[str] = "biufc"  # numpy's kinds of both data types
     decoded_member: ClassVar[str] = "dtype"
@@ -66,6 +67,12 @@ class _Filter(ArrayArrayCodec):
         text = getattr(self, self.encoded_member)
         return spec.dtype if text is None else numpy_type(text, self.encoded_member, self.kinds)
 
+
+class _Conversion(_Filter):
+    """A filter that converts each element by itself."""
+
+    elementwise = True
+
     def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:
         with np.errstate(all="ignore"):
             converted = self._convert(np.ascontiguousarray(array, spec.dtype), spec)
@@ -82,9 +89,9 @@ class _Filter(ArrayArrayCodec):
             return encoded != converted.astype("f8" if converted.dtype.kind == "f" else converted.dtype)
         return ~np.isfinite(encoded) & np.isfinite(array)
 
+    @abstractmethod
     def _convert(self, array: NDArray, spec: ArraySpec) -> NDArray:
         """Return the encoded numbers in any data type."""
-        raise NotImplementedError
 
 
 def _equal(array: NDArray, fill: NDArray) -> Any:
@@ -137,11 +144,10 @@ class Delta(_Filter):
 
 @register
 @dataclass(frozen=True)
-class FixedScaleOffset(_Filter):
+class FixedScaleOffset(_Conversion):
     """The integers next to `(x - offset) * scale`."""
 
     name = "numcodecs.fixedscaleoffset"
-    elementwise = True
     kinds = "iuf"
     offset: float
     scale: float
@@ -180,11 +186,10 @@ class FixedScaleOffset(_Filter):
 
 @register
 @dataclass(frozen=True)
-class Quantize(_Filter):
+class Quantize(_Conversion):
     """Floating-point numbers, rounded to a number of decimal digits."""
 
     name = "numcodecs.quantize"
-    elementwise = True
     kinds = "f"
     digits: int
     dtype: str | None = None
@@ -207,11 +212,10 @@ class Quantize(_Filter):
 
 @register
 @dataclass(frozen=True)
-class AsType(_Filter):
+class AsType(_Conversion):
     """Numbers of another data type, converted as numpy converts them."""
 
     name = "numcodecs.astype"
-    elementwise = True
     decoded_member = "decode_dtype"
     encoded_member = "encode_dtype"
     encode_dtype: str
