@@ -5,6 +5,8 @@ Rules (codecs/blosc, Configuration parameters)
 - A codec that is passed for a new array may leave out every member: bytes are shuffled in elements of the data type, or
   bits where an element is one byte.
 - The header of a blosc buffer contains the encoded and the decoded size; both are checked before the library is called.
+- Elements that cannot be compressed need not be a copy after the header, which is the shortest form. GDAL stores them as
+  blocks with an offset and lengths.
 """
 
 from __future__ import annotations
@@ -94,9 +96,6 @@ class Blosc(BytesBytesCodec):
         if len(decoded) != size:
             raise DataError(f"decompresses to {len(decoded)} bytes, but its header says {size}")
         return decoded
-
-    def max_encoded_size(self, size: int) -> int:
-        return size + _HEADER
 
 
 def _library(cname: str) -> Any:

@@ -56,6 +56,3 @@ class Blosc(BytesBytesCodec):
 
     def decode(self, data: Buffer, limit: int) -> Buffer:
         return self._registered.decode(data, limit)
-
-    def max_encoded_size(self, size: int) -> int:
-        return self._registered.max_encoded_size(size)
