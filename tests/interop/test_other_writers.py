@@ -1,4 +1,4 @@
-"""Hierarchies that zarr-python writes although the specification does not allow them.
+"""Hierarchies that zarr-python and GDAL write although the specification does not allow them.
 
 xarray writes unnamed arrays under the name used here, with attributes such as `missing_value`.
 """
@@ -6,6 +6,7 @@ xarray writes unnamed arrays under the name used here, with attributes such as `
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite.errors import MetadataWarning
+from zarrlite.errors import MetadataError, MetadataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
 
@@ -65,3 +66,37 @@ def test_arrays_of_zarr_python_with_empty_axes_are_opened(
     with pytest.warns(MetadataWarning):  # the document is repaired when it is written
         array.append(np.ones([2 if i == axis else n for i, n in enumerate(shape)], "i2"), axis=axis)
     assert zarr.open_array(tmp_path, mode="r")[...].sum() == 2 * math.prod(n or 1 for n in shape)
+
+
+def write_raster(rasterio: ModuleType, path: Path, data: np.ndarray, **options: Any) -> None:
+    """Write an image with GDAL, in chunks of 16 x 16 elements."""
+    height, width = data.shape
+    sizes = {"width": width, "height": height, "count": 1, "dtype": data.dtype.name}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rasters without a location
+        with rasterio.open(path, "w", driver="Zarr", BLOCKSIZE="16,16", **sizes, **options) as raster:
+            raster.write(data, 1)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex64"])
+@pytest.mark.parametrize(
+    "options", [{}, {"COMPRESS": "GZIP"}, {"COMPRESS": "BLOSC"}, {"CHUNK_MEMORY_LAYOUT": "F"}, {"nodata": 3}], ids=str
+)
+def test_rasters_of_gdal_in_zarr_v3_are_repaired_on_request(
+    rasterio: ModuleType, tmp_path: Path, dtype: str, options: dict[str, Any]
+) -> None:
+    # random bits cannot be compressed: GDAL's blosc stores them in more bytes than a copy has
+    data = np.random.default_rng(0).integers(0, 200, (20, 30)).astype(dtype)
+    write_raster(rasterio, tmp_path / "a.zarr", data, FORMAT="ZARR_V3", **options)
+    with pytest.raises(MetadataError):
+        zarrlite.open_group(tmp_path / "a.zarr", mode="r")["a"]
+    with pytest.warns(MetadataWarning):
+        array = zarrlite.open_group(tmp_path / "a.zarr", mode="r", strict=False)["a"]
+    np.testing.assert_array_equal(array[...], data)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_blosc_buffers_of_gdal_in_zarr_v2_are_read(rasterio: ModuleType, tmp_path: Path, dtype: str) -> None:
+    data = np.random.default_rng(0).integers(0, 200, (20, 30)).astype(dtype)
+    write_raster(rasterio, tmp_path / "a.zarr", data, FORMAT="ZARR_V2", COMPRESS="BLOSC")
+    np.testing.assert_array_equal(zarrlite.open_group(tmp_path / "a.zarr", mode="r")["a"][...], data)

@@ -55,6 +55,14 @@ MESSAGES: dict[str, dict[str, Any]] = {
     "/chunk_grid/configuration/chunk_shape/0: is true, but the axis has no elements; 1 is used": array(
         shape=[0], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [True]}}
     ),
+    '/codecs/0/configuration/order: is "F", the old name of a permutation; [1, 0] is used': array(
+        shape=[4, 4],
+        chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2, 2]}},
+        codecs=[{"name": "transpose", "configuration": {"order": "F"}}, LITTLE],
+    ),
+    '/codecs/0/configuration/order: is "C", the old name of a permutation; [0] is used': array(
+        codecs=[{"name": "transpose", "configuration": {"order": "C"}}, LITTLE]
+    ),
     "/codecs/0/configuration/index_codecs: is missing; the default is used: bytes (little endian) and crc32c": array(
         codecs=[{"name": "sharding_indexed", "configuration": {"chunk_shape": [1], "codecs": [LITTLE]}}]
     ),

@@ -3,8 +3,9 @@
 Rules
 - The parser is strict in both modes. In lenient mode, each fault that it reports is looked up here; if there is a
   repair, the document is changed and parsed again. Every repair is a warning with the JSON pointer of the fault.
-- Each repair is a guess that has one usual answer: the zero of the data type, little endian, the default codecs, a
-  chunk length of 1 along an axis without elements. All other faults stay errors.
+- Each repair is a guess that has one usual answer: the zero of the data type, little endian, the default codecs, the
+  permutation that an order "C" or "F" named, a chunk length of 1 along an axis without elements. All other faults stay
+  errors.
 - Options address the document as it is stored: pointers after an inserted codec are shifted.
 """
 
@@ -76,6 +77,8 @@ def _find_repair(document: Mapping[str, Json], fault: MetadataError) -> Repair |
         # `n5_default` allows big endian only
         order = "big" if _name(_get(document, names[:-5])) == "n5_default" else "little"
         return Repair(f"is missing; {order} endian is assumed", names, order)
+    if names[-2:] == ("configuration", "order") and _name(_get(document, names[:-2])) == "transpose":
+        return _order(document, names, value)
     if names[-2:-1] == ("chunk_shape",):
         return _chunk_length(document, names, value)
     return None
@@ -126,6 +129,17 @@ def _chunk_length(document: Mapping[str, Json], names: Names, value: Json) -> Re
     if length != 0 or not is_integer(length) or not (value is True or (is_integer(value) and value == 0)):
         return None
     return Repair(f"is {str(value).lower()}, but the axis has no elements; 1 is used", names, 1)
+
+
+def _order(document: Mapping[str, Json], names: Names, value: Json) -> Repair | None:
+    """Replace an order "C" or "F" of `transpose`, which drafts allowed and GDAL writes."""
+    shape = _get(document, ("shape",))
+    if value not in ("C", "F") or not isinstance(shape, list):
+        return None
+    order = list(range(len(shape)))
+    if value == "F":
+        order.reverse()
+    return Repair(f'is "{value}", the old name of a permutation; {order} is used', names, order)
 
 
 def _get(document: Json, names: Sequence[str]) -> Json:
