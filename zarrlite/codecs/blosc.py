@@ -5,8 +5,8 @@ Rules (codecs/blosc, Configuration parameters)
 - A codec that is passed for a new array may leave out every member: bytes are shuffled in elements of the data type, or
   bits where an element is one byte.
 - The header of a blosc buffer contains the encoded and the decoded size; both are checked before the library is called.
-- Elements that cannot be compressed need not be a copy after the header, which is the shortest form. GDAL stores them as
-  blocks with an offset and lengths.
+- Elements that cannot be compressed are usually a copy after the header, the shortest form. GDAL stores them as blocks
+  with offsets and lengths.
 """
 
 from __future__ import annotations
