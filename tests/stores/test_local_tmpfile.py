@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from zarrlite.buffers.pieces import LazyPiece
 from zarrlite.errors import KeyRefusedError, StoreError
 from zarrlite.stores import LocalStore, files, tmpfile
 
@@ -159,6 +161,23 @@ def test_a_refused_key_leaves_no_files(method: str, root: Path, tree: Tree) -> N
     with pytest.raises(KeyRefusedError, match="is not a key"):
         LocalStore(root).set_many([*ITEMS, ("c/../../x", b"")])
     assert tree(root) == []
+
+
+def test_a_value_that_cannot_be_generated_is_requested_once_and_leaves_no_files(
+    method: str, root: Path, tree: Tree
+) -> None:
+    store, before, requests = LocalStore(root), count_open_files(), []
+
+    class Failing(LazyPiece):
+        def __iter__(self) -> Any:
+            requests.append("generate")
+            raise ValueError("cannot be generated")
+
+    with pytest.raises(ValueError, match="cannot be generated"):
+        store.set_many([*ITEMS, ("d/0", [Failing(np.zeros(4), [])])])
+    assert (len(requests), tree(root), count_open_files()) == (1, [], before)
+    store.set_many(list(ITEMS))
+    assert store._root.has_tmpfile == (method == "tmpfile")
 
 
 @needs_tmpfile

@@ -4,8 +4,8 @@ Rules
 - A killed writer leaves no temporary files.
 - All files are written before the first is linked; then they are linked in order, under the locks of their directories.
   With `fsync`, a directory is synced before the next file is linked.
-- If anything fails, stop: files that are not yet linked are discarded, and the caller stores their values by renaming
-  (atomic.py), which reports any error.
+- If the file system fails, stop: files that are not yet linked are discarded, and the caller stores their values by
+  renaming (atomic.py), which reports any error. All other exceptions pass, and no value is stored after them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
                     done += 1
     except TimeoutError as error:  # a lock must not be waited for a second time
         raise store_error(error, "written", values[done][0]) from error
-    except Exception as error:  # renaming will hit the same error, report it and clean up
-        root.has_tmpfile = not isinstance(error, OSError) or error.errno in _TRANSIENT
+    except OSError as error:  # renaming will hit the same error, report it and clean up
+        root.has_tmpfile = error.errno in _TRANSIENT
     except BaseException:
         for directory in {directory for directory, _ in opened}:
             prune(directory, root.directory)
