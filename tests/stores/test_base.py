@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+import zarrlite
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
+from zarrlite.buffers.source import GrowingSource, InMemory, ReplacedError, Source, VersionedSource
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError
 from zarrlite.stores import LocalStore, MemoryStore, PrefixStore, Store, check_key, check_prefix, overwrite
-from zarrlite.stores.base import Change, InPlace, flat
+from zarrlite.stores.base import Change, InPlace, StoredValue, flat
 from zarrlite.tools.testing.stores import HOSTILE_KEYS, HOSTILE_PREFIXES
 
 
@@ -165,6 +167,83 @@ def test_interrupts_and_errors_of_the_library_pass_unchanged(operation: Any, err
     with pytest.raises(type(error)) as caught:
         operation(Unreachable(error))
     assert caught.value is error
+
+
+class UnreachableSource(VersionedSource, GrowingSource):
+    """A user's source, all operations of which raise the same exception."""
+
+    separate_tail = 3
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def fail(self, *args: Any) -> Any:
+        raise self.error
+
+    read = size = known_size = is_current = version = has_grown = close = fail
+
+
+class StoreOfSources(DictStore):
+    """A user's store that returns this source."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__({})
+        self.opened = source
+
+    def source(self, key: str) -> Source:
+        return self.opened
+
+
+USES_OF_SOURCES: list[Callable[[Any], Any]] = [
+    lambda source: source.read([ALL]),
+    lambda source: source.read_one(),
+    lambda source: source.size(),
+    lambda source: source.known_size(),
+    lambda source: source.is_current(),
+    lambda source: source.version(),
+    lambda source: source.has_grown(),
+    lambda source: source.close(),
+]
+
+
+@pytest.mark.parametrize("use", USES_OF_SOURCES)
+def test_an_exception_of_a_users_source_is_a_store_error_with_the_key_and_the_cause(use: Any) -> None:
+    cause = TimeoutError(110, "no answer")
+    with pytest.raises(StoreError) as caught:
+        use(StoreOfSources(UnreachableSource(cause)).source("a/k"))
+    assert str(caught.value) == "'a/k' cannot be read: TimeoutError: [Errno 110] no answer"
+    assert (caught.value.key, caught.value.errno) == ("a/k", 110)  # type: ignore[attr-defined]
+    assert caught.value.__cause__ is cause
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), ReplacedError("is another one")])
+@pytest.mark.parametrize("use", USES_OF_SOURCES)
+def test_interrupts_and_errors_of_the_library_pass_through_a_users_source(use: Any, error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught:
+        use(StoreOfSources(UnreachableSource(error)).source("k"))
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("bases", [(Source,), (VersionedSource,), (GrowingSource,), (VersionedSource, GrowingSource)])
+def test_a_users_source_is_of_the_same_kind_for_the_library(bases: Any) -> None:
+    cls: Any = type("Own", bases, {**dict.fromkeys(["read", "version", "has_grown"], UnreachableSource.fail)})
+    source = StoreOfSources(cls()).source("k")
+    for kind in (VersionedSource, GrowingSource):
+        assert isinstance(source, kind) == (kind in bases)
+    assert StoreOfSources(UnreachableSource(ValueError())).source("k").separate_tail == 3
+
+
+def test_sources_of_the_library_are_returned_unchanged() -> None:
+    store = DictStore({})
+    for source in (InMemory(b""), StoredValue(store, "k")):
+        assert StoreOfSources(source).source("k") is source
+
+
+def test_reading_an_array_reports_the_exception_of_a_users_source() -> None:
+    store = StoreOfSources(UnreachableSource(TimeoutError("no answer")))
+    array = zarrlite.create_array(store, shape=8, chunks=8, dtype="u1", shards=8)
+    with pytest.raises(StoreError, match=r"^'c/0' cannot be read: TimeoutError: no answer$"):
+        array[2:3]
 
 
 def test_an_exception_of_a_batch_names_its_first_key() -> None:

@@ -17,8 +17,9 @@ from typing import Any
 
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.errors import DependencyError, StoreError, ZarrliteError
-from zarrlite.stores.base import Limits, Store, check_key, check_prefix, foreign_error
+from zarrlite.stores.base import Limits, Store, check_key, check_prefix
 from zarrlite.stores.open import StoreLike, open_store
+from zarrlite.stores.store_errors import foreign_error
 
 try:
     from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest

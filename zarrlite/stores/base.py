@@ -9,8 +9,8 @@ Rules
   take `new`, it is wrapped in a lookup under the lock of the key. Erasing a missing key is not an error.
 - `lock(key)` excludes all other writers of that key. A change given as a function reads, computes and writes under it.
 - An exception raised by an operation of a user's class reaches the caller as a StoreError with the key, unless it is an
-  error of the library. Exceptions of `change`, which calls functions of others, of `source` and of `lock` pass
-  unchanged.
+  error of the library. So does one of a source that the class returns. Exceptions of functions that are passed to
+  `change`, and of the contexts that `lock` returns, pass unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from zarrlite.buffers.pieces import Patch, Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source
 from zarrlite.errors import KeyRefusedError, ReadOnlyError, StoreError, TruncatedError, ZarrliteError
+from zarrlite.stores.foreign_sources import reporting_source
 from zarrlite.stores.locks import Lock, LockContext, Table, holds_locks
+from zarrlite.stores.store_errors import foreign_error
 from zarrlite.tuning import MAX_REQUEST_BYTES, NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
@@ -125,6 +127,8 @@ class Store(ABC):
         for name in _ACTIONS.keys() & own.keys():
             if isinstance(own[name], FunctionType):
                 setattr(cls, name, _reporting(cls.__dict__[name], _ACTIONS[name]))
+        if isinstance(own.get("source"), FunctionType):
+            cls.source = _reporting_source(cls.source)  # type: ignore[method-assign]
         if isinstance(own.get("change"), FunctionType):
             cls.change = _reporting_change(cls.change)  # type: ignore[method-assign]
 
@@ -333,9 +337,22 @@ def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]
             raise
         except Exception as error:
             raise foreign_error(error, named, action) from error
-        return _listed(found, named, action) if action == "listed" and isinstance(found, Iterator) else found
+        if action == "listed" and isinstance(found, Iterator):
+            return _listed(found, named, action)
+        return found
 
     return reporting
+
+
+def _reporting_source(operation: Callable[..., Source]) -> Callable[..., Source]:
+    """Return a `source` whose results report the exceptions of a user's source. Those that read by key do so anyway."""
+
+    @functools.wraps(operation)
+    def source(self: Store, key: str) -> Source:
+        found = operation(self, key)
+        return found if isinstance(found, StoredValue) else reporting_source(found, key)
+
+    return source
 
 
 def _reporting_change(operation: Callable[..., None]) -> Callable[..., None]:
@@ -382,18 +399,6 @@ def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
         raise
     except Exception as error:
         raise foreign_error(error, named, action) from error
-
-
-def foreign_error(error: Exception, named: str | Sequence[Request], action: str) -> StoreError:
-    """Return the StoreError for an exception of a store; `named` is a key, a prefix or a batch of requests."""
-    keys = [named] if isinstance(named, str) else [*dict.fromkeys(request[0] for request in named)]
-    others = ""
-    if len(keys) == 2:
-        others = f" or {keys[1]!r}"
-    elif len(keys) > 2:
-        others = f" or one of {len(keys) - 1} others"
-    message = f"{keys[0]!r}{others} cannot be {action}: {type(error).__name__}: {error}"
-    return StoreError(message, key=keys[0], errno=getattr(error, "errno", None))
 
 
 def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:

@@ -29,9 +29,10 @@ from zarrlite import threads
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import ReplacedError, Source, VersionedSource
 from zarrlite.errors import ArgumentError, DependencyError, ReadOnlyError, StoreError, ZarrliteError
-from zarrlite.stores.base import Limits, Listing, Store, check_key, check_prefix, flat, foreign_error, place_of
+from zarrlite.stores.base import Limits, Listing, Store, check_key, check_prefix, flat, place_of
 from zarrlite.stores.files import TEMPORARY
 from zarrlite.stores.paths import is_reserved
+from zarrlite.stores.store_errors import foreign_error
 from zarrlite.tuning import REMOTE_CONCURRENCY, REMOTE_GAP_BYTES
 
 T = TypeVar("T")

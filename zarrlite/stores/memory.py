@@ -27,9 +27,9 @@ from zarrlite.stores.base import (
     check_key,
     check_prefix,
     flat,
-    foreign_error,
 )
 from zarrlite.stores.locks import Lock, LockContext, Table
+from zarrlite.stores.store_errors import foreign_error
 
 _NO_GUARD = nullcontext()
 _WHOLE = ""  # the lock name of the whole mapping; it is not a key

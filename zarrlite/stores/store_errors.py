@@ -1,4 +1,4 @@
-"""Conversion of file system errors to store errors that name the key.
+"""Conversion of file system errors, and of exceptions of other code, to store errors that name the key.
 
 Rules
 - Every OSError becomes a StoreError with the key, the errno, and the original error as its cause.
@@ -8,6 +8,8 @@ Rules
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
+from typing import Any
 
 from zarrlite.errors import StoreError
 
@@ -42,3 +44,15 @@ def store_error(error: OSError, action: str, key: str) -> StoreError:
     """Return the StoreError to raise for an OSError."""
     reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
     return StoreError(f"{key!r} cannot be {action}: {reason}", key=key, errno=error.errno)
+
+
+def foreign_error(error: Exception, named: str | Sequence[tuple[Any, ...]], action: str) -> StoreError:
+    """Return the StoreError for an exception of a store; `named` is a key, a prefix or a batch of requests."""
+    keys = [named] if isinstance(named, str) else [*dict.fromkeys(request[0] for request in named)]
+    others = ""
+    if len(keys) == 2:
+        others = f" or {keys[1]!r}"
+    elif len(keys) > 2:
+        others = f" or one of {len(keys) - 1} others"
+    message = f"{keys[0]!r}{others} cannot be {action}: {type(error).__name__}: {error}"
+    return StoreError(message, key=keys[0], errno=getattr(error, "errno", None))
