@@ -1,8 +1,8 @@
 """Servers for a `Site`: one of the standard library, and a WSGI application for others.
 
 Rules
-- The server of the standard library speaks HTTP/1.1 with one thread for each connection, and listens on loopback unless
-  it is told otherwise.
+- The server of the standard library speaks HTTP/1.1 with one thread for each connection, and listens on loopback
+  unless `host` is another address.
 - Answers are the same, whichever server sends them. The application works below any prefix (`SCRIPT_NAME`).
 - An answer that cannot be completed ends the connection before its length is reached: clients report an error.
 """
@@ -37,7 +37,7 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
     Parameters
     ----------
     node : Array or Group
-        The node that becomes the root.
+        The root of what is served.
     plain : bool, optional
         Whether to serve the plain view, for readers without the extensions.
 
@@ -77,7 +77,7 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
 
 
 def _origin(scheme: str, host: str) -> str:
-    """Return the URL of a host that a client names, if it has the form of one."""
+    """Return the URL of the host that a client names, or of localhost if the name is malformed."""
     return f"{scheme}://{host}" if _HOST.fullmatch(host) else f"{scheme}://localhost"
 
 
@@ -114,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def __getattr__(self, name: str) -> Any:
-        """Return what answers a method: the site answers all of them, most with an error."""
+        """Return the handler of an HTTP method: the site answers every method, most of them with an error."""
         if name.startswith("do_"):
             return self._answer
         raise AttributeError(name)
@@ -122,9 +122,9 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         if "content-length" in headers or "transfer-encoding" in headers:
-            self.close_connection = True  # the body is not read, and must not be taken for the next request
+            self.close_connection = True  # the body is not read, and must not be parsed as the next request
         target = self.path
-        if not target.startswith("/"):  # a request of a proxy has a whole URL
+        if not target.startswith("/"):  # a proxy sends the whole URL
             parts = urlsplit(target)
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         origin = _origin("http", headers.get("host", ""))
@@ -159,7 +159,7 @@ def run(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *, plain: b
     Parameters
     ----------
     node : Array or Group
-        The node that becomes the root.
+        The root of what is served.
     host : str, optional
         The address to listen on; by default only this machine can reach it.
     port : int, optional
@@ -176,7 +176,7 @@ def run(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *, plain: b
 
 
 class WaitressServer:
-    """The server waitress for the application, with the interface of `Server`."""
+    """A server of the package waitress that runs `application`, with the interface of `Server`."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -191,28 +191,9 @@ class WaitressServer:
 
 
 def run_waitress(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *, plain: bool = False) -> WaitressServer:
-    """Start the server waitress and return it: for many clients, with a fixed number of threads.
+    """Start waitress, a server for many clients with a fixed number of threads, and return it.
 
-    Parameters
-    ----------
-    node : Array or Group
-        The node that becomes the root.
-    host : str, optional
-        The address to listen on; by default only this machine can reach it.
-    port : int, optional
-        The port; 0 chooses a free one.
-    plain : bool, optional
-        Whether to serve the plain view, for readers without the extensions.
-
-    Returns
-    -------
-    WaitressServer
-        The server; `server_address` has its host and port.
-
-    Raises
-    ------
-    DependencyError
-        If waitress is not installed.
+    The parameters are those of `run`. Raises a DependencyError if waitress is not installed.
     """
     try:
         from waitress.server import create_server  # type: ignore[import-untyped]
