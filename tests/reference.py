@@ -64,13 +64,15 @@ def error_classes() -> str:
         "| error | also a | |",
         "|---|---|---|",
     ]
-    classes = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
+    exceptions = {n: v for n, v in vars(errors).items() if inspect.isclass(v) and issubclass(v, Exception)}
+    named = {name: cls for name, cls in exceptions.items() if cls.__module__ == errors.__name__}
+    classes = [cls for name, cls in named.items() if cls.__name__ == name]
     for cls in classes:
-        if cls.__module__ != errors.__name__:
-            continue
         bases = ", ".join(f"`{base.__name__}`" for base in cls.__bases__)
         summary = (inspect.getdoc(cls) or "").partition("\n\n")[0].replace("\n", " ")
         lines.append(f"| `{cls.__name__}` | {bases} | {_cell(summary)} |")
-    lines += ["", *(f"::: zarrlite.errors.{cls.__name__}\n" for cls in classes if cls.__module__ == errors.__name__)]
+    lines += ["", "These names of zarr-python are in `zarrlite.errors`:", "", "| name | error |", "|---|---|"]
+    lines += [f"| `{name}` | `{cls.__name__}` |" for name, cls in named.items() if cls.__name__ != name]
+    lines += ["", *(f"::: zarrlite.errors.{cls.__name__}\n" for cls in classes)]
     assert zarrlite.ZarrliteError in classes
     return "\n".join(lines) + "\n"

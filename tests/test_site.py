@@ -49,6 +49,14 @@ def test_the_reference_of_the_library_has_every_public_name(sources):
     assert public <= names
 
 
+def test_the_reference_of_the_errors_has_each_class_once(sources):
+    page = (sources / "reference/errors.md").read_text("utf-8")
+    entries = re.findall(r"^::: zarrlite\.errors\.(\w+)$", page, re.MULTILINE)
+    assert "DataError" in entries
+    assert len(entries) == len(set(entries))
+    assert "| `ArrayNotFoundError` | `NodeNotFoundError` |" in page
+
+
 def test_broken_links_are_found(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a/index.html").write_text('<h1 id="x">a</h1><a href="../b/">b</a>')
