@@ -19,7 +19,7 @@ SHARD = """\
 c/0/0  50 bytes
 start  size  what                  by                detail            bytes
     0    50  chunk (0, 0)                            holds [0:2, 0:2]
-    0     8    padding in front    pad               as configured     3c 48 45 41 44 45 52 3e  <HEADER>
+    0     8    leading padding     pad               as configured     3c 48 45 41 44 45 52 3e  <HEADER>
     8     6    inner chunk (0, 0)  sharding_indexed
     8     2      elements          bytes             (1, 2) uint8      01 02                    ..
    10     4      checksum          crc32c            03f89f52, right   52 9f f8 03              R...
@@ -79,7 +79,7 @@ def test_json_output_has_the_tree_of_ranges(shard: Path, run: Any) -> None:
     (stored,) = ran.json
     assert (stored["key"], stored["size"]) == ("c/0/0", 50)
     assert [child["what"] for child in stored["layout"]["children"]] == [
-        "padding in front",
+        "leading padding",
         "inner chunk (0, 0)",
         "index of 2 chunks",
     ]

@@ -92,7 +92,7 @@ def test_a_shard_after_a_header_is_explained_to_its_last_byte() -> None:
     assert (stored.key, stored.size) == ("c/0/0", 46)
     assert lines(stored) == [
         "0-46 chunk (0, 0)",
-        "  0-4 padding in front (pad)",
+        "  0-4 leading padding (pad)",
         "  4-10 inner chunk (0, 0) (sharding_indexed)",
         "    4-6 elements (bytes)",
         "    6-10 checksum (crc32c)",
@@ -107,7 +107,7 @@ def test_a_shard_after_a_header_is_explained_to_its_last_byte() -> None:
     assert by_what["entry (1, 0)"].detail == {"absent": True}
     assert by_what["chunk (0, 0)"].detail == {"coordinates": [0, 0], "holds": [[0, 2], [0, 2]]}
     assert by_what["elements"].detail == {"shape": [1, 2], "data type": "uint8"}
-    assert by_what["padding in front"].detail == {"as configured": True}
+    assert by_what["leading padding"].detail == {"as configured": True}
 
 
 def test_explaining_a_chunk_in_parts_shows_all_parts_and_explaining_a_part_shows_one() -> None:

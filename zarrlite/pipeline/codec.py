@@ -176,8 +176,8 @@ class Framing(BytesBytesCodec):
 
     def fields(self) -> tuple[list[Field], list[Field]]:
         """Describe the bytes before and after a value. Override it if they have names."""
-        head = Field("padding in front", self.head, "padding")
-        tail = Field("padding behind", self.tail, "padding")
+        head = Field("leading padding", self.head, "padding")
+        tail = Field("trailing padding", self.tail, "padding")
         if self.verifies:
             tail = Field("checksum", self.tail, "checksum")
         return [head] if self.head else [], [tail] if self.tail else []
