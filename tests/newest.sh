@@ -3,6 +3,7 @@
 #
 #   tests/newest.sh [ARGUMENT...]               pytest with these arguments; without any, all tests
 #   tests/newest.sh --quick                     the tests of .ci/run: about three minutes on two cores
+#   tests/newest.sh --package                   install the packages that `make package` has built, in clean environments
 #   tests/newest.sh --run DIRECTORY COMMAND...  COMMAND in a copy of the project; DIRECTORY is /out there
 #
 # Creates a Debian forky system in .newest (a minute, once) and installs the dependency groups test and newest there.
@@ -69,6 +70,10 @@ in_root python -c 'import sys, zarr; print(f"Python {sys.version.split()[0]}, za
 if [ "${1:-}" = --run ]; then
   mkdir -p "$root/out" && mount --bind "$2" "$root/out"
   in_root "${@:3}"
+elif [ "${1:-}" = --package ]; then
+  [ -d dist ] || skip "make package must build the packages first" 1
+  cp -r dist "$root/project/"
+  in_root tests/packages.sh --install python3
 elif [ "${1:-}" = --quick ]; then
   in_root pytest -q -n auto --dist loadfile "${quick[@]}" "${@:2}"
 else
