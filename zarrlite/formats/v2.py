@@ -222,7 +222,7 @@ def _dimension_names(top: Config, attributes: Mapping[str, Json], ndim: int) -> 
 
 
 def _netcdf_names(top: Config, attributes: Mapping[str, Json]) -> Json:
-    """Return the names of the dimensions that netCDF-C recorded. Returns None if there are none."""
+    """Return the names of the dimensions that netCDF-C recorded. Returns None if it did not."""
     recorded = top.raw(_NETCDF, None) or attributes.get(_NETCDF.lower())
     if not isinstance(recorded, dict):
         return None
