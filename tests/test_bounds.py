@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import zarrlite
-from zarrlite import ArgumentError, DataError, tiff
+from zarrlite import ArgumentError, DataError, n5, tiff
 from zarrlite.codecs import Bytes, Gzip, ShardingIndexed, Zstd
 from zarrlite.extensions.config import Config, Context
 from zarrlite.layout import check, explain
@@ -191,6 +191,23 @@ def test_the_limit_is_an_option_of_every_way_to_tiff_files() -> None:
     assert tiff.open_array(images, max_chunk_bytes=800)[9, 19] == 1
     folder = {"0.0.tif": tiff.header((10, 20), "f4")(bytes(800)) + bytes(800)}
     assert tiff.open_folder(folder, max_chunk_bytes=799).options.max_chunk_bytes == 799
+
+
+def test_the_limit_of_a_unit_of_decoding_is_an_option_of_n5() -> None:
+    container: dict[str, bytes] = {}
+    keywords: dict[str, Any] = {"path": "a", "shape": (10, 20), "dtype": "f4", "chunks": (10, 20)}
+    limited = n5.create_array(container, **keywords, max_chunk_bytes=799)
+    member = n5.open(container, max_chunk_bytes=799)["a"]
+    for array in (limited, member, n5.open(container, path="a", max_chunk_bytes=799)):
+        assert array.options.max_chunk_bytes == 799
+    with pytest.raises(ArgumentError, match="max_chunk_bytes=800"):
+        limited[...] = 1
+    n5.create_array(container, **keywords, overwrite=True, max_chunk_bytes=800)[...] = 1
+    with pytest.raises(DataError, match="max_chunk_bytes=800"):
+        n5.open(container, path="a", max_chunk_bytes=799)[...]
+    assert n5.open(container, path="a", max_chunk_bytes=800)[9, 19] == 1
+    with pytest.raises(ArgumentError, match=r"^max_chunk_bytes must be a number of bytes"):
+        n5.create_array({}, shape=3, dtype="i1", max_chunk_bytes=0)
 
 
 def test_the_limit_is_an_option_of_every_way_to_an_array(set_limit: Callable[[str], None]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+from zarrlite.chunks.chunks import ArrayOptions
 from zarrlite.codecs.n5_default import n5_header
 from zarrlite.errors import ArgumentError, NodeExistsError, ZarrliteError
 from zarrlite.extensions.config import Json, dump_json, load_json
@@ -40,6 +41,7 @@ def open(  # noqa: A001
     path: str | None = None,
     options: Options | None = None,
     missing_chunks: Literal["fill", "error"] = "fill",
+    max_chunk_bytes: int | None = None,
 ) -> Array | Group:
     """Open an N5 dataset or group for reading; nothing is written.
 
@@ -53,6 +55,9 @@ def open(  # noqa: A001
         Runtime options of extensions, by JSON pointer into the generated `zarr.json`: `{"/codecs/0": {...}}`.
     missing_chunks
         "fill" reads a missing block as zeros, "error" raises an error.
+    max_chunk_bytes
+        The largest decoded size of a block; larger ones are refused. None means the environment variable
+        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
 
     Returns
     -------
@@ -78,7 +83,9 @@ def open(  # noqa: A001
     root = view.attributes("")
     if root is not None:
         parse_user_attributes(root)  # refuses an unknown version, even if another path is opened
-    return opening.open(view, mode="r", path=path, options=options, missing_chunks=missing_chunks)
+    return opening.open(
+        view, mode="r", path=path, options=options, missing_chunks=missing_chunks, max_chunk_bytes=max_chunk_bytes
+    )
 
 
 def write_documents(
@@ -154,6 +161,7 @@ def create_array(
     compression: Mapping[str, Json] | None = None,
     attributes: Mapping[str, Json] | None = None,
     overwrite: bool = False,
+    max_chunk_bytes: int | None = None,
 ) -> Array:
     """Create an N5 dataset, whose chunks are stored as N5 blocks.
 
@@ -178,6 +186,8 @@ def create_array(
         Further members of `attributes.json`.
     overwrite
         Whether to remove everything at `path` first.
+    max_chunk_bytes
+        The largest decoded size of a block that the returned array reads and writes, as for `open`.
 
     Returns
     -------
@@ -215,7 +225,8 @@ def create_array(
         "compression": _DEFAULT_COMPRESSION if compression is None else compression,
     }
     document = load_json(dump_json({**n5_attributes, **user_attributes}), "new array")
-    array = Array(container, node_path, ArrayMetadata.from_json(array_document(document, document="new array")))
+    converted = ArrayMetadata.from_json(array_document(document, document="new array"))
+    array = Array(container, node_path, converted, ArrayOptions(max_chunk_bytes=max_chunk_bytes))
     _make_room(container, node_path, overwrite=overwrite)
     # N5, item 3: the version "is stored in the "n5" attribute of the root group"
     if not node_path:
