@@ -282,7 +282,7 @@ def test_shards_may_say_where_their_index_is(location: Any) -> None:
 
 @pytest.mark.parametrize("shards", [{}, {"shape": 4, "index_location": "middle"}, {"shape": 4, "size": 4}])
 def test_shards_of_another_form_are_refused(shards: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"^shards must have a shape, and perhaps an index_location that is "):
+    with pytest.raises(ArgumentError, match=r"^shards must have a shape and, optionally, the index_location "):
         zarrlite.create_array(shape=8, dtype="i1", chunks=2, shards=shards)
 
 

@@ -1,14 +1,15 @@
 """zarr.json <-> ArrayMetadata, GroupMetadata.
 
 Rules
-- Documents follow Zarr 3.1 strictly; every fault has a JSON pointer, and one pass finds the faults of all members.
-- With `strict=False` some faults are repaired and reported as warnings (repairs.py).
-- Old forms that cannot be misread are accepted; `validate` reports them.
-- Undefined members are refused, except objects with `must_understand: false`, which are kept.
-- All members are written back: known ones in canonical spelling, the others unchanged.
+- Documents must follow Zarr 3.1 strictly. Each fault is reported with a JSON pointer, and one pass finds the faults of
+  all members.
+- With `strict=False`, some faults are repaired and reported as warnings (repairs.py).
+- Outdated forms that cannot be misread are accepted; `validate` reports them as faults.
+- Members that Zarr does not define are refused, except for objects with `must_understand: false`, which are kept.
+- All members are written back: known members in canonical spelling, unknown members unchanged.
 - No number in a document determines the size of an allocation.
 
-"core spec" in comments is the Zarr core specification 3.1 (zarr-specs, docs/v3/core/index.rst).
+In comments, "core spec" is the Zarr core specification 3.1 (zarr-specs, docs/v3/core/index.rst).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer, leading_bytes_after
 
 Options = Mapping[str, Mapping[str, Any]]
-MAX_PIPELINES: Final = 1024  # bound chains that are kept, one for each shape of chunks; more are bound again
-ForChunks = tuple[Callable[[tuple[int, ...]], str], Pipeline | None]  # the encoder of chunk keys, and the codec chain
+MAX_PIPELINES: Final = 1024  # bound codec chains, one for each chunk shape; the cache is cleared at this size
+ForChunks = tuple[Callable[[tuple[int, ...]], str], Pipeline | None]  # the chunk key encoder, and the codec chain
 
 
 class ArrayMetadata(Members):
@@ -71,15 +72,15 @@ class ArrayMetadata(Members):
         fill_value : object
             The value of elements that were never written.
         codecs : tuple of Codec
-            The codec chain, in the order of encoding.
+            The codec chain, in encoding order.
         attributes : dict or None, optional
             The attributes; None if the document has no such member.
         storage_transformers : tuple of StorageTransformer or None, optional
-            The storage transformers, from the array to the store; None if the document has no such member.
+            The storage transformers, in order from the array to the store; None if the document has no such member.
         dimension_names : tuple of (str or None) or None, optional
             The names of the dimensions; None if the document has no such member.
         extra : mapping or None, optional
-            Members that are not understood and may be ignored; they are written back.
+            Unknown members, which readers may ignore; they are written back.
 
         Examples
         --------
@@ -99,7 +100,7 @@ class ArrayMetadata(Members):
         self.storage_transformers = storage_transformers
         self.dimension_names = dimension_names
         self._pipelines: dict[Any, Pipeline] = {}  # bound chains, keyed by chunk shape and options
-        self._for_chunks: dict[Any, ForChunks] = {}  # keyed by options
+        self._for_chunks: dict[Any, ForChunks] = {}  # results of `for_chunks`, keyed by options
         self.extra = extra or {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -127,7 +128,7 @@ class ArrayMetadata(Members):
 
     @property
     def inner_chunk_shape(self) -> tuple[int, ...] | None:
-        """The shape of the inner chunks of a shard. None if the codecs do not make shards."""
+        """The shape of the inner chunks of a shard. None if the codec chain does not produce shards."""
         pipeline = self.pipeline(self.chunk_grid.largest_chunk(len(self.shape)))
         shape = pipeline.serializer.codec.inner_chunk_shape
         for codec, _ in reversed(pipeline.filters):
@@ -135,14 +136,14 @@ class ArrayMetadata(Members):
         return shape
 
     def _written_codecs(self) -> tuple[Codec | Ignored, ...]:
-        """Return the codecs with the header that the first storage transformer stores apart, if there is one."""
+        """Return the codecs, which leave room for any header that the first storage transformer stores separately."""
         leading = leading_bytes_after(self.in_store) if self.storage_transformers else 0
         if not leading or any(isinstance(c, BytesBytesCodec) and not _starts_with_value(c) for c in self.codecs):
             return self.codecs
         return tuple(c.with_leading_bytes(leading) if isinstance(c, ArrayBytesCodec) else c for c in self.codecs)
 
     def for_chunks(self, write_empty: bool, require_chunks: bool) -> ForChunks:
-        """Return the encoder of chunk keys, and the codec chain of all chunks, or None if chunk shapes differ."""
+        """Return the chunk key encoder, and the codec chain of all chunks. The chain is None if chunk shapes differ."""
         found = self._for_chunks.get((write_empty, require_chunks))
         if found is None:
             ndim, pipeline = len(self.shape), None
@@ -159,7 +160,7 @@ class ArrayMetadata(Members):
         return ArrayInStore(self.shape, self.chunk_grid, self.chunk_key_encoding, self.codecs, transformers)
 
     def folded(self) -> Self:
-        """Return an equivalent array with as few storage transformers as possible."""
+        """Return the metadata of an equivalent array with as few storage transformers as possible."""
         if not self.storage_transformers:
             return self
         array = folded = self.in_store
@@ -189,7 +190,7 @@ class ArrayMetadata(Members):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Json], context: Context | None = None) -> Self:
-        """Parse a document; raises the first fault, which carries all others as `problems`."""
+        """Parse a document. Raises the first fault, with all faults in its `problems`."""
         metadata: Self = _ArrayParser(document, context or Context()).parse(cls)
         return metadata
 
@@ -219,7 +220,7 @@ class ArrayMetadata(Members):
         return self._with(shape=shape, chunk_grid=self.chunk_grid.resized(shape, unit))
 
     def with_shape_of(self, other: ArrayMetadata) -> Self:
-        """Return the same metadata with the shape and the chunk grid of other metadata of the array."""
+        """Return this metadata with the shape and the chunk grid from other metadata of the same array."""
         return self._with(shape=other.shape, chunk_grid=other.chunk_grid)
 
     def replace(self, **members: Any) -> Self:
@@ -248,9 +249,9 @@ class GroupMetadata(Members):
         attributes : dict or None, optional
             The attributes; None if the document has no such member.
         consolidated : mapping or None, optional
-            The documents of the nodes below, by path; None if the document has no consolidated metadata.
+            The documents of the nodes below, keyed by path; None if the document has no consolidated metadata.
         extra : mapping or None, optional
-            Members that are not understood and may be ignored; they are written back.
+            Unknown members, which readers may ignore; they are written back.
 
         Examples
         --------
@@ -264,7 +265,7 @@ class GroupMetadata(Members):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Json], context: Context | None = None) -> Self:
-        """Parse a document; raises the first fault, which carries all others as `problems`."""
+        """Parse a document. Raises the first fault, with all faults in its `problems`."""
         top = Config(document, "", context or Context())
         faults = Faults()
         members: dict[str, Any] = {}
@@ -289,7 +290,7 @@ class GroupMetadata(Members):
 
     @property
     def consolidated_metadata(self) -> ConsolidatedMetadata | None:
-        """The consolidated metadata, parsed, as zarr-python has it. None if the document has none."""
+        """The parsed consolidated metadata, as in zarr-python. None if the document has no consolidated metadata."""
         if self.consolidated is None:
             return None
         return ConsolidatedMetadata({path: parse_node(document) for path, document in self.consolidated.items()})
@@ -303,7 +304,7 @@ Metadata = ArrayMetadata | GroupMetadata
 
 
 class ConsolidatedMetadata(NamedTuple):
-    """The metadata of the nodes below a group, by path."""
+    """The metadata of the nodes below a group, keyed by path."""
 
     metadata: Mapping[str, Metadata]
 
@@ -379,7 +380,7 @@ class _ArrayParser:
         """Return the names of the dimensions. Returns None if the member is absent."""
         # core spec, dimension_names: "not specified, all dimensions are unnamed"
         if self.top.raw("dimension_names", None) is None:
-            if "dimension_names" in self.top:  # old writers left it null
+            if "dimension_names" in self.top:  # old writers wrote null
                 self.context.tolerate("must be an array, not null", "/dimension_names", "type")
             return None
         names = self.top.list("dimension_names")
@@ -398,7 +399,7 @@ class _ArrayParser:
         return tuple(names)
 
     def _fill_value(self) -> Any:
-        """Return the fill value as a scalar. Returns None, unchecked, if the data type is invalid."""
+        """Return the fill value as a scalar. Returns None, without any check, if the data type is invalid."""
         # core spec, Array metadata: "The fill_value metadata field is required"
         data_type = self.members.get("data_type")
         if "fill_value" not in self.top and data_type is not None:
@@ -407,7 +408,7 @@ class _ArrayParser:
         value = self.top.raw("fill_value")
         if data_type is None:
             return None
-        if data_type.name == "bool" and is_integer(value) and value in (0, 1):  # as old writers spelled them
+        if data_type.name == "bool" and is_integer(value) and value in (0, 1):  # old writers wrote 0 and 1
             self.context.tolerate(f"must be true or false, not {value}", "/fill_value", "type")
             value = bool(value)
         # core spec, Array metadata: "The permitted values depend on the data type"
@@ -418,7 +419,7 @@ class _ArrayParser:
 
 
 def _starts_with_value(codec: BytesBytesCodec) -> bool:
-    """Whether the first encoded byte is the first byte of the value."""
+    """Whether the output of a codec starts with the first byte of its input."""
     return isinstance(codec, Framing) and codec.head == 0
 
 
@@ -449,10 +450,10 @@ def _attributes(top: Config) -> dict[str, Json] | None:
 
 
 def _consolidated(top: Config) -> Mapping[str, Json] | None:
-    """Return the documents of consolidated metadata, by path. Returns None if the member is absent or null."""
+    """Return the documents in consolidated metadata, keyed by path. Returns None if the member is absent or null."""
     # core spec, Additional fields: "may contain an additional field named consolidated_metadata"
     if top.raw("consolidated_metadata", None) is None:
-        if "consolidated_metadata" in top:  # zarr-python wrote it
+        if "consolidated_metadata" in top:  # zarr-python wrote null
             top.context.tolerate("must be an object, not null", "/consolidated_metadata", "type")
         return None
     # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
@@ -464,7 +465,7 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
         top.context.tolerate("is required and missing", config.at("must_understand"), "missing")
     documents = config.object("metadata")
     config.finish()
-    sound: set[str] = set()  # names that have no fault; paths share most of theirs with the groups above
+    sound: set[str] = set()  # names without faults; most names of a path also occur in other paths
     for path in documents.data:
         documents.object(path)
         # core spec, Concepts and terminology: "a non-root path cannot end with /"
@@ -481,7 +482,7 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
 
 
 def _extra(top: Config, faults: Faults) -> dict[str, Json]:
-    """Return the undefined members that readers may ignore; record all others as faults."""
+    """Return the undefined members that readers may ignore; record all other undefined members as faults."""
     extra = {}
     for name, value in top.data.items():
         if name in top.requested:
@@ -514,7 +515,7 @@ def parse_node(
 
 
 def parse_content(content: Mapping[str, Json], context: Context) -> Metadata:
-    """Parse a document of an array or a group; `context` records the faults that are tolerated."""
+    """Parse the document of an array or a group; `context` records the faults that are tolerated."""
     # core spec, Array metadata: "A string defining the type of hierarchy node element"
     # core spec, Concepts and terminology: "The root of a Zarr hierarchy may be either a group" or an array
     if content.get("node_type") == "array":
@@ -533,7 +534,7 @@ def parse_content(content: Mapping[str, Json], context: Context) -> Metadata:
 
 
 def consolidated_member(documents: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the member `consolidated_metadata` with the documents of the nodes below, by path."""
+    """Return the member `consolidated_metadata` with the documents of the nodes below, keyed by path."""
     # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
     return {"kind": "inline", "must_understand": False, "metadata": dict(documents)}
 
@@ -546,8 +547,8 @@ def serialize(metadata: Metadata, key: str = "zarr.json") -> bytes:
 def dump_document(content: Mapping[str, Json], key: str = "zarr.json") -> bytes:
     """Serialise a metadata document; consolidated metadata comes last and is not indented, as it can be large.
 
-    Raises MetadataError if the document is larger or deeper than zarrlite reads: it could not be opened again. NaN in
-    attributes is kept: callers check new attributes.
+    Raises MetadataError if the document is larger or more deeply nested than zarrlite reads, because it could not be
+    opened again. NaN in attributes is written, because callers check new attributes.
     """
     copies = content.get("consolidated_metadata")
     if copies is None:

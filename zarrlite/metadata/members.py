@@ -1,7 +1,7 @@
 """The common base of array and group metadata.
 
 Rules
-- Metadata is immutable: a change returns new metadata.
+- Metadata is immutable: methods that change it return new metadata.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zarrlite.extensions.config import Json
 
 
 class Members:
-    """The members of a metadata document. `__init__` sets `extra` last; afterwards no attribute can be set."""
+    """The members of a metadata document. `__init__` must set `extra` last: after that, no attribute can be set."""
 
     zarr_format = 3
     node_type: str
@@ -25,7 +25,7 @@ class Members:
         return {"zarr_format": 3, "node_type": self.node_type}
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the document: zarr-python's name of `to_json`."""
+        """Return the document, as `to_json` does, under zarr-python's name."""
         return self.to_json()
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:

@@ -1,12 +1,13 @@
-"""Repairs of array documents that other writers produce (`strict=False`).
+"""Repairs of invalid array documents that other writers produce (`strict=False`).
 
 Rules
-- The parser is strict in both modes. In lenient mode, each fault that it reports is looked up here; if there is a
-  repair, the document is changed and parsed again. Every repair is a warning with the JSON pointer of the fault.
-- Each repair is a guess that has one usual answer: the zero of the data type, little endian, the default codecs, the
-  permutation that an order "C" or "F" named, a chunk length of 1 along an axis without elements. All other faults stay
-  errors.
-- Options address the document as it is stored: pointers after an inserted codec are shifted.
+- The parser is strict in both modes. In lenient mode, each fault that it reports is looked up here; if a repair is
+  known, the document is changed and parsed again. Each repair is reported as a warning with the JSON pointer of the
+  fault.
+- Each repair assumes the value that is almost always intended: the zero of the data type, little-endian byte order,
+  the default codecs, the permutation that an order "C" or "F" meant, or a chunk length of 1 along an axis without
+  elements. All other faults remain errors.
+- The pointers in runtime options refer to the stored document, so pointers after an inserted codec are shifted.
 """
 
 from __future__ import annotations
@@ -20,31 +21,31 @@ from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context, Json, is_integer
 from zarrlite.pipeline.codec import ArrayArrayCodec
 
-Names = tuple[str, ...]  # the names that lead to a member
+Names = tuple[str, ...]  # the path to a value: member names and list positions
 Options = Mapping[str, Mapping[str, Any]]
 
 _BYTES: Final = {"name": "bytes", "configuration": {"endian": "little"}}
-# the codecs of a list that is absent
+# the default codecs, for each list that may be missing
 _DEFAULTS: Final[dict[str, list[dict[str, Any]]]] = {"codecs": [_BYTES], "index_codecs": [_BYTES, {"name": "crc32c"}]}
 
 
 class Repair(NamedTuple):
-    """A change of a document."""
+    """A change to a document."""
 
     message: str
-    names: Names  # the place of the new value
+    names: Names  # the path to the new value
     value: Json
-    inserted: int | None = None  # position of an inserted item, if the value is a list
+    inserted: int | None = None  # position of the inserted item, if the change inserts one into a list
 
 
 def repair(
     document: Mapping[str, Json], parse: Callable[[Mapping[str, Json]], object], options: Options | None
 ) -> tuple[Mapping[str, Json], Options | None]:
-    """Return a document with all known repairs, and the options for it. `parse` raises its faults.
+    """Return a document with all known repairs applied, and the options for it. `parse` must raise its faults.
 
-    Warns of each repair if no other fault is left. Otherwise parsing the result raises the faults that are left.
+    Warns about each repair if no other fault remains. Otherwise, parsing the result raises the remaining faults.
     """
-    repaired: dict[str, str] = {}  # messages, by the pointers of the faults
+    repaired: dict[str, str] = {}  # messages, keyed by the pointer of the fault
     while True:
         try:
             parse(document)
@@ -66,7 +67,7 @@ def repair(
 
 
 def _find_repair(document: Mapping[str, Json], fault: MetadataError) -> Repair | None:
-    """Return the repair of a fault. Returns None if it cannot be repaired."""
+    """Return the repair for a fault. Returns None if the fault cannot be repaired."""
     names = tuple(name.replace("~1", "/").replace("~0", "~") for name in fault.pointer.split("/")[1:])
     value, is_missing = _get(document, names), fault.kind == "missing"
     if names == ("fill_value",) and value is None:
@@ -74,7 +75,7 @@ def _find_repair(document: Mapping[str, Json], fault: MetadataError) -> Repair |
     if is_missing and names[-1:] in (("codecs",), ("index_codecs",)) and _is_chain(document, names):
         return _codecs(names, value)
     if is_missing and names[-2:] == ("configuration", "endian"):
-        # `n5_default` allows big endian only
+        # `n5_default` allows only big endian
         order = "big" if _name(_get(document, names[:-5])) == "n5_default" else "little"
         return Repair(f"is missing; {order} endian is assumed", names, order)
     if names[-2:] == ("configuration", "order") and _name(_get(document, names[:-2])) == "transpose":
@@ -94,14 +95,14 @@ def _fill_value(document: Mapping[str, Json], is_missing: bool) -> Repair | None
 
 
 def _is_chain(document: Mapping[str, Json], names: Names) -> bool:
-    """Whether a list is the codecs of the array or those of a shard; other codecs may use the name differently."""
+    """Whether a list has the codecs of the array or of a shard; other codecs may use the same name differently."""
     if len(names) == 1:
         return True
     return bool(_name(_get(document, names[:-2])) == "sharding_indexed")
 
 
 def _codecs(names: Names, value: Json) -> Repair:
-    """Insert an array -> bytes codec into a list of codecs, or add the list."""
+    """Insert an array -> bytes codec into a list of codecs, or add the list if it is missing."""
     if value is None:
         chain = _DEFAULTS[names[-1]]
         shown = " and ".join("bytes (little endian)" if codec is _BYTES else codec["name"] for codec in chain)
@@ -132,7 +133,7 @@ def _chunk_length(document: Mapping[str, Json], names: Names, value: Json) -> Re
 
 
 def _order(document: Mapping[str, Json], names: Names, value: Json) -> Repair | None:
-    """Replace an order "C" or "F" of `transpose`, which drafts allowed and GDAL writes."""
+    """Replace the order "C" or "F" in a `transpose` codec, which drafts allowed and GDAL writes."""
     shape = _get(document, ("shape",))
     if value not in ("C", "F") or not isinstance(shape, list):
         return None
@@ -143,7 +144,7 @@ def _order(document: Mapping[str, Json], names: Names, value: Json) -> Repair | 
 
 
 def _get(document: Json, names: Sequence[str]) -> Json:
-    """Return the member that names lead to. Returns None if it is absent."""
+    """Return the value at a path in a document. Returns None if the value is absent."""
     for name in names:
         if isinstance(document, list) and name.isdecimal() and int(name) < len(document):
             document = document[int(name)]
@@ -159,7 +160,7 @@ def _with(document: Json, names: Sequence[str], value: Json) -> Json:
     if not names:
         return value
     if isinstance(document, str):
-        document = {"name": document}  # the short-hand of an extension
+        document = {"name": document}  # the short form of an extension
     if isinstance(document, list):
         position = int(names[0])
         return [*document[:position], _with(document[position], names[1:], value), *document[position + 1 :]]
@@ -167,7 +168,7 @@ def _with(document: Json, names: Sequence[str], value: Json) -> Json:
 
 
 def _shifted(options: Options | None, change: Repair) -> Options | None:
-    """Return options with the pointers that they have after a change."""
+    """Return runtime options with their pointers adjusted to a change."""
     if not options or change.inserted is None:
         return options
     above = "".join(f"/{name}" for name in change.names)

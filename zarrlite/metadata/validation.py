@@ -1,4 +1,4 @@
-"""Validation: all faults of a metadata document at once."""
+"""Validation of metadata documents: all faults of a document are reported at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def validate(
     Raises
     ------
     ArgumentError
-        If `data` has another type.
+        If `data` is of any other type.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def validate(
     ['zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false']
     """
     if isinstance(data, str):
-        data = data.encode("utf-8", "surrogatepass")  # a lone surrogate is refused below
+        data = data.encode("utf-8", "surrogatepass")  # lone surrogates are refused below
     if not isinstance(data, (bytes, bytearray, memoryview, Mapping)):
         raise ArgumentError(f"a document must be text, bytes or a mapping, not {data!r}; read the file first")
     try:
@@ -59,7 +59,7 @@ def validate(
 
 
 def _parse(content: Mapping[str, Json], strict: bool) -> tuple[Metadata, list[MetadataError]]:
-    """Return the metadata, and in strict mode the faults that `open` accepts, since nothing can be misread."""
+    """Return the metadata and, in strict mode, the faults that `open` tolerates as they cannot mislead."""
     if not strict:
         return parse_node(content, strict=False), []
     context = Context()

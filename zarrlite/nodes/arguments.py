@@ -1,8 +1,8 @@
-"""Arguments of the functions that open and create nodes: their types and the checks that they share.
+"""Arguments of the functions that open and create nodes: their types and shared checks.
 
 Rules
-- A type lists everything that a call accepts, and can be resolved at run time (`typing.get_type_hints`).
-- An unknown keyword is an ArgumentError that proposes the closest known one; signatures stay visible.
+- Each type lists everything that an argument accepts, and can be resolved at run time (`typing.get_type_hints`).
+- An unknown keyword raises an ArgumentError that suggests the closest known keyword; signatures remain visible.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ Length: TypeAlias = int | np.integer[Any]
 
 
 class ForeignType(Protocol):
-    """A data type of zarr-python, or of `zarrlite.dtype`."""
+    """A data type from zarr-python, or from `zarrlite.dtype`."""
 
     def to_native_dtype(self) -> Any: ...
     def to_json(self, zarr_format: Any) -> Any: ...
 
 
 class ForeignExtension(Protocol):
-    """A codec or another extension of zarr-python."""
+    """A codec or other extension from zarr-python."""
 
     def to_dict(self) -> Any: ...
 
 
 class ShardsConfig(TypedDict):
-    """The shape of shards, with the location of their index."""
+    """The shape of the shards, with the location of their index."""
 
     shape: Length | Sequence[Length]
     index_location: NotRequired[Literal["start", "end"]]
 
 
 ShapeLike: TypeAlias = Length | Sequence[Length]
-ChunksLike: TypeAlias = Length | Sequence[Length | Sequence[Length]]  # (4, 10), or [[3, 4, 5], 10] for different ones
+ChunksLike: TypeAlias = Length | Sequence[Length | Sequence[Length]]  # (4, 10), or [[3, 4, 5], 10] if lengths differ
 DTypeLike: TypeAlias = npt.DTypeLike | DataType | ForeignType | dict[str, Json]
 ShardsLike: TypeAlias = ChunksLike | Literal["auto"] | bool | ShardsConfig | None
 ExtensionJson: TypeAlias = str | dict[str, Json] | ForeignExtension  # a name, or an object as in zarr.json
@@ -58,7 +58,7 @@ CompressorLike: TypeAlias = BytesBytesCodec | ExtensionJson
 CodecLike: TypeAlias = Codec | ExtensionJson
 ChunkKeyEncodingLike: TypeAlias = ChunkKeyEncoding | ExtensionJson
 StorageTransformerLike: TypeAlias = StorageTransformer | ExtensionJson
-ConfigLike: TypeAlias = Mapping[str, Any] | ArrayOptions  # zarr-python's `config`; `Array.config` of another array
+ConfigLike: TypeAlias = Mapping[str, Any] | ArrayOptions  # zarr-python's `config`, or the `config` of an Array
 MissingChunks: TypeAlias = Literal["fill", "error"]
 MemoryOrder: TypeAlias = Literal["C", "F"]
 
@@ -101,7 +101,7 @@ class ArrayKeywords(StoringKeywords, total=False):
 
 
 class CreationKeywords(StoringKeywords, total=False):
-    """Keywords of `create`, zarr-python's function, other than the shape."""
+    """Keywords of zarr-python's `create`, other than the shape."""
 
     dtype: DTypeLike
     store: StoreLike
@@ -120,7 +120,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def suggest_keywords(function: Function) -> Function:
-    """Decorate a function to raise an ArgumentError for an unknown keyword, with the closest known one.
+    """Decorate a function so that an unknown keyword raises an ArgumentError that suggests the closest one.
 
     Type checkers, `help` and `inspect.signature` see the signature of the decorated function.
     """
@@ -140,7 +140,7 @@ def check_keywords(function: str, keywords: Iterable[str], known: Collection[str
     """Raise an ArgumentError for the first keyword that a function does not accept."""
     for keyword in keywords:
         if keyword not in known:
-            import difflib  # late: keeps the import light
+            import difflib  # imported here: keeps `import zarrlite` light
 
             closest = difflib.get_close_matches(keyword, known, 1)
             hint = f"; did you mean {closest[0]!r}?" if closest else ""
@@ -156,7 +156,7 @@ def check_format(zarr_format: int | None) -> None:
 def check_runtime(order: str | None, storage_options: object = None) -> None:
     """Refuse values of zarr-python's `order` and `storage_options` that would be ignored."""
     if storage_options is not None:
-        raise ArgumentError("storage_options must be None: a group has its store already")
+        raise ArgumentError("storage_options must be None: a group already has its store")
     if order not in (None, "C", "F"):
         raise ArgumentError(f"order must be 'C' or 'F', the memory order of results, not {order!r}")
 

@@ -1,12 +1,13 @@
-"""Arrays: the class that users index. The package `chunks` reads and writes their chunks.
+"""Arrays: the class that users index. The package `chunks` reads and writes the chunks.
 
 Rules
-- A chunk is replaced atomically, or changed under the lock of its key if only part of it is written. A write to several
-  chunks is not atomic as a whole: readers may see some of them already written.
-- The shape is changed before chunks are removed: an interrupted removal leaves chunks that readers never see, but never
-  a shape without its data. Until they are removed, the key `__zarrlite.resize` has a value: the next change of the
-  shape removes them first, so that they never reappear.
-- The stored shape determines which chunks are outside the array, under the lock of the document.
+- A chunk that is written as a whole is replaced atomically; a chunk that is written in part is changed under the lock
+  of its key. A write to several chunks is not atomic as a whole: readers may see some chunks before and others after
+  the write.
+- A resize changes the shape before it removes chunks. If it is interrupted, no chunk inside the stored shape is lost,
+  but chunks outside the new shape may remain, which readers never see. Until all chunks outside the shape are removed,
+  the key `__zarrlite.resize` exists; the next change to the shape removes them first, so that they never reappear.
+- The stored shape determines which chunks are outside the array; it is read under the lock of the document.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ if TYPE_CHECKING:
     from zarrlite.nodes.info import Info
 
 NDArray = np.ndarray[Any, Any]
-MAX_SIZES = 2**20  # chunks along a dimension; more are not listed by `write_chunk_sizes`
+MAX_SIZES = 2**20  # chunks along a dimension; `write_chunk_sizes` refuses to list more
 RESIZING = "__zarrlite.resize"  # key below the array; if it exists, chunks outside the shape may still be stored
 
 
 class Array(Node, AsyncAccess):
     """A Zarr array: indexed like a numpy array, stored in chunks.
 
-    `create_array`, `open_array` and the methods of `Group` return arrays. Calling the class itself neither reads nor
-    checks anything in the store.
+    `create_array`, `open_array` and the methods of `Group` return arrays. Calling the class directly neither reads
+    nor checks anything in the store.
 
     Reading returns new numpy arrays, or numpy scalars for single elements. Missing chunks read as the fill value.
-    Assigned values are cast and broadcast as numpy does. An array can be pickled if its store can. Several threads,
+    Assigned values are cast and broadcast as in numpy. An array can be pickled if its store can. Several threads,
     and several processes with their own `Array` objects, can read and write the same stored array.
 
     Parameters
@@ -62,7 +63,7 @@ class Array(Node, AsyncAccess):
     metadata : ArrayMetadata
         The metadata of the array.
     options : ArrayOptions, optional
-        The runtime options `missing_chunks`, `write_empty_chunks` and `max_chunk_bytes`, which `open_array` explains.
+        The runtime options `missing_chunks`, `write_empty_chunks` and `max_chunk_bytes`, which `open_array` describes.
 
     Attributes
     ----------
@@ -93,9 +94,9 @@ class Array(Node, AsyncAccess):
         if options.missing_chunks not in ("fill", "error"):
             raise ArgumentError(f"missing_chunks must be 'fill' or 'error', not {options.missing_chunks!r}")
         if options.max_chunk_bytes is not None:
-            chunk_limit(options.max_chunk_bytes)  # raises if it is not a valid size
+            chunk_limit(options.max_chunk_bytes)  # raises if the size is invalid
         data_type = metadata.data_type
-        self._has_scalars = data_type.dtype.kind in "biufcmM" or data_type.is_number  # numpy returns them as scalars
+        self._has_scalars = data_type.dtype.kind in "biufcmM" or data_type.is_number  # elements are numpy scalars
 
     @cached_property
     def _chunks(self) -> Chunks:
@@ -104,7 +105,7 @@ class Array(Node, AsyncAccess):
         return kind(self._base, key_prefix(self.path), self.metadata, self.options, fold=True)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same array in the same store, with the same metadata."""
+        """Whether the other object is the same array in the same store, with the same metadata."""
         if not isinstance(other, Array):
             return NotImplemented
         return (self.store, self.path, self.metadata) == (other.store, other.path, other.metadata)
@@ -190,9 +191,9 @@ class Array(Node, AsyncAccess):
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes that all elements take in memory, decoded.
+        """The number of bytes that all decoded elements occupy in memory.
 
-        Elements of variable length count as the size of their reference in a numpy array.
+        An element of variable length counts as the size of its reference in a numpy array.
 
         Examples
         --------
@@ -210,7 +211,7 @@ class Array(Node, AsyncAccess):
     def chunks(self) -> Shape:
         """The shape of a chunk, or of an inner chunk if the array has shards.
 
-        If chunks differ in shape, it is the largest length along each dimension; `write_chunk_sizes` has all lengths.
+        If chunks differ in shape, this is the largest length along each dimension; `write_chunk_sizes` has all lengths.
 
         Examples
         --------
@@ -224,7 +225,7 @@ class Array(Node, AsyncAccess):
     def shards(self) -> Shape | None:
         """The shape of a shard. None if the array has no shards.
 
-        If shards differ in shape, it is the largest length along each dimension.
+        If shards differ in shape, this is the largest length along each dimension.
 
         Examples
         --------
@@ -234,12 +235,12 @@ class Array(Node, AsyncAccess):
         """
         if self._inner_chunk_shape:
             return self._grid_chunk_shape
-        folded = self.metadata.folded().chunk_grid.largest_chunk(self.ndim)  # by a transformer
+        folded = self.metadata.folded().chunk_grid.largest_chunk(self.ndim)  # shards of a storage transformer
         return folded if folded != self._grid_chunk_shape else None
 
     @property
     def write_chunk_sizes(self) -> tuple[Shape, ...]:
-        """The lengths of all chunks along each dimension, or of all shards, without parts outside the array.
+        """The lengths of all chunks, or of all shards, along each dimension, without the parts outside the array.
 
         Raises
         ------
@@ -263,7 +264,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def read_chunk_sizes(self) -> tuple[Shape, ...]:
-        """The lengths of all chunks along each dimension, of inner chunks if the array has shards.
+        """The lengths of all chunks, or of all inner chunks if the array has shards, along each dimension.
 
         Raises
         ------
@@ -285,7 +286,7 @@ class Array(Node, AsyncAccess):
         return tuple(tuple(min(c, n - i) for i in range(0, n, c)) for n, c in zip(self.shape, inner, strict=True))
 
     def _chunk_bounds(self, dim: int) -> Callable[[int], tuple[int, int]]:
-        """Return a function from the number of a chunk along a dimension to its first element and its end."""
+        """Return a function that maps the number of a chunk along a dimension to the chunk's start and stop."""
         grid = self.metadata.chunk_grid
 
         def bounds(number: int) -> tuple[int, int]:
@@ -308,7 +309,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def filters(self) -> tuple[ArrayArrayCodec, ...]:
-        """The array -> array codecs, those of inner chunks if the array has shards.
+        """The array -> array codecs; if the array has shards, those of the inner chunks.
 
         Examples
         --------
@@ -321,7 +322,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def serializer(self) -> ArrayBytesCodec:
-        """The array -> bytes codec, that of inner chunks if the array has shards.
+        """The array -> bytes codec; if the array has shards, that of the inner chunks.
 
         Examples
         --------
@@ -333,7 +334,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def compressors(self) -> tuple[BytesBytesCodec, ...]:
-        """The bytes -> bytes codecs, those of inner chunks if the array has shards.
+        """The bytes -> bytes codecs; if the array has shards, those of the inner chunks.
 
         Examples
         --------
@@ -345,7 +346,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def cdata_shape(self) -> Shape:
-        """The number of chunks along each dimension, or of inner chunks if the array has shards.
+        """The number of chunks, or of inner chunks if the array has shards, along each dimension.
 
         Examples
         --------
@@ -362,7 +363,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def nchunks(self) -> int:
-        """The number of chunks, stored or not, or of inner chunks if the array has shards.
+        """The number of chunks, or of inner chunks if the array has shards, whether stored or not.
 
         Examples
         --------
@@ -374,7 +375,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def nchunks_initialized(self) -> int:
-        """The number of stored chunks, found by listing the store. Every chunk of a stored shard counts.
+        """The number of stored chunks, found by listing the store. Every inner chunk of a stored shard counts.
 
         Examples
         --------
@@ -394,7 +395,7 @@ class Array(Node, AsyncAccess):
     def nbytes_stored(self) -> int:
         """Return the number of bytes stored for the array, including its metadata document.
 
-        Lists the store and gets the size of every value below the array.
+        Lists the store and requests the size of every value below the array.
 
         Returns
         -------
@@ -414,7 +415,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def info(self) -> Info:
-        """A printable summary. No chunk is read for it.
+        """A printable summary, produced without reading chunks.
 
         Examples
         --------
@@ -432,12 +433,12 @@ class Array(Node, AsyncAccess):
         Read-only      : False
         Bytes, decoded : 48
         """
-        from zarrlite.nodes.info import array_info  # late: keeps the import light
+        from zarrlite.nodes.info import array_info  # imported here: keeps `import zarrlite` light
 
         return array_info(self, self.metadata, self.chunks, self.shards)
 
     def info_complete(self) -> Info:
-        """Return the summary with the number of stored chunks and bytes, found by listing the store.
+        """Return the summary together with the numbers of stored chunks and bytes, found by listing the store.
 
         Returns
         -------
@@ -451,7 +452,7 @@ class Array(Node, AsyncAccess):
         >>> a.info_complete().items()[-1]
         ('Chunks, stored', '1 of 1')
         """
-        from zarrlite.nodes.info import Info, human  # late: keeps the import light
+        from zarrlite.nodes.info import Info, human  # imported here: keeps `import zarrlite` light
 
         stored = [
             ("Bytes, stored", human(self.nbytes_stored())),
@@ -489,7 +490,7 @@ class Array(Node, AsyncAccess):
         Parameters
         ----------
         config : mapping
-            The members `order` and `write_empty_chunks`, or one of them.
+            A mapping with one or both of the members `order` and `write_empty_chunks`.
 
         Returns
         -------
@@ -524,12 +525,12 @@ class Array(Node, AsyncAccess):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def to_dask(self, chunks: Any = None) -> Any:
-        """Return a dask array that reads this one lazily, with one block for each shard or chunk.
+        """Return a dask array that reads this array lazily, with one block for each shard or chunk.
 
         Parameters
         ----------
         chunks : int, tuple or str, optional
-            Other blocks, as dask describes them.
+            The lengths of other blocks, in any form that dask accepts.
 
         Returns
         -------
@@ -547,7 +548,7 @@ class Array(Node, AsyncAccess):
         >>> zarrlite.create_array("memory://", data=np.arange(6), chunks=4).to_dask().sum().compute()
         np.int64(15)
         """
-        from zarrlite.adapters.dask import to_dask  # late: the adapter imports dask
+        from zarrlite.adapters.dask import to_dask  # imported here: the adapter imports dask
 
         return to_dask(self, chunks)
 
@@ -584,7 +585,7 @@ class Array(Node, AsyncAccess):
     def oindex(self) -> Indexer:
         """Orthogonal indexing: every dimension is indexed independently.
 
-        Takes integers, slices, integer arrays and boolean arrays, one for each dimension.
+        Accepts integers, slices, integer arrays and boolean arrays, one for each dimension.
 
         Examples
         --------
@@ -598,9 +599,9 @@ class Array(Node, AsyncAccess):
 
     @property
     def vindex(self) -> Indexer:
-        """Point indexing: index arrays are broadcast together, and each position of the result is one point.
+        """Point indexing: index arrays are broadcast together, and each position in them selects one point.
 
-        Takes integers, slices and integer arrays, or a boolean array of the array's shape.
+        Accepts integers, slices and integer arrays, or a boolean array of the array's shape.
 
         Examples
         --------
@@ -615,7 +616,8 @@ class Array(Node, AsyncAccess):
     def blocks(self) -> Indexer:
         """Indexing by chunks: integers and slices count the chunks of the grid.
 
-        With the codec `sharding_indexed`, the chunks of the grid are the shards. An integer keeps its dimension.
+        With the codec `sharding_indexed`, the chunks of the grid are the shards. A dimension indexed by an integer is
+        kept in the result.
 
         Examples
         --------
@@ -631,14 +633,14 @@ class Array(Node, AsyncAccess):
     def get_basic_selection(
         self, selection: Any = ..., *, out: NDArray | None = None, fields: str | list[str] | None = None
     ) -> Any:
-        """Read elements by integers and slices, as in `a[...]`.
+        """Read the elements selected by integers and slices, as in `a[...]`.
 
         Parameters
         ----------
         selection : index, optional
             The elements to read.
         out : numpy.ndarray, optional
-            An array of the shape of the result, which receives the elements.
+            An array with the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -657,14 +659,14 @@ class Array(Node, AsyncAccess):
         return _into(out, self[_with_fields(selection, fields)])
 
     def set_basic_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
-        """Write elements by integers and slices, as in `a[...]`.
+        """Write the elements selected by integers and slices, as in `a[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to write.
         value : array_like
-            The new elements, cast and broadcast as numpy does.
+            The new elements, cast and broadcast as in numpy.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -681,14 +683,14 @@ class Array(Node, AsyncAccess):
     def get_orthogonal_selection(
         self, selection: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
     ) -> Any:
-        """Read elements by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
+        """Read the elements selected by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array of the shape of the result, which receives the elements.
+            An array with the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -708,14 +710,14 @@ class Array(Node, AsyncAccess):
         return _into(out, self.oindex[_with_fields(selection, fields)])
 
     def set_orthogonal_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
-        """Write elements by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
+        """Write the elements selected by an integer, slice or index array for each dimension, as in `a.oindex[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to write.
         value : array_like
-            The new elements, cast and broadcast as numpy does.
+            The new elements, cast and broadcast as in numpy.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -732,14 +734,14 @@ class Array(Node, AsyncAccess):
     def get_coordinate_selection(
         self, selection: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
     ) -> Any:
-        """Read elements by index arrays that are broadcast together, as in `a.vindex[...]`.
+        """Read the elements selected by index arrays that are broadcast together, as in `a.vindex[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array of the shape of the result, which receives the elements.
+            An array with the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -758,14 +760,14 @@ class Array(Node, AsyncAccess):
         return _into(out, self.vindex[_with_fields(selection, fields)])
 
     def set_coordinate_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
-        """Write elements by index arrays that are broadcast together, as in `a.vindex[...]`.
+        """Write the elements selected by index arrays that are broadcast together, as in `a.vindex[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to write.
         value : array_like
-            The new elements, cast and broadcast as numpy does.
+            The new elements, cast and broadcast as in numpy.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -782,14 +784,14 @@ class Array(Node, AsyncAccess):
     def get_mask_selection(
         self, mask: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
     ) -> Any:
-        """Read elements by a boolean array of the array's shape, as in `a.vindex[...]`.
+        """Read the elements selected by a boolean array of the array's shape, as in `a.vindex[...]`.
 
         Parameters
         ----------
         mask : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array of the shape of the result, which receives the elements.
+            An array with the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -808,14 +810,14 @@ class Array(Node, AsyncAccess):
         return _into(out, self.vindex[_with_fields(mask, fields)])
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
-        """Write elements by a boolean array of the array's shape, as in `a.vindex[...]`.
+        """Write the elements selected by a boolean array of the array's shape, as in `a.vindex[...]`.
 
         Parameters
         ----------
         mask : index
             The elements to write.
         value : array_like
-            The new elements, cast and broadcast as numpy does.
+            The new elements, cast and broadcast as in numpy.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -832,14 +834,14 @@ class Array(Node, AsyncAccess):
     def get_block_selection(
         self, selection: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
     ) -> Any:
-        """Read elements by integers and slices that count chunks, as in `a.blocks[...]`.
+        """Read the elements of chunks that are selected by integers and slices, as in `a.blocks[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array of the shape of the result, which receives the elements.
+            An array with the shape of the result, which receives the elements.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -859,14 +861,14 @@ class Array(Node, AsyncAccess):
         return _into(out, self.blocks[_with_fields(selection, fields)])
 
     def set_block_selection(self, selection: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
-        """Write elements by integers and slices that count chunks, as in `a.blocks[...]`.
+        """Write the elements of chunks that are selected by integers and slices, as in `a.blocks[...]`.
 
         Parameters
         ----------
         selection : index
             The elements to write.
         value : array_like
-            The new elements, cast and broadcast as numpy does.
+            The new elements, cast and broadcast as in numpy.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -900,9 +902,9 @@ class Array(Node, AsyncAccess):
         """Change the shape of the array in the store.
 
         Elements outside the new shape are removed. New elements have the fill value, even where an earlier resize
-        removed data. The document is changed first, atomically: readers see the old shape or the new one. If the
-        removal is interrupted, chunks that readers never see stay in the store, and the next change of the shape
-        removes them. Data that other writers append meanwhile is kept.
+        removed data. The document is changed first, atomically: readers see either the old or the new shape. If the
+        removal is interrupted, chunks that readers never see stay in the store, and the next change to the shape
+        removes them. Data that other writers append in the meantime is kept.
 
         Parameters
         ----------
@@ -940,7 +942,7 @@ class Array(Node, AsyncAccess):
                 self._trim(parse_node(stored, strict=False))
 
     def _reshape(self, change: Callable[[Shape], Shape]) -> Shape:
-        """Change the stored shape, which another object may have changed meanwhile. Returns the old shape."""
+        """Change the stored shape, which another object may already have changed. Returns the old stored shape."""
         old = self.shape
 
         def reshaped(stored: ArrayMetadata) -> ArrayMetadata:
@@ -959,13 +961,14 @@ class Array(Node, AsyncAccess):
     def _trim(self, stored: Any) -> None:
         """Remove chunks outside the stored shape that an unfinished resize left. The caller holds the document's lock.
 
-        The value at `RESIZING` is the shape before that resize: only dimensions that became shorter leave chunks.
+        The value at `RESIZING` is the shape before that resize: only dimensions that became shorter can have chunks
+        outside the stored shape.
         """
         mark = self._base.get(RESIZING)
         if mark is None:
             return
         old = Config(load_json(mark, RESIZING), "", Context(document=RESIZING)).integers("shape")
-        if len(old) != len(stored.shape):  # left by another array at this path
+        if len(old) != len(stored.shape):  # the mark of another array at this path
             old = (MAX_LENGTH,) * len(stored.shape)
         metadata = self.metadata.with_shape_of(stored)
         chunks = Chunks(self._base, key_prefix(self.path), metadata, self.options, fold=True)
@@ -976,9 +979,9 @@ class Array(Node, AsyncAccess):
     def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
         """Append data along one dimension.
 
-        The array is resized first, atomically, based on the shape stored at that moment: concurrent appends get
-        different regions. Then the new region is written, chunk by chunk. Until then, and wherever the writer is
-        interrupted, it reads as the fill value.
+        The array is resized first, atomically, based on the shape stored at that moment, so that concurrent appends get
+        different regions. Then the new region is written, chunk by chunk. A chunk that is not written yet, or that is
+        never written because of an interruption, reads as the fill value.
 
         Parameters
         ----------
@@ -995,7 +998,7 @@ class Array(Node, AsyncAccess):
         Raises
         ------
         ArgumentError
-            If the shape or the values of the data do not fit. Nothing is changed.
+            If the shape or the values of the data do not fit the array. Nothing is changed.
         SelectionError
             If the array has no dimension `axis`.
         ReadOnlyError
@@ -1029,8 +1032,8 @@ class Array(Node, AsyncAccess):
 
 
 def chunks_with(options: ArrayOptions) -> type[Chunks]:
-    """Return the class of the chunks of arrays with a cache, or with reports of progress."""
-    from zarrlite.chunks.cached_chunks import CachedChunks  # late: keeps the import light
+    """Return the kind of `Chunks` for arrays with a chunk cache, with progress reports, or with both."""
+    from zarrlite.chunks.cached_chunks import CachedChunks  # imported here: keeps `import zarrlite` light
     from zarrlite.chunks.progress import ReportedCachedChunks, ReportedChunks
 
     if options.progress is None:
@@ -1039,7 +1042,7 @@ def chunks_with(options: ArrayOptions) -> type[Chunks]:
 
 
 def _into(out: NDArray | None, result: Any) -> Any:
-    """Copy a result into an array that the caller passed, and return that array. Returns the result without one."""
+    """Copy a result into `out`, and return `out`. Returns the result itself if `out` is None."""
     if out is None:
         return result
     if out.shape != np.shape(result):
@@ -1049,26 +1052,26 @@ def _into(out: NDArray | None, result: Any) -> Any:
 
 
 def _with_fields(selection: Any, fields: str | list[str] | None) -> Any:
-    """Return an index of fields and elements, as `split_fields` takes it."""
+    """Return an index of fields and elements in the form that `split_fields` accepts."""
     if fields is None:
         return selection
     return (fields, *selection) if isinstance(selection, tuple) else (fields, selection)
 
 
 def _is_smaller(new: Shape, old: Shape) -> bool:
-    """Whether any dimension is shorter."""
+    """Whether any dimension of the new shape is shorter than before."""
     return any(n < o for n, o in zip(new, old, strict=True))
 
 
 class Indexer(AsyncAccess):
-    """An array with another kind of indexing: `a.oindex`, `a.vindex`, `a.blocks`.
+    """A view of an array with another kind of indexing: `a.oindex`, `a.vindex`, `a.blocks`.
 
     Parameters
     ----------
     array : Array
         The array.
     request : callable
-        Translates an index into a selection.
+        A function that translates an index into a selection.
 
     Examples
     --------

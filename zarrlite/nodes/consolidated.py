@@ -1,14 +1,15 @@
-"""Consolidated metadata above a node that changes: removed before the change, restored and updated after it.
+"""Consolidated metadata above a node that changes: it is removed before the change, and restored and updated after it.
 
 Rules
-- Removing, changing and restoring happen under the locks of the documents that have it, so a concurrent consolidation
-  waits.
+- Consolidated metadata is removed and restored, and the node is changed, under the locks of the documents that have
+  consolidated metadata. A concurrent consolidation waits for these locks.
 - Locks are acquired from the root down; a node's own document is locked last.
-- A writer that is killed may leave no consolidated metadata, but never stale metadata.
-- No lock excludes writers on other machines: in a store that these may write (`Limits.shared`), consolidated metadata
-  is removed and not restored.
+- If a writer is killed, consolidated metadata may be missing afterwards, but it is never stale.
+- No lock excludes writers on other machines: in a store that other machines may write to (`Limits.shared`),
+  consolidated metadata is removed and not restored.
 - A document larger than `MAX_REFRESHED_BYTES` loses its consolidated metadata, because writing it twice for each change
-  would cost more than it is worth. So does a document whose new consolidated metadata zarrlite could not read back.
+  would cost more than it is worth. A document that would be too large or too deeply nested to be read back loses
+  it, too.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allo
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """Yield the paths of the groups above a node, the root first."""
+    """Yield the paths of the groups above a node, starting with the root."""
     if path:
         names = path.split("/")
         yield from itertools.accumulate(["", *names[:-1]], lambda above, name: f"{above}/{name}" if above else name)
 
 
 class CopiesAbove:
-    """A context that holds the locks of the documents of some groups above a node.
+    """A context manager that locks the documents of some groups above a node.
 
     Parameters
     ----------
@@ -48,14 +49,14 @@ class CopiesAbove:
     path : str
         Path of the node that is about to change.
     groups : iterable of str
-        Paths of the groups above it, the root first.
+        Paths of the groups above the node, starting with the root.
     """
 
     def __init__(self, store: Store, path: str, groups: Iterable[str]) -> None:
         self._store = store
         self._path = path
         self._groups = list(groups)
-        self._taken: dict[str, dict[str, Json]] = {}  # path of a group -> documents of its consolidated metadata
+        self._taken: dict[str, dict[str, Json]] = {}  # path of a group -> documents in its consolidated metadata
         self._locks = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -69,7 +70,7 @@ class CopiesAbove:
         self._locks.close()
 
     def take_out(self) -> None:
-        """Remove consolidated metadata. Call this before the first change."""
+        """Remove the consolidated metadata of these groups. Call this before the first change."""
         keys = [key_prefix(group) + DOCUMENT for group in self._groups]
         documents = threads.gather(lambda key: self._store.get(key, DOCUMENT_RANGE), keys, place_of(self._store))
         for group, key, document in zip(self._groups, keys, documents, strict=True):
@@ -89,7 +90,7 @@ class CopiesAbove:
     def put_back(self, changed: Iterable[str], *, replaced: bool = False) -> None:
         """Restore the consolidated metadata, with the current documents of the changed nodes.
 
-        With `replaced`, its previous documents of the node and of everything below it are dropped first.
+        With `replaced`, the copies of the old documents of the node and of everything below it are dropped first.
         """
         if not self._taken or self._store.limits.shared:
             return
@@ -114,7 +115,7 @@ class CopiesAbove:
 
 
 def _load(data: Buffer | None, key: str) -> dict[str, Json] | None:
-    """Parse a document. Returns None if it is absent or not JSON: then it is not copied, as `consolidate` does."""
+    """Parse a document. Returns None if it is absent or not JSON: `consolidate_metadata` does not copy it either."""
     try:
         return None if data is None else load_json(data, key)
     except MetadataError:
@@ -122,7 +123,7 @@ def _load(data: Buffer | None, key: str) -> dict[str, Json] | None:
 
 
 def _with(data: Buffer | None, documents: dict[str, Json]) -> Buffer | None:
-    """Return the document of a group with consolidated metadata, or without it if it would be too large or deep."""
+    """Return a group's document with consolidated metadata, or without it if the result would be too large or deep."""
     if data is None:
         return None
     content = {**load_json(data), "consolidated_metadata": consolidated_member(documents)}

@@ -1,8 +1,8 @@
 """A view of the consolidated metadata of a group or of any group below it.
 
 Rules
-- A view costs the same for every group: all views share the documents of the top group, and the names of the members
-  of each group, which are sorted once for all views.
+- Creating a view costs the same for every group: all views share the documents of the top group and the names of each
+  group's members, which are sorted once for all views.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from zarrlite.names import key_prefix
 
 
 class Consolidated(Mapping[str, Json]):
-    """The documents below a group, by paths relative to it."""
+    """The documents below a group, keyed by paths relative to the group."""
 
     def __init__(self, documents: Mapping[str, Json]) -> None:
-        self._documents = documents  # by paths relative to the top group
+        self._documents = documents  # keyed by paths relative to the top group
         self._names: dict[str, list[str]] = {}  # names of the members of each group; empty until needed
         self._prefix = ""
 

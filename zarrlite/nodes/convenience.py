@@ -1,9 +1,9 @@
-"""zarr-python's shorter functions: each is a few calls of those in opening.py.
+"""zarr-python's convenience functions: each makes a few calls to the functions in opening.py.
 
 Rules
-- Names and order of arguments are zarr-python's, so that `import zarrlite as zarr` serves a script. Keywords are those
-  of `create_array`.
-- An array of the same kind ("like" another) takes over its shape, data type, chunks, shards, codecs and fill value.
+- The names and the order of arguments are zarr-python's, so that a script works with `import zarrlite as zarr`. Further
+  keywords are those of `create_array`.
+- An array created like another one has the shape, data type, chunks, shards, codecs and fill value of that array.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def create(
     Raises
     ------
     NodeExistsError
-        If the node already exists, and neither `mode` nor `overwrite` says to replace it.
+        If the node already exists, and neither `mode` nor `overwrite` asks to replace it.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def array(
 
 
 def _kept(source: Array) -> StoringKeywords:
-    """Return the keywords that create an array stored like another one."""
+    """Return the keywords that create an array stored in the same way as another one."""
     return {
         "chunks": source.chunks,
         "shards": source.shards,
@@ -144,15 +144,15 @@ def from_array(
     name: str | None = None,
     **keywords: Unpack[StoringKeywords],
 ) -> Array:
-    """Create an array from data in a store.
+    """Create an array in a store from data.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None
         The location of the hierarchy, as for `open`.
     data : array_like or Array
-        The elements. The chunks and codecs of an Array are kept, unless keywords change them; "keep" as their value
-        says the same.
+        The elements. The chunks and codecs of an Array are kept, unless keywords change them; a keyword with the value
+        "keep" changes nothing.
     name : str or None, optional
         Path of the new array in the store; the root if omitted.
     **keywords
@@ -191,7 +191,7 @@ def full(  # type: ignore[misc]  # the same name as a keyword
     Returns
     -------
     Array
-        The new array. Nothing but its document is stored.
+        The new array. Only its document is stored.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def zeros(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
     Returns
     -------
     Array
-        The new array. Nothing but its document is stored.
+        The new array. Only its document is stored.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def ones(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
     Returns
     -------
     Array
-        The new array. Nothing but its document is stored.
+        The new array. Only its document is stored.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def ones(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
 
 
 def empty(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
-    """Create an array whose elements are not important; they have the fill value.
+    """Create an array whose initial elements do not matter; they have the fill value.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def _create(keywords: Any) -> Array:
 
 
 def _like(data: Any) -> dict[str, Any]:
-    """Return keywords of `create` for an array like another one, or like anything that has a shape."""
+    """Return the keywords of `create` for an array like another one, or like other data with a shape."""
     if isinstance(data, Array):
         return {**_kept(data), "shape": data.shape, "dtype": data.metadata.data_type}
     values = data if hasattr(data, "shape") else np.asarray(data)
@@ -294,9 +294,9 @@ def full_like(  # type: ignore[misc]  # the same name as a keyword
     Parameters
     ----------
     a : array_like or Array
-        The array that determines the shape, the data type and, if it is an Array, chunks and codecs.
+        The array that determines the shape, the data type and, if it is an Array, the chunks and codecs.
     fill_value : scalar, optional
-        The fill value; by default that of an Array, or 0.
+        The fill value; by default that of `a` if it is an Array, and 0 otherwise.
     **keywords
         As for `create`.
 
@@ -364,7 +364,7 @@ def ones_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) ->
 
 
 def empty_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -> Array:
-    """Create an array like another one; its elements are not important.
+    """Create an array like another one; its initial elements do not matter.
 
     Parameters
     ----------
@@ -390,14 +390,14 @@ def empty_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -
 def open_like(  # type: ignore[misc]  # the same name as a keyword
     a: npt.ArrayLike | Array, path: str | None = None, **keywords: Unpack[CreationKeywords]
 ) -> Array:
-    """Open an array, or create it like another one.
+    """Open an array, or create it like another one if it does not exist.
 
     Parameters
     ----------
     a : array_like or Array
         As for `full_like`.
     path : str or None, optional
-        Path of the array in the store, or the location of the array if there is no `store`.
+        Path of the array in the store, or the location of the array if no `store` is passed.
     **keywords
         As for `create`; `store` is the location of the hierarchy.
 
@@ -489,18 +489,18 @@ def open_consolidated(store: StoreLike, *, path: str | None = None, mode: Litera
 
 
 def save(store: StoreLike, *arrays: npt.ArrayLike, path: str | None = None, **named: npt.ArrayLike) -> None:
-    """Store one array, or a group of arrays, and replace what is there.
+    """Store one array, or a group of arrays, replacing existing nodes.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None
         The location of the hierarchy, as for `open`.
     *arrays : array_like
-        One array, or several, which become the members `arr_0`, `arr_1` ... of a group.
+        One array, or several arrays that become the members `arr_0`, `arr_1` ... of a group.
     path : str or None, optional
         Path in the store; the root if omitted.
     **named : array_like
-        Members of a group by name.
+        Arrays that become members of a group, by name.
 
     Examples
     --------
@@ -519,7 +519,7 @@ def save(store: StoreLike, *arrays: npt.ArrayLike, path: str | None = None, **na
 def save_array(
     store: StoreLike, arr: npt.ArrayLike, *, path: str | None = None, **keywords: Unpack[StoringKeywords]
 ) -> None:
-    """Store an array, and replace what is there.
+    """Store an array, replacing any existing node.
 
     Parameters
     ----------
@@ -545,23 +545,23 @@ def save_array(
 
 
 def save_group(store: StoreLike, *arrays: npt.ArrayLike, path: str | None = None, **named: npt.ArrayLike) -> None:
-    """Store several arrays in a group, and replace members of the same names.
+    """Store several arrays in a group, replacing members with the same names.
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None
         The location of the hierarchy, as for `open`.
     *arrays : array_like
-        Arrays, which become the members `arr_0`, `arr_1` ...
+        Arrays that become the members `arr_0`, `arr_1` ...
     path : str or None, optional
         Path of the group in the store; the root if omitted.
     **named : array_like
-        Members by name.
+        Arrays that become members, by name.
 
     Raises
     ------
     ArgumentError
-        If there is no array.
+        If no array is passed.
 
     Examples
     --------
@@ -592,7 +592,7 @@ def load(store: StoreLike, path: str | None = None) -> NDArray | dict[str, NDArr
     Returns
     -------
     numpy.ndarray or dict of str to numpy.ndarray
-        The elements of the array, or those of the arrays of the group by name.
+        The elements of the array, or the elements of each array of the group by name.
 
     Examples
     --------
@@ -614,7 +614,7 @@ def tree(grp: Group, *, level: int | None = None) -> Tree:
     grp : Group
         The group.
     level : int, optional
-        How many levels are shown; all if omitted.
+        How many levels to show; all if omitted.
 
     Returns
     -------
@@ -667,7 +667,7 @@ def create_hierarchy(
     Yields
     ------
     tuple of str and (Array or Group)
-        The path of each node that was asked for, and the node.
+        The path of each node in `nodes`, and the new node.
 
     Raises
     ------
@@ -694,26 +694,26 @@ def create_hierarchy(
 def copy_all(
     source: Group, dest: Group, *, if_exists: IfExists = "raise", dry_run: bool = False
 ) -> tuple[int, int, int]:
-    """Copy all members of a group to another one.
+    """Copy all members of a group to another group.
 
     Parameters
     ----------
     source, dest : Group
         The groups.
     if_exists : {"raise", "replace", "skip"}, optional
-        What to do with members that exist already.
+        What to do with members that already exist.
     dry_run : bool, optional
-        Whether to copy nothing, and only count.
+        Whether only to count, without copying anything.
 
     Returns
     -------
     tuple of int
-        The number of members copied and skipped, and the bytes copied.
+        The numbers of members copied, of members skipped, and of bytes copied.
 
     Raises
     ------
     NodeExistsError
-        If a member exists already and `if_exists` is "raise". Nothing is changed.
+        If a member already exists and `if_exists` is "raise". Nothing is changed.
 
     Examples
     --------
@@ -726,7 +726,7 @@ def copy_all(
     members = dict(source.members())
     existing = {name for name in members if name in dest}
     if existing and if_exists == "raise":
-        raise NodeExistsError(f"{min(existing)!r} exists in {dest!r} already; use if_exists='replace' or 'skip'")
+        raise NodeExistsError(f"{min(existing)!r} already exists in {dest!r}; use if_exists='replace' or 'skip'")
     chosen = {name: node for name, node in members.items() if name not in existing or if_exists == "replace"}
     nbytes = 0
     for name, node in chosen.items():
@@ -746,7 +746,7 @@ def copy_store(
     if_exists: IfExists = "raise",
     dry_run: bool = False,
 ) -> tuple[int, int, int]:
-    """Copy values from one store to another, without looking at them.
+    """Copy values from one store to another, without interpreting them.
 
     Parameters
     ----------
@@ -755,19 +755,19 @@ def copy_store(
     source_path, dest_path : str, optional
         Only keys below `source_path` are copied, to keys below `dest_path`.
     if_exists : {"raise", "replace", "skip"}, optional
-        What to do with keys that exist already.
+        What to do with keys that already exist.
     dry_run : bool, optional
-        Whether to copy nothing, and only count.
+        Whether only to count, without copying anything.
 
     Returns
     -------
     tuple of int
-        The number of values copied and skipped, and the bytes copied.
+        The numbers of values copied, of values skipped, and of bytes copied.
 
     Raises
     ------
     NodeExistsError
-        If a key exists already and `if_exists` is "raise". Nothing is changed.
+        If a key already exists and `if_exists` is "raise". Nothing is changed.
 
     Examples
     --------
@@ -781,7 +781,7 @@ def copy_store(
     sizes = threads.gather(target.size, [*keys.values()], place_of(target))
     existing = {key for key, size in zip(keys, sizes, strict=True) if size is not None}
     if existing and if_exists == "raise":
-        raise NodeExistsError(f"{min(existing)!r} exists in {target!r} already; use if_exists='replace' or 'skip'")
+        raise NodeExistsError(f"{min(existing)!r} already exists in {target!r}; use if_exists='replace' or 'skip'")
 
     def copy_value(key: str) -> None:
         value = origin.get(key)

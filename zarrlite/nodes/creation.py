@@ -50,9 +50,9 @@ from zarrlite.selections.casting import cast, is_number, normalize_shape
 from zarrlite.selections.selection import Shape
 from zarrlite.stores import Store
 
-CHUNK_BYTES = 2**20  # decoded bytes; upper limit for chunks of automatic shape
-VARIABLE_ITEMSIZE = 64  # bytes; assumed for elements of variable length when a chunk shape is chosen
-CHUNKS_PER_SHARD = 8  # chunks along each dimension; upper limit for shards of automatic shape
+CHUNK_BYTES = 2**20  # decoded bytes; upper limit for chunks whose shape is chosen automatically
+VARIABLE_ITEMSIZE = 64  # bytes; the assumed size of variable-length elements when a chunk shape is chosen
+CHUNKS_PER_SHARD = 8  # chunks along each dimension; upper limit for shards whose shape is chosen automatically
 DEFAULT = None  # as a fill value: use the default of the data type
 
 # keyword of create_array -> class of the codecs that it accepts, and their kind
@@ -87,7 +87,7 @@ def array_metadata(
     uneven = _uneven_grid("chunks", chunks, len(shape)) or _uneven_grid("shards", shards, len(shape))
     if _is_uneven(chunks):
         if shards is not None:
-            raise ArgumentError("chunks of a shard must have one length along each dimension; pass the list as shards=")
+            raise ArgumentError("chunks of a shard must have equal lengths in each dimension; pass the list as shards=")
         chunks = "auto"
     elif uneven is not None:
         shards = uneven.largest_chunk(len(shape))
@@ -121,7 +121,7 @@ def array_metadata(
 
 
 def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
-    """Return the metadata with runtime options, after the checks that a reader of the document would make.
+    """Return the metadata with its runtime options, after the checks that a reader of the document would make.
 
     Runtime options are set on the extension objects, or passed by JSON pointer in `options`.
     """
@@ -166,13 +166,13 @@ def _chunk_shape(chunks: Any, shape: Shape, data_type: DataType, shards: Any) ->
 
 
 def _is_uneven(value: Any) -> bool:
-    """Whether chunks or shards are given by the lengths along each dimension, as in [[3, 4, 5], 10]."""
+    """Whether a value lists the lengths of individual chunks or shards, as in [[3, 4, 5], 10]."""
     items = value if isinstance(value, (list, tuple)) else ()
     return any(isinstance(item, (list, tuple, np.ndarray)) for item in items)
 
 
 def _uneven_grid(argument: str, value: Any, ndim: int) -> chunk_grids.Rectilinear | None:
-    """Return the grid of chunks or shards with different lengths. Returns None if they have one length."""
+    """Return the grid of chunks or shards with different lengths. Returns None if no lengths are listed."""
     if not _is_uneven(value):
         return None
     try:
@@ -215,7 +215,7 @@ def _key_encoding(value: Any) -> Any:
 
 
 def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any) -> list[Codec]:
-    """Return the codec chain for zarr-python's three keywords."""
+    """Return the codec chain for zarr-python's keywords `filters`, `serializer` and `compressors`."""
     if _is_auto(filters):
         filters = None
     if _is_auto(serializer):
@@ -250,7 +250,7 @@ def _codec_list(argument: str, value: Any) -> list[Codec]:
 
 
 def _shards(value: Any) -> tuple[Any, Any]:
-    """Return the shape of the shards and the location of their index, from zarr-python's forms of the argument."""
+    """Return the shape of the shards and the location of their index, from any of zarr-python's argument forms."""
     if isinstance(value, bool):
         return ("auto" if value else None), "end"
     if not isinstance(value, Mapping):
@@ -258,7 +258,7 @@ def _shards(value: Any) -> tuple[Any, Any]:
     location = value.get("index_location", "end")
     if "shape" not in value or value.keys() - {"shape", "index_location"} or location not in ("start", "end"):
         raise ArgumentError(
-            f"shards must have a shape, and perhaps an index_location that is 'start' or 'end', not {dict(value)!r}"
+            f"shards must have a shape and, optionally, the index_location 'start' or 'end', not {dict(value)!r}"
         )
     return value["shape"], str(location)
 
@@ -277,7 +277,7 @@ def _fill_value(data_type: DataType, value: Any) -> Any:
     try:
         return data_type.cast_scalar(value)
     except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(value, (str, list, dict)):  # the form of zarr.json: "NaN", "0x7fc00001", [1, 2]
+        if isinstance(value, (str, list, dict)):  # the form in zarr.json: "NaN", "0x7fc00001", [1, 2]
             with contextlib.suppress(MetadataError):
                 return data_type.parse_fill_value(value)
         raise ArgumentError(f"fill_value {value!r} does not fit {data_type.name}: {error}") from None
@@ -302,10 +302,10 @@ def create_array_at(
     storage_options: None = None,
     **keywords: Unpack[DocumentKeywords],
 ) -> Array:
-    """Create an array at a path of a store, and fill it from `data`.
+    """Create an array at a path in a store, and fill it from `data`.
 
-    `array_options` are those of the group or call that creates it; `config`, `missing_chunks`, `write_empty_chunks`
-    and `max_chunk_bytes` override them.
+    `array_options` are the options of the group or the call that creates the array; `config`, `missing_chunks`,
+    `write_empty_chunks` and `max_chunk_bytes` override them.
     """
     check_format(zarr_format)
     check_runtime(order, storage_options)

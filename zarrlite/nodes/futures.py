@@ -1,9 +1,9 @@
 """Reads and writes that run while the caller continues.
 
 Rules
-- At most as many run at once as the store takes requests (`Limits.concurrency`), all arrays and callers together, or as
-  there are cores if requests to the store do not wait. The others wait in the order in which they were submitted.
-- There is no event loop: results are futures of the standard library.
+- The number that run at once, for all arrays and callers together, is at most the store's `Limits.concurrency`, or the
+  number of cores if requests to the store do not wait. Further calls wait in the order in which they were submitted.
+- There is no event loop: results are futures from the standard library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zarrlite.stores.base import Store, place_of
 
 
 class AsyncAccess(ABC):
-    """Reading and writing of an indexable object on other threads."""
+    """An indexable object that can be read and written on other threads."""
 
     @abstractmethod
     def _store_of_requests(self) -> Store: ...
@@ -34,13 +34,13 @@ class AsyncAccess(ABC):
         Parameters
         ----------
         selection : index, optional
-            The selection, as between brackets. The default is everything.
+            The selection, as in `array[selection]`. The default selects everything.
 
         Returns
         -------
         concurrent.futures.Future
-            Its result is that of `array[selection]`, or the exception that this raises. A read that has not started
-            can be cancelled. `asyncio.wrap_future` makes it awaitable.
+            A future with the result of `array[selection]`, or with the exception that the read raises. A read that has
+            not started can be cancelled. `asyncio.wrap_future` makes the future awaitable.
 
         Examples
         --------
@@ -56,20 +56,20 @@ class AsyncAccess(ABC):
         """Write to a selection on another thread, while the caller continues.
 
         The values must not be changed before the write is done. Writes may run at the same time and in any order, so
-        those that overlap must wait for each other.
+        wait for one write before you submit another that overlaps with it.
 
         Parameters
         ----------
         selection : index
-            The selection, as between brackets.
+            The selection, as in `array[selection]`.
         value : array_like
             The values.
 
         Returns
         -------
         concurrent.futures.Future
-            Its result is None once everything is written, or the exception of `array[selection] = value`. A write that
-            has not started can be cancelled.
+            A future with the result None once everything is written, or with the exception that the write raises. A
+            write that has not started can be cancelled.
 
         Examples
         --------

@@ -1,10 +1,11 @@
 """Groups: mappings from names to arrays and groups.
 
 Rules
-- Members are found by listing the store. Only documents that are needed are read and parsed.
-- Groups opened for reading rely on consolidated metadata. Changes made through this library update it; changes by
+- Members are found by listing the store. Only the documents that are needed are read and parsed.
+- Groups opened for reading rely on consolidated metadata. Changes made through this library update it; changes made by
   other programs do not.
-- A refused member does not stop an iteration over the others: a warning names it, and opening it raises the reason.
+- A member whose document is refused does not stop an iteration over the members: a warning names the member, and
+  opening it raises the error.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ Default = TypeVar("Default")
 class Group(Node):
     """A Zarr group: a mapping from names to arrays and groups.
 
-    `create_group`, `open_group` and the methods of `Group` return groups. Calling the class itself neither reads nor
-    checks anything in the store. Members are looked up in the store each time; a path such as `"a/b"` reaches members
-    of members.
+    `create_group`, `open_group` and the methods of `Group` return groups. Calling the class directly neither reads
+    nor checks anything in the store. Members are looked up in the store each time; a path such as `"a/b"` leads to a
+    member of a member.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class Group(Node):
     metadata : GroupMetadata
         The metadata of the group.
     options : ArrayOptions, optional
-        Runtime options of the arrays that are opened and created through this group.
+        Runtime options for the arrays that are opened and created through this group.
     strict : bool, optional
         Whether the documents of members must follow the specification strictly, as for `open`.
     use_consolidated : bool, optional
@@ -85,7 +86,7 @@ class Group(Node):
     metadata : GroupMetadata
         The parsed metadata document, as of when the group was opened or last changed through this object.
     options : ArrayOptions
-        Runtime options of the arrays that are opened and created through this group.
+        Runtime options for the arrays that are opened and created through this group.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class Group(Node):
         self._use_consolidated = use_consolidated
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same group in the same store, with the same metadata."""
+        """Whether the other object is the same group in the same store, with the same metadata."""
         if not isinstance(other, Group):
             return NotImplemented
         return (self.store, self.path, self.metadata) == (other.store, other.path, other.metadata)
@@ -128,7 +129,7 @@ class Group(Node):
         return hash((self.store, self.path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = self.options._replace(progress=None)  # other processes cannot call it
+        options = self.options._replace(progress=None)  # other processes cannot call the callback
         keywords = {"options": options, "strict": self._strict, "use_consolidated": self._use_consolidated}
         return _rebuild, (self.store, self.path, self.metadata, keywords)
 
@@ -167,9 +168,9 @@ class Group(Node):
         return self._use_consolidated and self.read_only and self.metadata.consolidated is not None
 
     def _consolidated(self, path: str) -> Metadata | None:
-        """Return the metadata of a node below from the document of this group. Returns None if it has no such node.
+        """Return the metadata of a node below, taken from this group's document. Returns None if there is no such node.
 
-        The metadata of a group includes the consolidated metadata of the nodes below that group.
+        If the node is a group, its metadata includes the consolidated metadata of the nodes below it.
         """
         documents = self._copies()
         if path not in documents:
@@ -192,7 +193,7 @@ class Group(Node):
         return documents
 
     def _child_names(self) -> Iterator[str]:
-        """Yield the names of the nodes directly below, without parsing their documents."""
+        """Yield the names of the nodes directly below this group, without parsing their documents."""
         if self._is_consolidated:
             yield from self._copies().names()
             return
@@ -204,10 +205,10 @@ class Group(Node):
         try:
             return name, self._base.size(f"{name}/{DOCUMENT}") is not None
         except KeyRefusedError:
-            return name, True  # opening it raises the reason
+            return name, True  # opening the node raises the error
 
     def _prefixes(self) -> Iterator[str]:
-        """Yield the prefixes directly below that can be names of nodes, whether or not there is a node."""
+        """Yield the prefixes directly below this group that are valid node names, with or without a node."""
         _, prefixes = self._base.list_dir("")
         return (name for name in sorted(prefix[:-1] for prefix in prefixes) if not name_fault(name))
 
@@ -265,7 +266,7 @@ class Group(Node):
         return (node for _, node in self.items())
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
-        """Iterate over the names and the members. Each document is read when the iteration reaches it.
+        """Iterate over the members with their names. Each document is read when the iteration reaches it.
 
         Yields
         ------
@@ -289,10 +290,10 @@ class Group(Node):
                 yield name, node
 
     def _open_members(self) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
-        """Yield the names and the members; a refused member is replaced by its error."""
+        """Yield the name of each member with the member, or with the error if it is refused."""
         if self._is_consolidated:
             names: Iterable[str] = self._copies().names()
-            place = None  # there is nothing to wait for
+            place = None  # there are no requests to wait for
         else:
             names, place = self._prefixes(), place_of(self.store)
         for name, node in threads.ahead(self._open_member, names, place):
@@ -348,7 +349,7 @@ class Group(Node):
             return default
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """Iterate over the names and the members that are arrays.
+        """Iterate over the members that are arrays, with their names.
 
         Returns
         -------
@@ -366,7 +367,7 @@ class Group(Node):
         return ((name, node) for name, node in self.items() if isinstance(node, Array))
 
     def groups(self) -> Iterator[tuple[str, Group]]:
-        """Iterate over the names and the members that are groups.
+        """Iterate over the members that are groups, with their names.
 
         Returns
         -------
@@ -486,7 +487,7 @@ class Group(Node):
                 yield path, node
 
     def _walk(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group | ZarrliteError]]:
-        """Yield the same as `members`, but the error for a refused node."""
+        """Yield the same as `members`, but with the error in place of a refused node."""
         pending = [("", self._open_members())]
         while pending:
             prefix, nodes = pending[-1]
@@ -545,7 +546,7 @@ class Group(Node):
         └── g
             └── b () int64
         """
-        from zarrlite.nodes.info import draw_tree  # late: keeps the import light
+        from zarrlite.nodes.info import draw_tree  # imported here: keeps `import zarrlite` light
 
         if level is not None and level <= 0:
             return draw_tree(self.name, ())
@@ -555,7 +556,7 @@ class Group(Node):
 
     @property
     def info(self) -> Info:
-        """A printable summary. The members are listed and their documents are read for it.
+        """A printable summary. To produce it, the members are listed and their documents are read.
 
         Members whose documents are refused are counted in a separate row.
 
@@ -572,12 +573,12 @@ class Group(Node):
         Arrays    : 1
         Groups    : 1
         """
-        from zarrlite.nodes.info import group_info  # late: keeps the import light
+        from zarrlite.nodes.info import group_info  # imported here: keeps `import zarrlite` light
 
         return group_info(self, [self._kind_of(name) for name in self])
 
     def info_complete(self) -> Info:
-        """Return the summary with the number of all nodes below, found by listing the store.
+        """Return the summary together with the number of all nodes below, found by listing the store.
 
         Returns
         -------
@@ -590,7 +591,7 @@ class Group(Node):
         >>> zarrlite.create_group("memory://").info_complete().items()[-1]
         ('Nodes below', 0)
         """
-        from zarrlite.nodes.info import Info  # late: keeps the import light
+        from zarrlite.nodes.info import Info  # imported here: keeps `import zarrlite` light
 
         return Info([*self.info.items(), ("Nodes below", self.nmembers(None))])
 
@@ -609,11 +610,11 @@ class Group(Node):
             raise ArgumentError("a group cannot delete itself as its own member; use delete()")
         self._check_writable()
         full_path = key_prefix(self.path) + path
-        if not remove(self.store, full_path):  # without opening it: a refused document can be removed as well
+        if not remove(self.store, full_path):  # without opening it: its document may be invalid
             raise not_found(self.store, full_path)
 
     def __setitem__(self, path: str, value: npt.ArrayLike) -> None:
-        """Store an array under a path. It replaces an existing node."""
+        """Store an array at a path, replacing any existing node."""
         self.create_array(path, data=value, overwrite=True)
 
     def create_group(
@@ -654,7 +655,7 @@ class Group(Node):
         return create_group_at(self.store, path, attributes, overwrite=overwrite, options=self.options)
 
     def require_group(self, name: str) -> Group:
-        """Return the group at a path below this one. Creates it if there is no node.
+        """Return the group at a path below this one. Creates the group if there is no node.
 
         Parameters
         ----------
@@ -759,11 +760,11 @@ class Group(Node):
         options : mapping, optional
             Runtime options of extensions by JSON pointer; they are not stored.
         missing_chunks : {"fill", "error"}, optional
-            Whether a missing chunk reads as the fill value or is an error; as in this group if omitted.
+            Whether a missing chunk reads as the fill value or is an error; this group's option if omitted.
         write_empty_chunks : bool, optional
-            Whether to store chunks that contain only the fill value; as in this group if omitted.
+            Whether to store chunks that contain only the fill value; this group's option if omitted.
         max_chunk_bytes : int, optional
-            The largest chunk that the returned array reads and writes; as in this group if omitted.
+            The largest chunk that the returned array reads and writes; this group's option if omitted.
         write_data : bool, optional
             Whether to store `data`. False uses only its shape and data type.
         overwrite : bool, optional
@@ -794,7 +795,7 @@ class Group(Node):
         >>> group.create_array("deep/a", shape=(4, 6), dtype="float32", chunks=(2, 3))
         <Array /deep/a shape=(4, 6) dtype=float32>
         """
-        from zarrlite.nodes.creation import create_array_at  # late: keeps the import light
+        from zarrlite.nodes.creation import create_array_at  # imported here: keeps `import zarrlite` light
 
         return create_array_at(
             self.store,
@@ -829,7 +830,7 @@ class Group(Node):
     def require_array(
         self, name: str, *, shape: ShapeLike, dtype: DTypeLike, **keywords: Unpack[ArrayKeywords]
     ) -> Array:
-        """Return the array at a path below this group. Creates it if there is no node.
+        """Return the array at a path below this group. Creates the array if there is no node.
 
         Parameters
         ----------
@@ -838,7 +839,7 @@ class Group(Node):
         shape : int or sequence of int
             The length of each dimension; an existing array must have this shape.
         dtype : data type
-            The data type; an existing array must have it.
+            The data type; an existing array must have this data type.
         **keywords
             The other keywords of `create_array`. They apply only to a new array.
 
@@ -852,7 +853,7 @@ class Group(Node):
         ArgumentError
             If an argument is invalid, or a keyword is unknown. Nothing is changed.
         NodeExistsError
-            If the node is a group, or an array of another shape or data type.
+            If the node is a group, or an array with a different shape or data type.
         ReadOnlyError
             If there is no node, and this group is read-only.
 
@@ -864,7 +865,7 @@ class Group(Node):
         >>> group.require_array("a", shape=4, dtype="int8")[...]
         array([1, 0, 0, 0], dtype=int8)
         """
-        from zarrlite.nodes.creation import array_metadata  # late: keeps the import light
+        from zarrlite.nodes.creation import array_metadata  # imported here: keeps `import zarrlite` light
 
         check_keywords("require_array", keywords, ArrayKeywords.__optional_keys__)
         node = self.get(name)
@@ -925,7 +926,7 @@ class Group(Node):
         >>> list(zarrlite.create_group("memory://").create_hierarchy({"a": zarrlite.GroupMetadata()}))
         [('a', <Group /a>)]
         """
-        from zarrlite.nodes.convenience import create_hierarchy  # late: keeps the import light
+        from zarrlite.nodes.convenience import create_hierarchy  # imported here: keeps `import zarrlite` light
 
         paths = {self._path_below(path): path for path in nodes}
         wanted = {below: nodes[path] for below, path in paths.items()}
@@ -933,9 +934,10 @@ class Group(Node):
             yield paths[path], node
 
     def move(self, source: str, dest: str) -> None:
-        """Give a node below this group another path. Its values are copied, then removed at the old path.
+        """Move a node below this group to another path. Its values are copied, then removed at the old path.
 
-        A crash in between leaves the node at both paths, or removed in part at the old one; the new one is complete.
+        After a crash between the two steps, the node exists at both paths; the old one may be removed in part, but the
+        new one is complete.
 
         Parameters
         ----------
@@ -958,7 +960,7 @@ class Group(Node):
         >>> group["b/c"][...]
         array([1, 2])
         """
-        from zarrlite.nodes.opening import copy  # late: it opens groups
+        from zarrlite.nodes.opening import copy  # imported here: that module imports this one
 
         path = self._path_below(dest)
         node = self[source]
@@ -966,7 +968,7 @@ class Group(Node):
         node.delete()
 
     def _path_below(self, path: str) -> str:
-        """Return the path of a new node in the store."""
+        """Return the path in the store of a new node below this group."""
         self._check_writable()
         path = normalize_path(path)
         if not path:
@@ -977,9 +979,9 @@ class Group(Node):
         """Copy the documents of all nodes below into the document of this group.
 
         Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under
-        the lock of the document. A change of a node through this library removes them and restores updated copies after
-        the change; if it is interrupted, they are absent. Documents larger than 4 MiB lose them instead. Changes by
-        other programs do not update them.
+        the lock of that document. When this library changes a node, it removes the copies first and restores updated
+        copies after the change; if the change is interrupted, the copies are missing. A document larger than 4 MiB
+        loses its copies instead. Changes made by other programs do not update the copies.
 
         Returns
         -------
@@ -1038,7 +1040,7 @@ def create_group_at(
     overwrite: bool,
     options: ArrayOptions = ArrayOptions(),
 ) -> Group:
-    """Create a group at a path of a store."""
+    """Create a group at a path in a store."""
     metadata = GroupMetadata(attributes=load_json(dump_json(dict(attributes or {})), "attributes"))
     write_new(store, path, metadata, overwrite=overwrite)
     return Group(store, path, metadata, options=options)

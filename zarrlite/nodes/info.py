@@ -2,7 +2,7 @@
 
 Rules
 - A summary shows metadata; it never reads a chunk.
-- This module uses only nodes and metadata: `Array` and `Group` pass in everything else that is shown.
+- This module uses only nodes and metadata; `Array` and `Group` pass everything else that is shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zarrlite.selections.selection import Shape
 
 
 class Info:
-    """Properties of a node, printed in two columns. `Array.info` and `Group.info` return it.
+    """The properties of a node, printed in two columns, as returned by `Array.info` and `Group.info`.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def group_info(node: Node, kinds: Sequence[str]) -> Info:
 
 
 class Tree(str):
-    """Text that an interactive session shows without quotes. `Group.tree` returns it.
+    """Text that an interactive session shows without quotes, as returned by `Group.tree`.
 
     Examples
     --------
@@ -122,11 +122,11 @@ class Tree(str):
 def draw_tree(root: str, nodes: Iterable[tuple[str, Metadata | Exception]]) -> Tree:
     """Draw a hierarchy with one line per node.
 
-    `nodes` has the path of each node below the root, with its metadata, or its error if it is refused. A group comes
-    directly before its members.
+    `nodes` yields the path of each node below the root, with the node's metadata, or with the error if the node is
+    refused. A group must come directly before its members.
     """
     nodes = list(nodes)
-    last_child = {path.rpartition("/")[0]: path for path, _ in nodes}  # by the path of the parent
+    last_child = {path.rpartition("/")[0]: path for path, _ in nodes}  # keyed by the path of the parent
     indents = {"": ""}
     lines = [root]
     for path, metadata in nodes:
@@ -142,7 +142,7 @@ def draw_tree(root: str, nodes: Iterable[tuple[str, Metadata | Exception]]) -> T
 
 
 def human(nbytes: int) -> str:
-    """Format a number of bytes, with a binary unit from 1 KiB on.
+    """Format a number of bytes; from 1 KiB upwards, add the size in a binary unit.
 
     >>> human(2_500_000)
     '2500000 (2.4 MiB)'

@@ -2,14 +2,15 @@
 
 Rules
 - A document is changed under the lock of its key, so that two writers of attributes do not lose each other's changes.
-- Storing its document creates a node, and only one of several concurrent writers succeeds. Chunks left there by another
-  node are erased before that, under the lock of the document.
-- To remove a node, its document is erased first, then the documents below it, then everything else: a node that can be
-  opened has all of its values, and a group all of its members.
-- Before several documents are erased, the key `__zarrlite.removal` lists them. A node is created only after a removal
-  that was interrupted there or above is complete, so that members of a removed group do not come back. A list beside
-  the document of the node means nothing, and nodes that other programs have created since are kept.
-- Consolidated metadata above is removed before a change and restored after it (consolidated.py).
+- A node is created by storing its document, and only one of several concurrent writers succeeds. Chunks that another
+  node left at the path are erased first, under the lock of the document.
+- A node is removed by erasing its document first, then the documents below it, then everything else: a node that can
+  be opened has all of its values, and a group has all of its members.
+- Before several documents are erased, they are listed under the key `__zarrlite.removal`. If a removal was interrupted
+  at a path or above it, it is completed before a node is created at the path, so that members of a removed group do not
+  reappear. A list is ignored if the document of its node exists, and nodes that other programs have created since the
+  interruption are kept.
+- Consolidated metadata in the groups above is removed before a change and restored after it (consolidated.py).
 - Nothing is stored that zarrlite could not open again: limits are checked first.
 """
 
@@ -42,10 +43,10 @@ from zarrlite.stores import LocalStore, MappingStore, PrefixStore, ReadOnlyStore
 from zarrlite.stores.views import prefetched
 
 _find_attributes = re.compile(r'"attributes"\s*:\s*').search
-_MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed ones is cleared at this size
-_VERSION_2 = (".zarray", ".zgroup")  # the documents of nodes of Zarr v2
+_MAX_KNOWN_DOCUMENTS = 256  # documents; the cache of parsed documents is cleared at this size
+_VERSION_2 = (".zarray", ".zgroup")  # the documents of Zarr v2 nodes
 _ATTEMPTS = 10  # attempts to overwrite a node that other writers create at the same time
-_known_documents: dict[str, Metadata] = {}  # valid parsed documents, by their text without attributes
+_known_documents: dict[str, Metadata] = {}  # valid parsed documents, keyed by their text without attributes
 
 
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
@@ -73,7 +74,7 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
 
 
 def parse_copy(document: Mapping[str, Json], *, strict: bool) -> Metadata:
-    """Parse a document of consolidated metadata, with the cache of `load`."""
+    """Parse a document from consolidated metadata, using the cache of `load`."""
     attributes = document.get("attributes")
     if not strict or type(attributes) is not dict:
         return parse_node(document, strict=strict)
@@ -88,17 +89,18 @@ def parse_copy(document: Mapping[str, Json], *, strict: bool) -> Metadata:
 
 
 def _remember(text: str, metadata: Metadata) -> None:
-    """Cache a valid document by its text without attributes."""
+    """Cache a valid document under its text without attributes."""
     if len(_known_documents) >= _MAX_KNOWN_DOCUMENTS:
         _known_documents.clear()
     _known_documents[text] = metadata.with_attributes(None)
 
 
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
-    """Whether all documents with this text, taken from a valid one, can differ only in the node's attributes.
+    """Whether documents that have the same text as this valid one can differ only in the node's attributes.
 
-    The attributes that were removed are the first in the text. They must belong to the node, not to something inside
-    it, so a different value in their place must appear in the node. Members that a caller could change are not shared.
+    Only the first attributes in the text were removed. They must be those of the node, not of something inside it, so
+    the test is whether a number in their place becomes the node's attributes. Documents are not cached if they have
+    other members that a caller could change.
     """
     if metadata.extra or getattr(metadata, "consolidated", None) is not None:
         return False
@@ -106,14 +108,14 @@ def _is_cacheable(metadata: Metadata, text: str) -> bool:
     if member is None:
         return metadata.attributes is None  # the name may be written with escapes
     probed = PLAIN.decode(f"{text[: member.end()]}0{text[member.end() + len('{}') :]}")
-    return bool(probed.get("attributes") == 0)  # valid attributes are an object
+    return bool(probed.get("attributes") == 0)  # valid attributes are an object, not 0
 
 
 def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None:
-    """Return the text of a document with its attributes replaced by empty ones, and its attributes.
+    """Return the text of a document with its attributes emptied, and the attributes that were removed from it.
 
     The text is not validated yet. Two documents with the same text can differ only in their attributes. Returns None
-    if the document is long, deeply nested, not ASCII, or unusual in another way.
+    if the document is long, deeply nested, not ASCII, or otherwise unusual.
     """
     if len(data) > PLAIN_BYTES:
         return None
@@ -133,38 +135,38 @@ def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None
 
 
 def find_draft(store: Store) -> Any:
-    """Return the hierarchy of the 2022 draft in a store. Returns None if the store has no such hierarchy."""
-    from zarrlite.formats import draft_store  # late: keeps the import light
+    """Return a store's hierarchy in the format of the 2022 draft. Returns None if the store has no such hierarchy."""
+    from zarrlite.formats import draft_store  # imported here: keeps `import zarrlite` light
 
     return draft_store.find_draft(store)
 
 
 def find_v2(store: Store, path: str, *, use_consolidated: bool | None, search: bool) -> Any:
-    """Return a view of a hierarchy of Zarr v2, as `v2_store.find_v2` does. Returns None for other stores."""
-    from zarrlite.formats import v2_store  # late: keeps the import light
+    """Return a view of a Zarr v2 hierarchy, as `v2_store.find_v2` does. Returns None for other stores."""
+    from zarrlite.formats import v2_store  # imported here: keeps `import zarrlite` light
 
     return v2_store.find_v2(store, path, use_consolidated=use_consolidated, search=search)
 
 
 def is_version_2(store: Store, path: str) -> bool:
-    """Whether a path has the documents of Zarr v2."""
+    """Whether there is a Zarr v2 document at a path."""
     return any(store.size(key_prefix(path) + name) is not None for name in _VERSION_2)
 
 
 def warn_version_2(store: Store, path: str) -> None:
-    """Warn about documents of Zarr v2 next to a `zarr.json` on a local disk. Other stores are not asked for them."""
-    if type(store) is ReadOnlyStore:  # not isinstance: it is slow for abstract classes
+    """Warn about Zarr v2 documents next to a `zarr.json` on a local disk. Other stores are not checked for them."""
+    if type(store) is ReadOnlyStore:  # not isinstance, which is slow for abstract classes
         store = store.store
     if type(store) is LocalStore:
         directory = f"{store.root}/{path}"
         if access(f"{directory}/.zarray", F_OK) or access(f"{directory}/.zgroup", F_OK):
-            from zarrlite.formats import v2_store  # late: keeps the import light
+            from zarrlite.formats import v2_store  # imported here: keeps `import zarrlite` light
 
             v2_store.warn_both(store, path)
 
 
 def not_found(store: Store, path: str) -> NodeNotFoundError:
-    """Return the error for a path without a node. It reports metadata of another format at the path."""
+    """Return the error for a path without a node. It mentions any metadata in another format at the path."""
     place = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
     if isinstance(store, ForeignStore):
         reason = f"the hierarchy of {store.format} has no node there"
@@ -178,8 +180,8 @@ def not_found(store: Store, path: str) -> NodeNotFoundError:
 def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool, chunks: Chunks | None = None) -> None:
     """Create a node, and any missing groups above it. Everything is checked before the store is changed.
 
-    If several writers create a node at the same path, one succeeds; with `overwrite` all do, one after the other.
-    `chunks` are those of a new array: any that are already stored were left by another node.
+    If several writers create a node at the same path, only one succeeds; with `overwrite`, all succeed, one after the
+    other. `chunks` are the chunks of a new array: any that are already stored were left by another node.
     """
     key = key_prefix(path) + DOCUMENT
     document = serialize(metadata, key)
@@ -198,7 +200,7 @@ def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool, c
 
 
 def _create(store: Store, key: str, document: bytes, chunks: Chunks | None) -> bool:
-    """Store the document of a new node. Returns False if a document exists."""
+    """Store the document of a new node. Returns False if a document already exists."""
     with store.lock(key):
         if store.size(key) is not None:
             return False
@@ -216,7 +218,7 @@ def _create_groups(store: Store, path: str, missing: Iterable[str]) -> None:
 
 
 def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]]) -> None:
-    """Store the documents of a node and of the nodes below it, by keys relative to it. Its own document comes last."""
+    """Store the documents of a node and of the nodes below it, by relative key. The node's own document comes last."""
     prefix = key_prefix(path)
     missing = missing_ancestors(_looked_up(store, ancestors(path)), path)
     with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
@@ -236,7 +238,7 @@ def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]
 def make_room(store: Store, path: str, *, overwrite: bool) -> None:
     """Remove the node at a path if `overwrite` is set, and create any missing groups above it.
 
-    Consolidated metadata above is dropped, because the caller stores documents later.
+    Consolidated metadata in the groups above is dropped, because the caller stores documents later.
     """
     missing = clear(store, path, overwrite=overwrite)
     with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
@@ -245,10 +247,10 @@ def make_room(store: Store, path: str, *, overwrite: bool) -> None:
 
 
 def clear(store: Store, path: str, *, overwrite: bool) -> list[str]:
-    """Remove the node at a path, or raise an error. Nothing is changed if no node could be created there.
+    """Remove the node at a path if `overwrite` is set; otherwise raise an error if there is a node.
 
-    Removals that were interrupted at the path, or at a missing group above it, are completed. Returns the paths above
-    it that have no node.
+    Nothing is changed if no node can be created at the path. Removals that were interrupted at the path, or at a
+    missing group above it, are completed. Returns the paths above it that have no node.
     """
     prefix = key_prefix(path)
     check_new_path(path)
@@ -269,7 +271,7 @@ def clear(store: Store, path: str, *, overwrite: bool) -> list[str]:
 
 
 def _looked_up(store: Store, paths: Iterable[str]) -> Store:
-    """Return a view of a store for which all documents of some nodes were requested at once, if it is far away."""
+    """Return a view of a store in which all documents of some nodes are prefetched at once, if the store is remote."""
     keys = [key_prefix(path) + name for path in paths for name in (DOCUMENT, *_VERSION_2, REMOVAL)]
     return prefetched(store, keys, DOCUMENT_RANGE)
 
@@ -281,8 +283,8 @@ def _exists(store: Store, path: str) -> NodeExistsError:
 def remove(store: Store, path: str) -> bool:
     """Remove a node and everything below it. Returns False if there is no document at the path or below.
 
-    Documents are erased first, that of a group before those of its members. No chunk is erased while a document exists.
-    If an interrupted removal left only nodes below, these are removed and nothing else.
+    Documents are erased first, a group's document before those of its members. No chunk is erased while a document
+    exists. If an interrupted removal left only nodes below the path, only those nodes are removed.
     """
     prefix = key_prefix(path)
     completed = complete_removal(store, path)
@@ -304,7 +306,7 @@ def remove(store: Store, path: str) -> bool:
 def complete_removal(store: Store, path: str) -> bool:
     """Complete an interrupted removal of the node at a path. Returns False if no removal was interrupted.
 
-    Only nodes that were to be removed are: other programs may have created some since.
+    Only the nodes listed by that removal are removed: other programs may have created nodes since.
     """
     prefix = key_prefix(path)
     if store.size(prefix + REMOVAL) is None:
@@ -317,7 +319,7 @@ def complete_removal(store: Store, path: str) -> bool:
         found = _documents(store, prefix)
         copies.take_out()
         kept = [key for key in found if key not in listed]
-        for key in filter(listed.__contains__, found):  # in their order: a group before its members
+        for key in filter(listed.__contains__, found):  # in the order of `found`: a group before its members
             store.erase(key)
         copies.put_back([key.rpartition("/")[0] for key in kept], replaced=True)
         _erase_below(store, prefix, listed, kept)
@@ -325,7 +327,7 @@ def complete_removal(store: Store, path: str) -> bool:
 
 
 def _parse_removal(data: Buffer, store: Store, path: str) -> list[str]:
-    """Return the documents of a removal, by keys relative to the path."""
+    """Return the documents listed by a removal, as keys relative to the path."""
     key = key_prefix(path) + REMOVAL
     try:
         documents: Any = load_json(data, key).get("documents")
@@ -342,12 +344,12 @@ def _is_document(key: str) -> bool:
 
 
 def _documents(store: Store, prefix: str) -> list[str]:
-    """Return the keys of all documents under a prefix, that of a group before those of its members."""
+    """Return the keys of all documents under a prefix, a group's key before the keys of its members."""
     return sorted(filter(_is_document, store.list_prefix(prefix)), key=lambda key: key.count("/"))
 
 
 def _erase_below(store: Store, prefix: str, documents: Iterable[str], kept: Collection[str] = ()) -> None:
-    """Erase everything that belonged to nodes whose documents are erased, except under prefixes of kept documents."""
+    """Erase all that belonged to nodes whose documents were erased, except for nodes above a kept document."""
     prefixes = dict.fromkeys(key[: key.rfind("/") + 1] for key in documents)
     if prefix in prefixes and not kept:
         store.erase_prefix(prefix)
@@ -359,7 +361,7 @@ def _erase_below(store: Store, prefix: str, documents: Iterable[str], kept: Coll
 
 
 def missing_ancestors(store: Store, path: str) -> list[str]:
-    """Return the paths above this one that have no node, the root first. Raises an error if one of them is an array."""
+    """Return the paths above this one that have no node, the root first. Raises an error if an array is above."""
     missing = []
     for ancestor in ancestors(path):
         try:
@@ -372,7 +374,7 @@ def missing_ancestors(store: Store, path: str) -> list[str]:
         if metadata is None:
             if is_version_2(store, ancestor):
                 raise ReadOnlyError(
-                    f"{path!r} cannot be created in {store!r}: {ancestor!r} is Zarr v2, and read only", path=path
+                    f"{path!r} cannot be created in {store!r}: {ancestor!r} is Zarr v2, which is read only", path=path
                 )
             missing.append(ancestor)
         elif metadata.node_type != "group":
@@ -423,7 +425,7 @@ class Node:
 
     @property
     def _where(self) -> str:
-        """The name and the store, for `repr`. A store in memory is not named: it has no location."""
+        """The name and the store, for `repr`. A store in memory is omitted, because it has no location."""
         store = self.store
         while isinstance(store, (ReadOnlyStore, ForeignStore)):
             store = store.store
@@ -431,7 +433,7 @@ class Node:
 
     @property
     def basename(self) -> str:
-        """The last name of the path; empty for the root.
+        """The last name in the path; empty for the root.
 
         Examples
         --------
@@ -469,13 +471,13 @@ class Node:
         return Attributes(self)
 
     def _repr_html_(self) -> str:
-        """Return the picture for a notebook. No chunk is read for it."""
-        from zarrlite.tools.pictures import node_html  # late: keeps the import light
+        """Return the picture for a notebook, drawn without reading chunks."""
+        from zarrlite.tools.pictures import node_html  # imported here: keeps `import zarrlite` light
 
         return node_html(self)  # type: ignore[arg-type]
 
     def to_svg(self) -> str:
-        """Draw the node. No chunk is read for it.
+        """Draw the node, without reading chunks.
 
         Returns
         -------
@@ -488,14 +490,15 @@ class Node:
         >>> zarrlite.create_array("memory://", shape=(4, 4), dtype="int8").to_svg()[:4]
         '<svg'
         """
-        from zarrlite.tools.pictures import node_svg  # late: keeps the import light
+        from zarrlite.tools.pictures import node_svg  # imported here: keeps `import zarrlite` light
 
         return node_svg(self)  # type: ignore[arg-type]
 
     def update_attributes(self, new: Mapping[str, Json]) -> Self:
         """Add or replace several attributes in one write.
 
-        The document is changed under the lock of its key: attributes that other writers set meanwhile are kept.
+        The document is changed under the lock of its key, so that attributes set by other writers in the meantime are
+        kept.
 
         Parameters
         ----------
@@ -526,9 +529,9 @@ class Node:
     def delete(self) -> None:
         """Remove the node and everything below it from the store.
 
-        The metadata document is erased first, then those of the nodes below, then everything else. If the removal is
-        interrupted, the node no longer exists, and each node below is gone or complete; `del` on the group above, or
-        creating a node there or below, removes the rest.
+        The metadata document is erased first, then the documents of the nodes below, then everything else. If the
+        removal is interrupted, the node no longer exists, and each node below it is either gone or complete. Using
+        `del` on the group above, or creating a node at the path or below it, removes everything that is left.
 
         Raises
         ------
@@ -552,7 +555,7 @@ class Node:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the store, which completes a zip file. After an exception, a zip file stays as it was."""
+        """Close the store, which completes a zip file. After an exception, a zip file is left unchanged."""
         self.store.__exit__(kind, error, traceback)
 
     def _check_writable(self) -> None:
@@ -564,14 +567,14 @@ class Node:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 
     def _change_metadata(self, change: Callable[[Any], Any]) -> Any:
-        """Change the stored document, which other writers may have changed meanwhile. Returns the new metadata."""
+        """Change the stored document, which other writers may already have changed. Returns the new metadata."""
         with CopiesAbove(self.store, self.path, ancestors(self.path)) as copies:
             changed = self._rewrite(change, copies.take_out)
             copies.put_back([self.path])
         return changed
 
     def _rewrite(self, change: Callable[[Any], Any], before: Callable[[], None] | None = None) -> Any:
-        """Change the stored document under its lock. `before` runs once the change is known to be valid."""
+        """Change the stored document under its lock. `before` is called once the change is known to be valid."""
         self._check_writable()
         key = key_prefix(self.path) + DOCUMENT
         changed: Any = None
@@ -594,9 +597,9 @@ class Attributes(MutableMapping[str, Json]):
     """The attributes of a node: a mapping that writes every change to the store immediately.
 
     Each change reads the stored document, changes its attributes and writes it back, atomically and under the lock of
-    its key: attributes that other writers set meanwhile are kept. Values are JSON and are returned as a reader of the
-    document sees them (lists for tuples, text for the names of members). Reading does not access the store: it returns
-    the attributes as of when the node was opened or last changed through this object.
+    its key, so that attributes set by other writers in the meantime are kept. Values are JSON, and are returned as a
+    reader of the document sees them: tuples become lists, and member names become text. Reading does not access the
+    store: it returns the attributes as of when the node was opened or last changed through this object.
 
     Parameters
     ----------
@@ -621,7 +624,7 @@ class Attributes(MutableMapping[str, Json]):
         Returns
         -------
         dict
-            A new dictionary; its values are shared.
+            A new dictionary, which shares its values with the node.
 
         Examples
         --------
@@ -708,7 +711,7 @@ class Attributes(MutableMapping[str, Json]):
     def _change(
         self, given: dict[str, Json], change: Callable[[dict[str, Json], dict[str, Json]], dict[str, Json]]
     ) -> None:
-        """Replace the attributes by a function of the stored ones and of the given ones, which must be JSON."""
+        """Replace the stored attributes with `change(stored, given)`. The given attributes must be JSON."""
 
         def changed(metadata: Any) -> Any:
             old = dict(metadata.attributes or {})
@@ -719,9 +722,9 @@ class Attributes(MutableMapping[str, Json]):
 
 
 def _checked(given: dict[str, Json], old: dict[str, Json]) -> dict[str, Json]:
-    """Return attributes in the form that readers will see: text for the names of members, lists for tuples.
+    """Return attributes in the form that readers will see: member names become text, and tuples become lists.
 
-    Raises ArgumentError for values that are not JSON. A NaN that is stored already may be passed again.
+    Raises ArgumentError for values that are not JSON. A NaN that is already stored may be passed again.
     """
     kept = {
         name: old[name] for name in given if any(non_finite(old.get(name))) and _text(given[name]) == _text(old[name])
