@@ -382,10 +382,12 @@ def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list
     return found
 
 
-def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: int = 0) -> Iterator[R]:
-    """Yield what `gather` returns, for any number of jobs: at most as many are started as the place takes.
+def ahead(
+    do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: Callable[[J], int] = lambda job: 0
+) -> Iterator[R]:
+    """Yield what `gather` returns, for any number of jobs: at most as many are started as the place accepts.
 
-    `held` is as for `run`.
+    `held` returns how many bytes a job holds while it waits.
     """
     if place is None:
         yield from map(do, jobs)
@@ -395,7 +397,7 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: in
     pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
 
     def do_ahead(job: J) -> list[R]:
-        return [_holding(held, do, job)]
+        return [_holding(held(job), do, job)]
 
     try:
         while True:
@@ -410,7 +412,7 @@ def ahead(do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: in
                 return
             future, job = pending.popleft()
             found = None if future is None or future.cancel() else future.result()
-            yield _holding(held, do, job) if found is None else found[0]
+            yield _holding(held(job), do, job) if found is None else found[0]
     finally:
         for future, _ in pending:
             if future is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import threading
 import time
 import tracemalloc
@@ -20,6 +23,8 @@ from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, ShardingIndexed, Zst
 from zarrlite.extensions import registry
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores.base import Limits
+from zarrlite.tools.cli import validate as validate_command
+from zarrlite.tools.cli.main import main
 from zarrlite.tools.layout.check import check
 
 DATA = np.arange(1, 4097, dtype="u2").reshape(64, 64)
@@ -383,3 +388,35 @@ def test_all_objects_of_an_array_are_checked_at_once(codecs: Any) -> None:
     problems: list[Any] = []
     store.requests_of(lambda: problems.extend(check(store)), 15, first_round=20, more=1)
     assert {problem.key for problem in problems} == {"c/3/3"}
+
+
+def group_of_small_arrays(store: FarStore) -> None:
+    group = zarrlite.create_group(store)
+    for i in range(20):
+        group.create_array(f"a{i:02}", data=DATA[i], chunks=(64,), dimension_names=["x"])
+    store.values.set("a07/c/0", b"damage")
+    store.values.set("a09/zarr.json", b"{}")
+
+
+def test_the_nodes_of_a_group_are_checked_at_once() -> None:
+    store = FarStore()
+    group_of_small_arrays(store)
+    problems: list[Any] = []
+    store.requests_of(lambda: problems.extend(check(store)), 15, first_round=10, more=1)
+    assert [(problem.key, problem.kind) for problem in problems] == [
+        ("a07/c/0", "data"),
+        ("a09/zarr.json", "metadata"),
+        ("a09/zarr.json", "metadata"),
+    ]
+
+
+def test_the_documents_of_a_group_are_validated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FarStore()
+    group_of_small_arrays(store)
+    monkeypatch.setattr(validate_command, "split", lambda location: (store, ""))
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        store.requests_of(lambda: main(["validate", "anywhere", "--json"]), 15, first_round=10, more=1)
+    report = json.loads(output.getvalue())
+    assert report["documents"] == 21
+    assert {fault["document"] for fault in report["faults"]} == {"a09/zarr.json"}

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from zarrlite import threads
 from zarrlite.buffers.ranges import ByteRange
 from zarrlite.errors import FaultKind, MetadataError, MetadataWarning, NodeNotFoundError
 from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, escape, load_json
@@ -24,6 +26,7 @@ from zarrlite.formats.v2_store import find_v2
 from zarrlite.metadata.validation import validate
 from zarrlite.names import DOCUMENT, key_prefix, name_fault, new_name_fault
 from zarrlite.stores import Store
+from zarrlite.stores.base import place_of
 from zarrlite.stores.open import is_zip_path
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.locate import split
@@ -101,21 +104,17 @@ class _Validator:
 
 def _check_hierarchy(validator: _Validator, store: Store, path: str, location: str) -> None:
     """Check a node and all nodes below it."""
-    store = _view(store, path)
     documents: Documents = {}
-    for node_path in _find_documents(store, path):
+    for node_path, found in _find_documents(_view(store, path), path):
         key = key_prefix(node_path) + DOCUMENT
-        try:
-            data = store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
-        except MetadataError as error:  # a document of another format that has no counterpart in Zarr v3
-            validator.add_refused(error)
+        if isinstance(found, MetadataError):
+            validator.add_refused(found)
             documents[node_path] = None
             continue
-        if data is not None:
-            documents[node_path] = validator.check_document(bytes(data), key)
-            fault = new_name_fault(node_path.rpartition("/")[2]) if node_path else None
-            if fault:
-                validator.add_fault(f"must not be the document of a node: {fault}", key, kind="value")
+        documents[node_path] = validator.check_document(found, key)
+        fault = new_name_fault(node_path.rpartition("/")[2]) if node_path else None
+        if fault:
+            validator.add_fault(f"must not be the document of a node: {fault}", key, kind="value")
     if path not in documents:
         if not documents:
             raise NodeNotFoundError(f"{location} has no {DOCUMENT}", path=path)
@@ -137,22 +136,42 @@ def _view(store: Store, path: str) -> Store:
     return find_v2(store, path, use_consolidated=False) or store
 
 
-def _find_documents(store: Store, path: str) -> Iterator[str]:
-    """Yield the paths with a document, from `path` downwards; below an array there are only its chunks."""
-    pending = [path]
-    while pending:
-        node_path = pending.pop()
-        prefix = key_prefix(node_path)
-        keys, prefixes = store.list_dir(prefix)
-        if prefix + DOCUMENT in keys:
-            yield node_path
-            try:
-                data = store.get(prefix + DOCUMENT, ByteRange(0, MAX_DOCUMENT_BYTES + 1)) or b""
-                if load_json(data).get("node_type") == "array":
-                    continue
-            except MetadataError:
-                continue  # keys below may be the chunks of an array
-        pending += (name[:-1] for name in reversed(prefixes) if not name_fault(name[:-1].rpartition("/")[2]))
+def _find_documents(store: Store, path: str) -> Iterator[tuple[str, bytes | MetadataError]]:
+    """Yield the paths with a document, from `path` downwards, and the documents.
+
+    A document of another format that cannot be converted to Zarr v3 is replaced by its error.
+    """
+    look = functools.partial(_look, store)
+    levels = [iter([look(path)])]  # for each directory above, the directories in it that remain
+    while levels:
+        found = next(levels[-1], None)
+        if found is None:
+            levels.pop()
+            continue
+        node_path, document, below = found
+        if document is not None:
+            yield node_path, document
+        levels.append(threads.ahead(look, below, place_of(store)))
+
+
+def _look(store: Store, path: str) -> tuple[str, bytes | MetadataError | None, list[str]]:
+    """Return a path, its document if it has one, and the directories in which there may be nodes."""
+    prefix = key_prefix(path)
+    keys, prefixes = store.list_dir(prefix)
+    below = [name[:-1] for name in prefixes if not name_fault(name[:-1].rpartition("/")[2])]
+    if prefix + DOCUMENT not in keys:
+        return path, None, below
+    try:
+        data = store.get(prefix + DOCUMENT, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
+    except MetadataError as error:
+        return path, error, []
+    if data is None:
+        return path, None, []
+    try:
+        has_nodes = load_json(data).get("node_type") != "array"  # below an array there are only its chunks
+    except MetadataError:
+        has_nodes = False  # the keys below may be the chunks of an array
+    return path, bytes(data), below if has_nodes else []
 
 
 def _check_parent(validator: _Validator, documents: Documents, path: str, top: str) -> None:

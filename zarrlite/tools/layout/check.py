@@ -1,7 +1,7 @@
 """Check every stored object of a hierarchy: damaged, missing, or not part of any node.
 
 Rules
-- As many objects are read at once as the store takes, one on a local disk, and shards one inner chunk at a time.
+- As many objects are read at once as the store accepts, one on a local disk, and shards one inner chunk at a time.
   Problems are yielded as they are found, in the order of the keys.
 - A problem has a key, a kind, a message and a remedy.
 - Nothing is changed here; safe repairs are in repair.py. No program should write meanwhile: an object that is replaced
@@ -10,13 +10,15 @@ Rules
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Final, NamedTuple, cast
 
 from zarrlite import threads
-from zarrlite.buffers.ranges import ByteRange
+from zarrlite.buffers.ranges import Buffer, ByteRange
 from zarrlite.errors import (
     ArgumentError,
     MetadataError,
@@ -33,7 +35,7 @@ from zarrlite.names import DOCUMENT, REMOVAL, key_prefix, name_fault
 from zarrlite.nodes import opening
 from zarrlite.nodes.array import RESIZING, Array
 from zarrlite.stores import Store
-from zarrlite.stores.base import place_of
+from zarrlite.stores.base import Listing, place_of
 from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.objects import Stack
 from zarrlite.tools.layout.tree import Fault, Range
@@ -121,44 +123,93 @@ def check(
         yield Problem(leftover.key, "leftover", message)
 
 
+class _Step(NamedTuple):
+    """The check of a few stored objects."""
+
+    keys: list[str]  # those that count as checked afterwards
+    find: Callable[[], Iterable[Problem]]
+    held: int = 0  # bytes that it holds meanwhile
+
+
+class _Chunks(NamedTuple):
+    """The stored objects of an array."""
+
+    stack: Stack
+    keys: Iterator[str]
+    is_resized: bool  # whether a change of the shape was interrupted
+
+
+class _Node(NamedTuple):
+    """A node as it is in the store, or a directory without a document."""
+
+    path: str
+    copies: Copies  # the consolidated metadata of the groups above
+    data: Buffer | None = None
+    metadata: Metadata | None = None
+    below: Listing | _Chunks | None = None
+    fault: Exception | None = None  # why the document, or what is below, could not be read
+
+
 class _Check:
-    """One pass over a hierarchy."""
+    """One pass over a hierarchy.
+
+    A walk finds the objects in the order of their keys and yields a step for each of them. If requests to the store
+    wait for answers, several steps run at once, and documents and listings are requested ahead of the walk.
+    """
 
     def __init__(self, store: Store, strict: bool, done: Callable[[str], Any]) -> None:
         self.store = store
         self.strict = strict
         self.done = done
-        self._pending: list[tuple[str, Copies]] = []  # nodes that are still to be checked, the next one last
+        self._place = place_of(store)
 
     def nodes(self, path: str) -> Iterator[Problem]:
         """Check a node and everything below."""
-        self._pending.append((path, []))
-        while self._pending:
-            yield from self._node(*self._pending.pop())
 
-    def _node(self, path: str, copies: Copies) -> Iterator[Problem]:
-        """Check a node, and append its members to the pending ones; `copies` are those of the groups above."""
+        def run(step: _Step) -> tuple[_Step, list[Problem]]:
+            return step, list(step.find())
+
+        for step, problems in threads.ahead(run, self._walk(path), self._place, lambda step: step.held):
+            for key in step.keys:
+                self.done(key)
+            yield from problems
+
+    def _walk(self, path: str) -> Iterator[_Step]:
+        """Yield the steps for a node and everything below."""
+        levels = [iter([self._look((path, []))])]  # for each group above, the members that remain
+        while levels:
+            node = next(levels[-1], None)
+            if node is None:
+                levels.pop()
+                continue
+            members = yield from self._node(node)
+            levels.append(threads.ahead(self._look, members, self._place))
+
+    def _look(self, member: tuple[str, Copies]) -> _Node:
+        """Read the document of a node, and list what is below."""
+        path, copies = member
+        node = _Node(path, copies)
         key = key_prefix(path) + DOCUMENT
-        self.done(key)
         try:
             data = self.store.get(key, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
+            if data is None:
+                return node
+            metadata = self._parse(bytes(data), key)
+            node = node._replace(data=data, metadata=metadata)
+            if isinstance(metadata, GroupMetadata):
+                return node._replace(below=self.store.list_dir(key_prefix(path)))
+            if isinstance(metadata, ArrayMetadata):
+                return node._replace(below=self._chunks(path, metadata))
         except (ZarrliteError, OSError) as error:
-            yield self._problem(key, Fault.of(error), path)
-            return
-        if data is None:
-            yield from self._without_document(path, copies)
-            return
-        for group, paths in copies:
-            if path[len(key_prefix(group)) :] not in paths:
-                yield Problem(key_prefix(group) + DOCUMENT, "consolidated", f"has no copy of {key}", node=group)
-        for fault in validate(data, strict=self.strict):
-            kind = "unsupported" if isinstance(fault, UnknownExtensionError) else "metadata"
-            yield Problem(key, kind, f"{fault.pointer or '/'}: {fault.message}", node=path)
-        metadata = self._parse(bytes(data), key)
-        if isinstance(metadata, ArrayMetadata):
-            yield from self._array(path, metadata)
-        elif isinstance(metadata, GroupMetadata):
-            yield from self._group(path, metadata, copies)
+            return node._replace(fault=error)
+        return node
+
+    def _chunks(self, path: str, metadata: ArrayMetadata) -> _Chunks:
+        stack = Stack(Array(self.store, path, metadata))
+        is_resized = stack.base.size(RESIZING) is not None
+        keys = stack.base.list_prefix("")
+        first = list(itertools.islice(keys, 1))  # requests the beginning of the listing
+        return _Chunks(stack, itertools.chain(first, keys), is_resized)
 
     def _parse(self, data: bytes, key: str) -> Metadata | None:
         try:
@@ -168,97 +219,116 @@ class _Check:
         except MetadataError:
             return None
 
-    def _without_document(self, path: str, copies: Copies) -> Iterator[Problem]:
-        """Check a directory in a group that is not a node, and the nodes below it."""
-        prefix = key_prefix(path)
-        if self.store.size(prefix + REMOVAL) is not None:
-            for key in self.store.list_prefix(prefix):
-                self.done(key)
-            yield Problem(prefix + REMOVAL, "removal", "the removal of this node was interrupted", node=path)
-            return
-        keys = self.store.list_prefix(prefix)
-        below = next((key for key in keys if key.endswith(f"/{DOCUMENT}")), None)
-        if below is not None:
-            yield Problem(prefix, "document", f"has no {DOCUMENT}, so that {below} is not found", node=path)
-            yield from self._group(path, GroupMetadata(), copies)
-            return
-        count = 0
-        for key in self.store.list_prefix(prefix):
-            count += 1
-            self.done(key)
-        if count:
-            yield Problem(prefix, "unknown", f"is not a node, and contains {count} objects", node=path)
+    def _node(self, node: _Node) -> Generator[_Step, None, list[tuple[str, Copies]]]:
+        """Yield the steps for a node. Returns its members, for which steps follow."""
+        key = key_prefix(node.path) + DOCUMENT
+        yield _Step([key], functools.partial(self._document, node, key))
+        if node.fault is None and node.data is None:
+            return (yield from self._without_document(node))
+        if node.fault is None and isinstance(node.metadata, GroupMetadata):
+            return (yield from self._group(node, node.metadata))
+        if isinstance(node.below, _Chunks):
+            yield from self._array(node.path, node.below)
+        return []
 
-    def _group(self, path: str, metadata: GroupMetadata, copies: Copies) -> Iterator[Problem]:
-        prefix = key_prefix(path)
+    def _document(self, node: _Node, key: str) -> Iterator[Problem]:
+        """Check the document of a node."""
+        if node.data is not None:
+            for group, paths in node.copies:
+                if node.path[len(key_prefix(group)) :] not in paths:
+                    message = f"has no copy of {key}"
+                    yield Problem(key_prefix(group) + DOCUMENT, "consolidated", message, node=group)
+            for fault in validate(node.data, strict=self.strict):
+                kind = "unsupported" if isinstance(fault, UnknownExtensionError) else "metadata"
+                yield Problem(key, kind, f"{fault.pointer or '/'}: {fault.message}", node=node.path)
+        if node.fault is not None:
+            where = key if node.data is None else key_prefix(node.path)
+            yield self._problem(where, Fault.of(node.fault), node.path)
+
+    def _without_document(self, node: _Node) -> Generator[_Step, None, list[tuple[str, Copies]]]:
+        """Check a directory in a group that is not a node. Returns the nodes directly below."""
+        path, prefix = node.path, key_prefix(node.path)
+        if self.store.size(prefix + REMOVAL) is not None:
+            problem = Problem(prefix + REMOVAL, "removal", "the removal of this node was interrupted", node=path)
+            yield _found(problem, self.store.list_prefix(prefix))
+            return []
+        below = next((key for key in self.store.list_prefix(prefix) if key.endswith(f"/{DOCUMENT}")), None)
+        if below is not None:
+            yield _found(Problem(prefix, "document", f"has no {DOCUMENT}, so that {below} is not found", node=path))
+            listed = node._replace(below=self.store.list_dir(prefix))
+            return (yield from self._group(listed, GroupMetadata()))
+        found = list(self.store.list_prefix(prefix))
+        if found:
+            message = f"is not a node, and contains {len(found)} objects"
+            yield _found(Problem(prefix, "unknown", message, node=path), found)
+        return []
+
+    def _group(self, node: _Node, metadata: GroupMetadata) -> Generator[_Step, None, list[tuple[str, Copies]]]:
+        """Check what is directly below a group. Returns its members."""
+        path, prefix, copies = node.path, key_prefix(node.path), node.copies
         if metadata.consolidated is not None:
-            yield from self._copies(path, metadata.consolidated)
+            for below, copy in metadata.consolidated.items():
+                yield _Step([], functools.partial(self._copy, path, below, copy))
             copies = [*copies, (path, set(metadata.consolidated))]
-        try:
-            keys, prefixes = self.store.list_dir(prefix)
-        except (ZarrliteError, OSError) as error:
-            yield self._problem(prefix, Fault.of(error), path)
-            return
+        keys, prefixes = cast(Listing, node.below)
         for key in keys:
             name = key[len(prefix) :]
             if name == REMOVAL:
-                self.done(key)
-                yield Problem(key, "removal", _NOT_BEGUN, node=path)
+                yield _found(Problem(key, "removal", _NOT_BEGUN, node=path), [key])
             elif name != DOCUMENT and name not in _FOREIGN:
-                self.done(key)
-                yield Problem(key, "unknown", _guess(key, "does not belong to the group"), node=path)
+                message = _guess(key, "does not belong to the group")
+                yield _found(Problem(key, "unknown", message, node=path), [key])
         members = []
         for child in prefixes:
             name = child[len(prefix) : -1]
             if name_fault(name):
-                yield Problem(child, "unknown", f"cannot be a node: {name_fault(name)}", node=path)
+                yield _found(Problem(child, "unknown", f"cannot be a node: {name_fault(name)}", node=path))
             else:
                 members.append((prefix + name, copies))
-        self._pending += reversed(members)
+        return members
 
-    def _copies(self, path: str, consolidated: Any) -> Iterator[Problem]:
-        """Check copies of documents against the documents."""
+    def _copy(self, path: str, below: str, copy: Any) -> Iterator[Problem]:
+        """Check a copy of a document in consolidated metadata against the document."""
         key = key_prefix(path) + DOCUMENT
-        for below, copy in consolidated.items():
-            original = key_prefix(path) + key_prefix(below) + DOCUMENT
-            try:
-                data = self.store.get(original, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
-                document = None if data is None else load_json(data, original)
-            except (ZarrliteError, OSError):
-                continue  # reported by the check of the document itself
-            if document is None:
-                yield Problem(key, "consolidated", f"has a copy of {original}, which does not exist", node=path)
-            elif _own(document) != _own(copy):
-                yield Problem(key, "consolidated", f"has a copy of {original} that differs from it", node=path)
-
-    def _array(self, path: str, metadata: ArrayMetadata) -> Iterator[Problem]:
-        prefix = key_prefix(path)
+        original = key_prefix(path) + key_prefix(below) + DOCUMENT
         try:
-            stack = Stack(Array(self.store, path, metadata))
-            is_resized = stack.base.size(RESIZING) is not None  # that is the fault of chunks outside then
-            keys = (key for key in stack.base.list_prefix("") if key != DOCUMENT and key not in _FOREIGN)
-            held = 2 * math.prod(stack.array.chunks) * stack.array.dtype.itemsize
+            data = self.store.get(original, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
+            document = None if data is None else load_json(data, original)
+        except (ZarrliteError, OSError):
+            return  # reported by the check of the document itself
+        if document is None:
+            yield Problem(key, "consolidated", f"has a copy of {original}, which does not exist", node=path)
+        elif _own(document) != _own(copy):
+            yield Problem(key, "consolidated", f"has a copy of {original} that differs from it", node=path)
 
-            def check_key(key: str) -> tuple[str, list[Problem]]:
-                return key, list(self._key(key, path, stack))
-
-            for key, problems in threads.ahead(check_key, keys, place_of(self.store), held):
-                self.done(prefix + key)
-                yield from (problem for problem in problems if problem.kind != "outside" or not is_resized)
+    def _array(self, path: str, chunks: _Chunks) -> Iterator[_Step]:
+        """Yield the steps for the stored objects of an array."""
+        stack, prefix = chunks.stack, key_prefix(path)
+        held = 2 * math.prod(stack.array.chunks) * stack.array.dtype.itemsize
+        # after an interrupted resize, chunks outside of the shape are not faults of their own
+        ignored = "outside" if chunks.is_resized else ""
+        try:
+            for key in chunks.keys:
+                if key != DOCUMENT and key not in _FOREIGN:
+                    yield _Step([prefix + key], functools.partial(self._key, key, path, stack, ignored), held)
         except (ZarrliteError, OSError) as error:
-            yield self._problem(prefix, Fault.of(error), path)
+            yield _found(self._problem(prefix, Fault.of(error), path))
 
-    def _key(self, key: str, path: str, stack: Stack) -> Iterator[Problem]:
-        """Check an object that is stored under a key of an array."""
+    def _key(self, key: str, path: str, stack: Stack, ignored: str) -> Iterator[Problem]:
+        """Check an object that is stored under a key of an array. Problems of the kind `ignored` are left out."""
         stored = key_prefix(path) + key
-        if key in _MARKS:
-            kind, message = _MARKS[key]
-            yield Problem(stored, kind, message, node=path)
-        elif (journal := stack.journal(key)) is not None:
-            message = f"chunk {journal[1]} is being changed, or that was interrupted"
-            yield Problem(stored, "journal", message, node=path)
-        elif (layout := stack.layout(key)) is not None:
-            yield from self._object(stored, layout, path, stack)
+        try:
+            if key in _MARKS:
+                kind, message = _MARKS[key]
+                yield Problem(stored, kind, message, node=path)
+            elif (journal := stack.journal(key)) is not None:
+                message = f"chunk {journal[1]} is being changed, or that was interrupted"
+                yield Problem(stored, "journal", message, node=path)
+            elif (layout := stack.layout(key)) is not None:
+                problems = self._object(stored, layout, path, stack)
+                yield from (problem for problem in problems if problem.kind != ignored)
+        except (ZarrliteError, OSError) as error:
+            yield self._problem(stored, Fault.of(error), path)
 
     def _object(self, key: str, layout: Range, path: str, stack: Stack) -> Iterator[Problem]:
         count = 0
@@ -280,6 +350,11 @@ class _Check:
     @staticmethod
     def _problem(key: str, fault: Fault, path: str) -> Problem:
         return Problem(key, fault.kind, fault.message, node=path)
+
+
+def _found(problem: Problem, keys: Iterable[str] = ()) -> _Step:
+    """Return the step for objects whose problem is known already."""
+    return _Step(list(keys), lambda: [problem])
 
 
 def _own(document: Any) -> Any:
