@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.report import duration
 
 RESULTS = Path(__file__).with_name("RESULTS.json")
-NAMES = ("zarrlite", "zarr-python", "zarrs", "tensorstore")
+NAMES = ("zarrlite", "zarr-python", "zarrs", "zarrista", "tensorstore")
 SHOWN = {
     "read/disk/64K/zstd": "read, chunks of 64 KiB, zstd + crc32c",
     "read/disk/1M/zstd": "read, 1 MiB, zstd + crc32c",

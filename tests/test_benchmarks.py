@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import short
+from benchmarks import chart, short
 from benchmarks.__main__ import available, main
 from benchmarks.catalogue import catalogue
 from benchmarks.contestants import NAMES, Contestant
@@ -154,9 +154,10 @@ def test_image_is_deterministic() -> None:
     assert np.array_equal(image((300, 64)), image((300, 64)))
 
 
-def test_tables_in_the_readmes_match_the_results() -> None:
+def test_tables_and_chart_of_the_readmes_match_the_results() -> None:
     results = json.loads(short.RESULTS.read_text())
     root = short.RESULTS.parents[1]
     assert short.short_table(results) in (root / "README.md").read_text()
     assert short.goals_table(results) in (root / "benchmarks" / "README.md").read_text()
+    assert chart.to_svg(results) == chart.CHART.read_text()
     assert results["environment"]["scale"] == "full"
