@@ -31,6 +31,7 @@ from zarrlite.codecs import (
 )
 from zarrlite.data_types import from_dtype
 from zarrlite.errors import TruncatedError
+from zarrlite.pipeline.codec import ChunkOptions
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.indexing import basic
 from zarrlite.selections.selection import Selection, everything
@@ -115,7 +116,7 @@ def test_any_chain_reads_and_updates_parts_as_numpy_does(data: Any) -> None:
     data_type = from_dtype(dtype)
     fill = FILLS.get(dtype, data_type.default_fill_value) if isinstance(dtype, str) else data_type.default_fill_value
     write_empty = data.draw(st.booleans())
-    spec = ArraySpec(shape, data_type, data_type.cast_scalar(fill), write_empty=write_empty)
+    spec = ArraySpec(shape, data_type, data_type.cast_scalar(fill), ChunkOptions(write_empty))
     chain = data.draw(chains(shape, dtype))
     bound = Pipeline(chain, spec)
     array = data.draw(values_of(shape, dtype))

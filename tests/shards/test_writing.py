@@ -18,6 +18,7 @@ from zarrlite.buffers.ranges import ALL
 from zarrlite.chunks.chunks import Chunks
 from zarrlite.codecs import Bytes, BytesBytesCodec, Crc32c, Gzip, Offset, Pad, ShardingIndexed, Transpose, Zstd
 from zarrlite.errors import ArgumentError, StoreError
+from zarrlite.pipeline.codec import ChunkOptions
 from zarrlite.shards.writing import ORDERS, STRATEGIES, _shared
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores import files
@@ -682,7 +683,7 @@ def test_a_shard_has_the_same_bytes_alone_padded_and_in_parts(chain: Any, write_
         np.testing.assert_array_equal(array[...], data)
         values = [(tmp_path / name / "c/0" / key).read_bytes() for key in sorted(os.listdir(tmp_path / name / "c/0"))]
         stored.append(b"".join(values)[: -4 if name == "padded" else None])
-    serializer: Any = array.metadata.pipeline(data.shape, write_empty=write_empty).serializer
+    serializer: Any = array.metadata.pipeline(data.shape, ChunkOptions(write_empty)).serializer
     blocks = [block for rows in np.split(data, 4) for block in np.split(rows, 4, axis=1)]
     chunks = [serializer.inner.encode(np.ascontiguousarray(block)) for block in blocks]
     assert (None in chunks) is not write_empty

@@ -33,6 +33,7 @@ from zarrlite.chunks.chunk_cache import ChunkCache
 from zarrlite.errors import ArgumentError, DataError, MissingChunkError, StoreError, TruncatedError, ZarrliteError
 from zarrlite.extensions.extension import Ignored
 from zarrlite.metadata.documents import ArrayMetadata
+from zarrlite.pipeline.codec import ChunkOptions
 from zarrlite.pipeline.decoding import beyond_limit, default_limit
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
@@ -52,6 +53,7 @@ from zarrlite.tuning import (
 )
 
 T = TypeVar("T")
+_chunk_options = functools.lru_cache(64)(ChunkOptions)  # saves time when many arrays are opened
 Job = tuple[Shape, Selection, Selection]  # coordinates of a chunk, the selection in it, and its place in the result
 
 
@@ -83,8 +85,9 @@ class Chunks:
         self.options = options
         self.grid = metadata.chunk_grid
         required = options.missing_chunks == "error"
+        self._options = _chunk_options(options.write_empty_chunks, required, options.max_chunk_bytes)
         # the pipeline of all chunks, if they have the same shape
-        self._encode_key, self._pipeline = metadata.for_chunks(options.write_empty_chunks, required)
+        self._encode_key, self._pipeline = metadata.for_chunks(self._options)
         self._limit = options.max_chunk_bytes or default_limit()
         self.store = base
         # core spec, Storage transformers: the last one of the list is directly on the store
@@ -93,8 +96,7 @@ class Chunks:
                 self.store = transformer.wrap(self.store, metadata.in_store)
 
     def _bind(self, shape: Shape) -> Pipeline:
-        required = self.options.missing_chunks == "error"
-        return self.metadata.pipeline(shape, write_empty=self.options.write_empty_chunks, require_chunks=required)
+        return self.metadata.pipeline(shape, self._options)
 
     def pipeline(self, coords: Shape) -> Pipeline:
         """Return the codec chain for one chunk."""

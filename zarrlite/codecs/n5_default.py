@@ -187,10 +187,10 @@ class BlockSerializer(Serializer):
         padded[tuple(slice(0, n) for n in shape)] = pipeline.decode(block)
         return selection.take(padded)
 
-    @staticmethod
-    def _check_limit(size: int) -> None:
-        if size > default_limit():
-            raise DataError(beyond_limit(size, default_limit()))
+    def _check_limit(self, size: int) -> None:
+        limit = self.spec.options.max_bytes or default_limit()
+        if size > limit:
+            raise DataError(beyond_limit(size, limit))
 
     def encode(self, array: NDArray, old: Buffer | None = None) -> Buffer:
         replaced = None if old is None else self.open(old)[1]

@@ -28,7 +28,7 @@ from zarrlite.extensions.extension import Ignored, runtime
 from zarrlite.extensions.registry import codecs as registry
 from zarrlite.extensions.registry import data_types, register
 from zarrlite.pipeline.chain import fit_chain, parse_chain
-from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, Patches, Serializer, byte_order_of
+from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, ChunkOptions, Patches, Serializer, byte_order_of
 from zarrlite.pipeline.elements import NDArray
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.casting import MAX_NDIM
@@ -130,13 +130,13 @@ class ShardSerializer(ShardReader):
         self.codec = codec
         self.grid = self._grid(spec.shape)
         inner = self._pipeline("codecs", spec.reshaped(codec.chunk_shape))
-        index_spec = ArraySpec((*self.grid, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
+        index_spec = ArraySpec((*self.grid, 2), data_types.coerce("uint64"), ABSENT, ChunkOptions(write_empty=True))
         index = self._pipeline("index_codecs", index_spec)
         if index.encoded_size is None:
             # codecs/sharding-indexed, index_codecs: "compression codecs, MUST NOT be used for index codecs"
             message = "must produce an index of fixed size, without compression"
             raise MetadataError(message, pointer="/configuration/index_codecs", kind="conflict")
-        required = codec.inner_chunks_are_chunks and spec.require_chunks
+        required = codec.inner_chunks_are_chunks and spec.options.require_chunks
         form = ShardFormat(self.grid, index, codec.index_location, inner.limit)
         super().__init__(codec, spec, form, inner, absent_is_missing=required)
         self.read_unit = max(self.inner.read_unit, self.format.index_size)
@@ -204,7 +204,7 @@ class ShardSerializer(ShardReader):
         """Encode a shard of uncompressed inner chunks."""
         if blocks.dtype != dtype:
             blocks = blocks.astype(dtype)
-        empty = set() if self.spec.write_empty else self._empty(blocks)
+        empty = set() if self.spec.options.write_empty else self._empty(blocks)
         if not empty:
             return self.writer.join_uncompressed(blocks, self.inner.encoded_size or 0, old)
         packed = np.ascontiguousarray(blocks).reshape(self.format.count, -1).view(np.uint8)
@@ -233,7 +233,7 @@ class ShardSerializer(ShardReader):
         chunks = self.writer.chunks(old)
         for n, chunk in changes.items():
             chunks[n] = chunk
-        empty = not self.spec.write_empty and all(chunk is None for chunk in chunks)
+        empty = not self.spec.options.write_empty and all(chunk is None for chunk in chunks)
         return None if empty else self.writer.join(chunks, old)
 
     def _changes(

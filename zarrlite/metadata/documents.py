@@ -29,7 +29,15 @@ from zarrlite.metadata.members import Members
 from zarrlite.metadata.repairs import repair
 from zarrlite.names import name_fault, new_name_fault
 from zarrlite.pipeline.chain import parse_chain
-from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec, Framing, byte_order_of
+from zarrlite.pipeline.codec import (
+    ArrayBytesCodec,
+    ArraySpec,
+    BytesBytesCodec,
+    ChunkOptions,
+    Codec,
+    Framing,
+    byte_order_of,
+)
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer, leading_bytes_after
@@ -111,15 +119,12 @@ class ArrayMetadata(Members):
         """The byte order of stored multi-byte elements: "little" or "big"."""
         return byte_order_of(self.codecs)
 
-    def pipeline(
-        self, chunk_shape: tuple[int, ...], *, write_empty: bool = False, require_chunks: bool = False
-    ) -> Pipeline:
+    def pipeline(self, chunk_shape: tuple[int, ...], options: ChunkOptions = ChunkOptions()) -> Pipeline:
         """Return the codec chain bound to chunks of this shape."""
-        pipelines, key = self._pipelines, (chunk_shape, write_empty, require_chunks)
+        pipelines, key = self._pipelines, (chunk_shape, options)
         pipeline = pipelines.get(key)
         if pipeline is None:
-            options = {"write_empty": write_empty, "require_chunks": require_chunks}
-            spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, **options)
+            spec = ArraySpec(chunk_shape, self.data_type, self.fill_value, options)
             pipeline = Pipeline(self._written_codecs(), spec)
             if len(pipelines) >= MAX_PIPELINES:
                 pipelines.clear()
@@ -142,15 +147,15 @@ class ArrayMetadata(Members):
             return self.codecs
         return tuple(c.with_leading_bytes(leading) if isinstance(c, ArrayBytesCodec) else c for c in self.codecs)
 
-    def for_chunks(self, write_empty: bool, require_chunks: bool) -> ForChunks:
+    def for_chunks(self, options: ChunkOptions) -> ForChunks:
         """Return the chunk key encoder, and the codec chain of all chunks. The chain is None if chunk shapes differ."""
-        found = self._for_chunks.get((write_empty, require_chunks))
+        found = self._for_chunks.get(options)
         if found is None:
             ndim, pipeline = len(self.shape), None
             if self.chunk_grid.uniform:
                 shape = self.chunk_grid.chunk_shape((0,) * ndim)
-                pipeline = self.pipeline(shape, write_empty=write_empty, require_chunks=require_chunks)
-            found = self._for_chunks[write_empty, require_chunks] = self.chunk_key_encoding.bound(ndim), pipeline
+                pipeline = self.pipeline(shape, options)
+            found = self._for_chunks[options] = self.chunk_key_encoding.bound(ndim), pipeline
         return found
 
     @property

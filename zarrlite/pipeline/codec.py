@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -33,19 +33,21 @@ from zarrlite.stores.base import IN_MEMORY, Limits
 Patches = list[Patch]  # offsets in a stored value and the bytes to write there, in this order
 
 
-class ArraySpec:
-    """The properties of arrays that a codec may depend on: shape, data type, fill value."""
+class ChunkOptions(NamedTuple):
+    """The runtime options of an array that codecs see."""
 
-    __slots__ = ("_first", "data_type", "dtype", "fill", "fill_fault", "require_chunks", "shape", "size", "write_empty")
+    write_empty: bool = False  # whether chunks that contain only the fill value are stored
+    require_chunks: bool = False  # whether a missing chunk is an error
+    max_bytes: int | None = None  # bytes that may be decoded or encoded at once; None means `default_limit`
+
+
+class ArraySpec:
+    """The properties of arrays that a codec may depend on: shape, data type, fill value, runtime options."""
+
+    __slots__ = ("_first", "data_type", "dtype", "fill", "fill_fault", "options", "shape", "size")
 
     def __init__(
-        self,
-        shape: tuple[int, ...],
-        data_type: DataType,
-        fill: Any,
-        *,
-        write_empty: bool = False,
-        require_chunks: bool = False,
+        self, shape: tuple[int, ...], data_type: DataType, fill: Any, options: ChunkOptions = ChunkOptions()
     ) -> None:
         self.shape = shape
         self.data_type = data_type
@@ -54,8 +56,7 @@ class ArraySpec:
         self.fill_fault: str | None = (
             None  # why the fill value of the array has no counterpart here; None if it has one
         )
-        self.write_empty = write_empty  # whether chunks that contain only the fill value are stored
-        self.require_chunks = require_chunks  # whether a missing chunk is an error
+        self.options = options
         self.size = math.prod(shape)
         self._first: Any = (*(0,) * len(shape), ...)
 
@@ -72,8 +73,7 @@ class ArraySpec:
         return self._changed(self.shape, data_type, fill, self.fill_fault or fill_fault)
 
     def _changed(self, shape: tuple[int, ...], data_type: DataType, fill: Any, fill_fault: str | None) -> ArraySpec:
-        options = {"write_empty": self.write_empty, "require_chunks": self.require_chunks}
-        spec = ArraySpec(shape, data_type, fill, **options)
+        spec = ArraySpec(shape, data_type, fill, self.options)
         spec.fill_fault = fill_fault
         return spec
 
@@ -100,7 +100,7 @@ class ArraySpec:
 
     def is_stored(self, array: NDArray) -> bool:
         """Whether a chunk with these elements is stored: some differ from the fill value, or `write_empty` is set."""
-        return self.write_empty or not self.is_fill(array)
+        return self.options.write_empty or not self.is_fill(array)
 
 
 class Codec(Extension):

@@ -418,7 +418,7 @@ class Pipeline:
         chunks may contain only the fill value.
         """
         stored = [True] * len(arrays)
-        if True in maybe_fill and not self.spec.write_empty:
+        if True in maybe_fill and not self.spec.options.write_empty:
             stored = [not (maybe and self.spec.is_fill(a)) for a, maybe in zip(arrays, maybe_fill, strict=True)]
         layout: Any = self.decoded_layout
         elements = (arrays if all(stored) else arrays[stored]).astype(layout.dtype, copy=False)

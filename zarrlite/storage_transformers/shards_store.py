@@ -23,7 +23,7 @@ from zarrlite.buffers.pieces import Value, join
 from zarrlite.buffers.ranges import ALL, Buffer, ByteRange
 from zarrlite.buffers.source import InMemory, Source, read_current
 from zarrlite.extensions.registry import codecs, data_types
-from zarrlite.pipeline.codec import ArraySpec
+from zarrlite.pipeline.codec import ArraySpec, ChunkOptions
 from zarrlite.pipeline.decoding import Limit
 from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.pipeline.reading import FailedPart, Reading, read_from_sources
@@ -52,7 +52,7 @@ Place = tuple[str, int]  # the key of a shard, and the number of a chunk in it
 def shard_format(per_shard: Shape) -> ShardFormat:
     """Return the format of shards with this number of chunks along each dimension."""
     # draft sharding, Binary shard format: "little-endian uint64 per chunk"
-    spec = ArraySpec((*per_shard, 2), data_types.coerce("uint64"), ABSENT, write_empty=True)
+    spec = ArraySpec((*per_shard, 2), data_types.coerce("uint64"), ABSENT, ChunkOptions(write_empty=True))
     index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
     # any value can be a chunk here; only the codecs above know its maximum size
     # draft sharding, Binary shard format: "The index is placed at the end of the file"
