@@ -402,7 +402,7 @@ def test_the_nodes_of_a_group_are_checked_at_once() -> None:
     store = FarStore()
     group_of_small_arrays(store)
     problems: list[Any] = []
-    store.requests_of(lambda: problems.extend(check(store)), 15, first_round=10, more=1)
+    store.requests_of(lambda: problems.extend(check(store)), 15, first_round=2, more=1)
     assert [(problem.key, problem.kind) for problem in problems] == [
         ("a07/c/0", "data"),
         ("a09/zarr.json", "metadata"),
@@ -416,7 +416,7 @@ def test_the_documents_of_a_group_are_validated_at_once(monkeypatch: pytest.Monk
     monkeypatch.setattr(validate_command, "split", lambda location: (store, ""))
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        store.requests_of(lambda: main(["validate", "anywhere", "--json"]), 15, first_round=10, more=1)
+        store.requests_of(lambda: main(["validate", "anywhere", "--json"]), 15, first_round=3, more=1)
     report = json.loads(output.getvalue())
     assert report["documents"] == 21
     assert {fault["document"] for fault in report["faults"]} == {"a09/zarr.json"}
