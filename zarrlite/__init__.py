@@ -1,7 +1,7 @@
 """zarrlite: a small, complete Zarr v3 library in pure Python.
 
 Rules
-- `_MODULES` has every public name with the module that defines it. A name is imported when it is first used:
+- `_MODULES` maps every public name to the module that defines it. A name is imported when it is first used, so that
   `zarrlite --help` loads neither numpy nor the rest of the library.
 - Type checkers read the plain imports below the table; a test compares the two lists.
 """
@@ -95,7 +95,7 @@ _ROOMS = (
     "storage_transformers",
     "stores",
 )
-# the same at run time; type checkers need an explicit import, because these modules import this one
+# attributes at run time as well; type checkers need an explicit import, because these modules import this one
 _TOOLS = ("bridge", "core", "dtype", "layout", "n5", "storage", "testing", "tiff")
 __all__ = list(_MODULES)
 

@@ -1,7 +1,8 @@
-"""zarr-python and zarrlite, each with the stores and extensions of the other (extra `zarr`).
+"""Stores and extensions of zarrlite for zarr-python, and stores of zarr-python for zarrlite (extra `zarr`).
 
-`FromZarr` is a store of zarr-python for zarrlite, `ZarrStore` a store of zarrlite for zarr-python. zarr-python finds
-the codecs and the chunk key encoding by entry points: documents with `pad`, `offset` and `suffix` need no import.
+`ZarrStore` lets zarr-python use a store of zarrlite, `FromZarr` lets zarrlite use a store of zarr-python. zarr-python
+finds the codecs and the chunk key encoding by entry points: opening arrays with `pad`, `offset` and `suffix` needs no
+import.
 """
 
 from zarrlite.adapters.zarr_extensions import OffsetCodec, PadCodec, SuffixKeyEncoding, WindowedPipeline

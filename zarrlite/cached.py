@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """A cached property without a lock: two threads may compute the same value, and either result is right."""
+        """A cached property without a lock: two threads may both compute the value, and either result is correct."""
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
             if instance is None:

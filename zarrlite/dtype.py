@@ -46,14 +46,14 @@ Endianness = Literal["little", "big"]
 
 
 class ZDType:
-    """A data type, as zarr-python describes it. `parse_dtype` and the subclasses create them.
+    """A data type with zarr-python's interface. Create one with `parse_dtype` or a subclass.
 
     Parameters
     ----------
     data_type : DataType
         The data type.
     endianness : {"little", "big"}, optional
-        The byte order that Zarr v2 records. Zarr v3 has it in the codecs, so that it has no effect there.
+        The byte order, as Zarr v2 records it. It has no effect in Zarr v3, where the codecs determine the byte order.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class ZDType:
 
     @classmethod
     def from_native_dtype(cls, dtype: npt.DTypeLike) -> Self:
-        """Return the data type of a numpy dtype. Raises ArgumentError if it is not one of this class."""
+        """Return the data type of a numpy dtype. Raises ArgumentError if it belongs to another class."""
         found = parse_dtype(dtype)
         if not isinstance(found, cls):
             raise ArgumentError(f"dtype must be one of {cls.__name__}, not {dtype!r}, which is {found!r}")
@@ -90,7 +90,7 @@ class ZDType:
         return dtype.newbyteorder(">") if self.endianness == "big" and self.data_type.has_byte_order else dtype
 
     def to_json(self, zarr_format: Literal[2, 3] = 3) -> Json:
-        """Return the data type as zarr.json has it, or in zarr-python's description of the one of Zarr v2."""
+        """Return the data type in the form of zarr.json, or for Zarr v2, in that of zarr-python."""
         if zarr_format == 3:
             return self.data_type.to_json()
         if self.data_type.itemsize is None:
@@ -111,11 +111,11 @@ class ZDType:
             raise ArgumentError(f"{data!r} does not fit {self.data_type.name}: {error}") from None
 
     def to_json_scalar(self, data: object, *, zarr_format: Literal[3] = 3) -> Json:
-        """Return a scalar as zarr.json has fill values."""
+        """Return a scalar in the form of a fill value in zarr.json."""
         return self.data_type.fill_value_json(self.cast_scalar(data))
 
     def from_json_scalar(self, data: Json, *, zarr_format: Literal[3] = 3) -> Any:
-        """Return the scalar of a fill value of zarr.json. Raises MetadataError if it is invalid."""
+        """Return a fill value of zarr.json as a scalar. Raises MetadataError if it is invalid."""
         return self.data_type.parse_fill_value(data)
 
 
@@ -230,7 +230,7 @@ class FixedLengthUTF32(ZDType):
 
 
 class NullTerminatedBytes(ZDType):
-    """Bytes, at most `length`, without zeros at their end."""
+    """At most `length` bytes, without trailing zeros."""
 
     name = "null_terminated_bytes"
 
@@ -288,7 +288,7 @@ def parse_dtype(dtype_spec: ZDType | npt.DTypeLike | dict[str, Json], *, zarr_fo
     dtype_spec : data type
         The data type, as for `create_array`.
     zarr_format : {2, 3}, optional
-        Accepted as in zarr-python; both formats have the same data types here.
+        Accepted for compatibility with zarr-python; both formats have the same data types here.
 
     Returns
     -------

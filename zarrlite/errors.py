@@ -227,7 +227,7 @@ class SelectionError(ZarrliteError, IndexError):
     """The index does not fit the array."""
 
 
-# Names of zarr-python's errors. Several may be one class here: an `except` clause that has one of them works.
+# zarr-python's names of errors, for `except` clauses. Several names may denote the same class here.
 BaseZarrError = ZarrliteError
 ArrayNotFoundError = GroupNotFoundError = NodeNotFoundError
 ContainsArrayError = ContainsGroupError = ContainsArrayAndGroupError = NodeExistsError

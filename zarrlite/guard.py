@@ -1,12 +1,12 @@
 """A lock for `with` statements that an interrupt (Ctrl-C) cannot leave locked.
 
 Rules
-- Since Python 3.14, a signal handler may run after the `__enter__` of a C class has returned and before the block of
-  the `with` statement begins. An exception that it raises there skips `__exit__`. So `__enter__` is Python code, which
-  runs no handler after its last call has returned. Earlier versions run none there.
-- `__exit__` is that of the built-in lock: a handler may run before the first instruction of Python code, but not before
-  a C function.
-- The same holds for every object with an `__enter__` in C: use `try` and `finally` for those that must be closed.
+- Since Python 3.14, a signal handler may run after an `__enter__` written in C has returned and before the block of
+  the `with` statement begins. An exception that the handler raises there skips `__exit__`. `__enter__` is therefore
+  written in Python: no handler runs after its last call has returned. Earlier versions run no handler at this point.
+- `__exit__` is inherited from the built-in lock: a handler may run before the first instruction of a Python function,
+  but not before a C function.
+- Every other object with an `__enter__` in C has this problem: use `try` and `finally` for those that must be closed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if sys.version_info < (3, 14):
 else:
 
     class Guard(RLock):
-        """A re-entrant lock: a signal handler may run while it is held, and acquire it again."""
+        """A re-entrant lock, because a signal handler may run while it is held, and acquire it again."""
 
         __slots__ = ()
 

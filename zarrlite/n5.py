@@ -1,4 +1,4 @@
-"""N5 containers: read in place, and written so that other programs read them as N5.
+"""Read N5 containers in place, and write datasets that other programs read as N5.
 
 `open` reads a container without writing to it. `create_array` writes a new dataset. `write_documents` adds `zarr.json`
 documents to a container, so that `zarrlite.open` reads and writes it. formats/n5.py maps N5 to Zarr v3.
@@ -82,7 +82,7 @@ def open(  # noqa: A001
     view = N5Store(open_store(store))
     root = view.attributes("")
     if root is not None:
-        parse_user_attributes(root)  # refuses an unknown version, even if another path is opened
+        parse_user_attributes(root)  # refuses an unknown version, even if `path` is not the root
     return opening.open(
         view, mode="r", path=path, options=options, missing_chunks=missing_chunks, max_chunk_bytes=max_chunk_bytes
     )

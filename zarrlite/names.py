@@ -2,8 +2,8 @@
 
 Rules
 - A path has no leading or trailing `/`; the path of the root is empty.
-- Node names follow the core spec, Node names. Nodes whose names have the reserved prefix `__` are read, since xarray
-  writes `__xarray_dataarray_variable__`, but not created. Names that begin with `__zarrlite.` belong to the library.
+- Node names follow the core spec, Node names. Nodes whose names start with the reserved prefix `__` can be read, since
+  xarray writes `__xarray_dataarray_variable__`, but not created. Names with the prefix `__zarrlite.` are reserved.
 - The functions `*_fault` return the rule that the text breaks, phrased for an error message, or None.
 """
 
@@ -13,7 +13,7 @@ from zarrlite.errors import ArgumentError
 
 RESERVED = "__zarrlite."  # the beginning of keys that zarrlite stores for its own use
 RESERVED_PREFIX = "__"  # core spec, Node names: "must not start with the reserved prefix"
-REMOVAL = "__zarrlite.removal"  # key below a node; lists the documents of a removal that is not complete
+REMOVAL = "__zarrlite.removal"  # key below a node; its value lists the documents of an unfinished removal
 DOCUMENT = "zarr.json"  # core spec, Metadata: "metadata documents are stored under the key zarr.json"
 
 

@@ -13,5 +13,5 @@ __all__ = ["FsspecStore", "LocalStore", "MemoryStore", "ObjectStore", "Store", "
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(stores, name)  # it is loaded late
+        return getattr(stores, name)  # some stores are imported on first use
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

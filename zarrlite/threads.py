@@ -1,20 +1,20 @@
-"""The shared thread pools: one for work, as wide as there are cores, and one for requests that wait for an answer.
+"""The shared thread pools: one for computation, with a thread per core, and one for threads that wait for requests.
 
 Rules
-- No other module starts threads (locks aside). A working thread never submits work to its own pool.
+- No other module starts threads, except for locks. A worker thread never submits work to its own pool.
 - The threads of a call, including the calling one, pull jobs from one shared iterator. The first error stops them all.
-- Both pools belong to the process: many callers together use no more threads than one. Requests to one place are
-  bounded, too, whichever calls they belong to. A call waits only for jobs that have started, and does all others
-  itself, so that it finishes even if every thread is busy. Threads join it as soon as other calls leave them.
-- Threads that wait for requests decode and encode with `work`: as many of them at once as there are cores. The thread
-  that does so uses the scratch buffers and compressors of the last one, so that there are no more of them than cores.
-- Jobs that wait for requests say how many bytes they hold meanwhile. All jobs of the process together hold at most
-  `MAX_IN_FLIGHT_BYTES`, except for a single job that is larger.
+- Both pools belong to the process: many concurrent calls use no more threads than one call. Requests to one place are
+  also limited across all calls. A call waits only for jobs that have started and runs all others itself, so that it
+  finishes even if every thread is busy. Threads join it as soon as they have finished with other calls.
+- Threads that wait for requests decode and encode inside `work`, which admits as many of them at once as there are
+  cores. Each takes over the scratch buffers and compressors of an earlier one, so that no more exist than cores.
+- Jobs that wait for requests declare how many bytes they hold meanwhile. All jobs of the process together hold at most
+  `MAX_IN_FLIGHT_BYTES`; a single job that is larger runs alone.
 - A pool starts when it is first needed. A forked child does not inherit it.
-- An interrupt (Ctrl-C) may stop the calling thread while it submits work, so that the future is lost. So the threads
-  that work for a call are counted by the call itself (`_Helpers`), and other threads start those of a pool: one that
-  was started by an interrupted call would be unknown to its pool, and keep the process from ending.
-- There is at most one deferred job (`run_later`). Only callers that need the space it frees wait for it
+- An interrupt (Ctrl-C) may stop the calling thread while it submits work, before it receives the future. Each call
+  therefore counts its own helper threads (`_Helpers`). For the same reason, the threads of a pool are started from
+  another thread: one whose start was interrupted would be unknown to its pool and keep the process from exiting.
+- At most one deferred job (`run_later`) exists at a time. Only callers that need the space that it frees wait for it
   (`finish_deferred`).
 """
 
@@ -49,32 +49,32 @@ if TYPE_CHECKING:
 J = TypeVar("J")
 R = TypeVar("R")
 
-_pool: ThreadPoolExecutor | None = None  # its threads work
-_waiting_pool: ThreadPoolExecutor | None = None  # its threads wait for requests
+_pool: ThreadPoolExecutor | None = None  # for computation
+_waiting_pool: ThreadPoolExecutor | None = None  # for threads that wait for requests
 _places: dict[Hashable, Place] = {}
-_in_flight: dict[int, int] = {}  # bytes that jobs hold, by their thread, in the order in which the jobs came
-_deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one: its future and the call itself
-_max_workers: int | None = None  # threads that work at once; None means as many as there are cores
+_in_flight: dict[int, int] = {}  # thread -> bytes that its job holds, in the order in which the jobs arrived
+_deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one job: its future, and the call itself
+_max_workers: int | None = None  # threads that compute at once; None means as many as there are cores
 _max_requests: int | None = None  # requests to one place at once; None means as many as the store allows
-_seats: SimpleQueue[dict[str, Any]] | None = None  # for each waiting thread that may work, what `kept` has then
-_state = local()  # `is_worker`: whether this thread is pulling jobs from a queue; `waits`: it needs a seat to work
-kept = local()  # scratch buffers and compressors that a working thread keeps for the next piece of work
+_seats: SimpleQueue[dict[str, Any]] | None = None  # one per core: the content of `kept` for the thread that takes it
+_state = local()  # `is_worker`: this thread is pulling jobs from a queue; `waits`: it must take a seat to compute
+kept = local()  # scratch buffers and compressors that a thread keeps for its next job
 
 
 def workers() -> int:
-    """Return how many threads may work at once."""
+    """Return how many threads may compute at once."""
     if _max_workers is not None:
         return _max_workers
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def limit(max_workers: int | None, max_requests: int | None) -> None:
-    """Set how many threads work at once, and how many requests to one place are under way. None removes a limit."""
+    """Set how many threads compute at once, and how many requests to one place are under way. None removes a limit."""
     global _pool, _seats, _max_workers, _max_requests
     has_changed = max_workers != _max_workers
     _max_workers, _max_requests = max_workers, max_requests
     if has_changed:
-        _pool = None  # calls that use it finish on its threads
+        _pool = None  # running calls finish on the threads of the old pool
         if _seats is not None:
             _seats = _new_seats()
 
@@ -94,7 +94,7 @@ def _get_pool() -> ThreadPoolExecutor:
 
 
 def _start_threads(pool: ThreadPoolExecutor, gate: LockType, started: LockType) -> None:
-    """Start all threads of a pool, by as many jobs that wait for each other."""
+    """Start all threads of a pool: submit one job for each, all of which block until the last one is submitted."""
     try:
         with contextlib.suppress(RuntimeError), gate:  # no thread can be started while the interpreter shuts down
             for _ in range(workers()):
@@ -139,15 +139,15 @@ def _submit(calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
 
 
 class Place:
-    """A bucket, a host or another place for whose answers requests wait, shared by all stores that use it."""
+    """A bucket, a host or another destination of requests. All stores that use it share its limit."""
 
     def __init__(self, requests: int) -> None:
         self.requests = requests  # how many may be under way at once
-        self._free = [None] * (requests - 1)  # one for each thread that may join the calling one
-        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has begun
+        self._free = [None] * (requests - 1)  # one item for each thread that may join the calling thread
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has started
 
     def submit(self, calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
-        """Make calls on threads of the pool: now, or when threads that have joined are done."""
+        """Submit calls to the pool. They start at once, or when a thread that serves this place becomes free."""
         from concurrent.futures import Future
 
         futures: list[Future[Any]] = [Future() for _ in calls]
@@ -158,7 +158,7 @@ class Place:
         return futures
 
     def call(self, work: Callable[[], R]) -> Future[R]:
-        """Make one call as `submit` does, also if the process ends before a thread has begun.
+        """Submit one call, which is made even if the process exits before a thread has started it.
 
         Raises RuntimeError while the interpreter shuts down.
         """
@@ -186,12 +186,12 @@ class Place:
             done()
 
     def _join(self) -> None:
-        """Make the calls that wait, one after the other, unless enough threads do."""
+        """Make the waiting calls one by one, unless enough threads already do."""
         while self._waiting:
             try:
                 self._free.pop()
             except IndexError:
-                return  # a thread that has joined looks for calls when it is done
+                return  # the threads that have joined look for further calls before they leave
             try:
                 self._call_next()
             finally:
@@ -201,7 +201,7 @@ class Place:
         try:
             future, work = self._waiting.popleft()
         except IndexError:
-            return  # another thread was faster
+            return  # another thread has taken the call
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -213,7 +213,7 @@ class Place:
 
 
 def place(name: Hashable, requests: int) -> Place:
-    """Return the place with this name, which takes so many requests at once."""
+    """Return the place with this name, which accepts at most `requests` requests at once."""
     if _max_requests is not None:
         requests = min(requests, _max_requests)
     found = _places.get((name, requests))
@@ -225,7 +225,7 @@ def place(name: Hashable, requests: int) -> Place:
 
 
 def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
-    """Call `work` on a thread that may wait: one of those of a place, or one of as many as there are cores."""
+    """Call `work` on a thread that may wait: one for the place; without a place, one of as many as there are cores."""
     return (at or place("calls that do not wait for requests", workers() + 1)).call(work)
 
 
@@ -233,9 +233,9 @@ def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
 
 
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int, place: Place | None = None, held: int = 0) -> None:
-    """Run every job, on several threads if the work is at least `MIN_SHARED_BYTES`, or if jobs wait for a place.
+    """Run every job. Several threads are used if the work is at least `MIN_SHARED_BYTES`, or if jobs wait for a place.
 
-    `held` is how many bytes a job holds while it waits.
+    `held` is the number of bytes that each job holds while it waits.
     """
 
     def work(shared: Iterator[J]) -> None:
@@ -291,14 +291,14 @@ def _share(
 
 
 class _Helpers:
-    """The threads that work for one call, none of which outlives it."""
+    """The helper threads of one call. None of them works for it after it has ended."""
 
     def __init__(self) -> None:
         self._working: list[LockType] = []  # one for each thread, locked while it works
         self._stopped = False
 
     def call(self, work: Callable[..., R], *args: Any) -> R | None:
-        """Call `work`. Returns None if the call that it is for has ended."""
+        """Call `work`. Returns None if the call that it belongs to has already ended."""
         working = allocate_lock()
         with working:
             self._working.append(working)
@@ -307,17 +307,17 @@ class _Helpers:
         return found
 
     def stop(self) -> None:
-        """Wait for the threads that work. No other one begins."""
+        """Wait for the threads that are working, and let no other one start."""
         self._stopped = True
         for working in [*self._working]:
             working.acquire()
 
 
 def _holding(held: int, do: Callable[[J], R], job: J) -> R:
-    """Do a job when there is room for the bytes that it holds."""
+    """Run a job once there is room for the bytes that it holds."""
     if not held:
         return do(job)
-    around = _in_flight.pop(get_ident(), 0)  # held by a job of this thread that this one is a part of
+    around = _in_flight.pop(get_ident(), 0)  # bytes held by the job of this thread that encloses this one
     try:
         _board(held)
         return do(job)
@@ -330,7 +330,7 @@ def _holding(held: int, do: Callable[[J], R], job: J) -> R:
 def _board(held: int) -> None:
     """Wait until the earlier jobs of this process leave room for `held` bytes.
 
-    Without a lock, which an interrupt could leave locked. After `MAX_IN_FLIGHT_WAIT` the job starts all the same.
+    This uses no lock, because an interrupt could leave it locked. After `MAX_IN_FLIGHT_WAIT` the job starts anyway.
     """
     thread = get_ident()
     _in_flight[thread] = held
@@ -351,9 +351,9 @@ def _has_room(thread: int) -> bool:
 
 
 def work(do: Callable[..., R], *args: Any) -> R:
-    """Call `do`, which decodes or encodes: on a thread that waits for requests, when one of the cores is free.
+    """Call `do`, which decodes or encodes. A thread that waits for requests takes a seat first; there is one per core.
 
-    The calling thread of a read or write needs no seat, since an interrupt could leave one taken.
+    The calling thread of a read or write needs no seat, because an interrupt could keep it from returning the seat.
     """
     seats = _seats
     if seats is None or not getattr(_state, "waits", False):
@@ -370,7 +370,7 @@ def work(do: Callable[..., R], *args: Any) -> R:
 
 
 def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list[R]:
-    """Return the results of all jobs, in order, with as many of them under way as the place takes."""
+    """Return the results of all jobs, in order. As many jobs run at once as the place allows."""
     if place is None or len(jobs) < 2:
         return [do(job) for job in jobs]
     found: list[Any] = [None] * len(jobs)
@@ -385,9 +385,9 @@ def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list
 def ahead(
     do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: Callable[[J], int] = lambda job: 0
 ) -> Iterator[R]:
-    """Yield what `gather` returns, for any number of jobs: at most as many are started as the place accepts.
+    """Yield the results of jobs, in order. At most as many jobs are started ahead as the place allows.
 
-    `held` returns how many bytes a job holds while it waits.
+    `held` returns the number of bytes that a job holds while it waits.
     """
     if place is None:
         yield from map(do, jobs)
@@ -454,13 +454,13 @@ def _work(work: Callable[[Iterator[J]], object], queue: _Queue[J]) -> None:
         _state.is_worker = was_worker
 
 
-# Deferred jobs, which no caller waits for: closing large files that were replaced (stores/inode_locks.py)
+# Deferred jobs, such as closing large files that were replaced (stores/inode_locks.py)
 
 
 def run_later(do: Callable[[J], object], job: J) -> None:
     """Call `do(job)` on the pool while the caller continues.
 
-    The caller runs it itself if it is a worker, or if an earlier deferred job has not finished.
+    The job runs immediately if the caller is a worker, or if an earlier deferred job has not finished.
     """
     if not getattr(_state, "is_worker", False) and (not _deferred or _deferred[-1][0].done()):
         with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
@@ -475,7 +475,7 @@ def finish_deferred() -> bool:
         future, do = _deferred.pop()
     except IndexError:
         return False
-    if future.cancel():  # it has not started, and all threads of the pool may be waiting for the caller
+    if future.cancel():  # not started yet: all threads of the pool may be waiting for this caller
         do()
     else:
         future.exception()

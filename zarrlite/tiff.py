@@ -208,8 +208,8 @@ def open_array(
     NodeNotFoundError
         If there is no array at `path`.
     ArgumentError
-        If the chunks are not TIFF files: the codecs are not `bytes`, perhaps `zstd`, and `pad` or `offset`, or the
-        padding does not have the size of the header.
+        If the chunks are not TIFF files: the codecs must be `bytes`, optionally `zstd`, and `pad` or `offset`, and
+        the padding must have the size of the header.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def open_array(
 
 
 def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
-    """Return the runtime option that makes the last codec generate headers. Empty if the header is in `zarr.json`."""
+    """Return the runtime option that makes the last codec generate headers; none if the header is in `zarr.json`."""
     chain = _image_chain(metadata)
     if not metadata.chunk_grid.uniform:
         raise ArgumentError("the chunks of a TIFF array must have one shape, because they share a header")
@@ -263,7 +263,7 @@ class _ImageChain(NamedTuple):
     compression: str | None
     header_bytes: int
     literal: bytes | None  # the header in zarr.json
-    option: str  # the name of the last codec's runtime option for a header function
+    option: str  # the name of the runtime option by which the last codec takes a header function
 
 
 def _image_chain(metadata: ArrayMetadata) -> _ImageChain:

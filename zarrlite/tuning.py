@@ -20,7 +20,7 @@ PREFIX_BYTES: Final = (
 # Ranges
 NEAR_BYTES: Final = 2**15  # bytes; elements closer than this are read as one range (strided, columns)
 NEAR_CHUNK_BYTES: Final = 2**13  # bytes; inner chunks closer than this are read as one range (shard/chunks)
-MAX_REQUEST_BYTES: Final = 2**24  # bytes; ranges are not joined to a longer one (remote)
+MAX_REQUEST_BYTES: Final = 2**24  # bytes; upper limit for a range into which several are joined (remote)
 MAX_RANGES: Final = 2**10  # ranges; a chunk that needs more is read as one range
 
 # Sparse selections
@@ -32,17 +32,17 @@ MIN_SHARED_BYTES: Final = 2**19  # bytes; less work runs on one thread, because 
 THREADED_COPY_BYTES: Final = 2**18  # bytes; smaller chunks that are only copied are read by one thread
 DEFERRED_SIZE: Final = 2**20  # bytes; larger replaced files are closed by another thread (shard/update)
 
-# Requests to stores that are far away
+# Requests to remote stores
 REMOTE_GAP_BYTES: Final = 2**20  # bytes; ranges of a remote value with a smaller gap are read as one (remote)
-MAX_REQUESTS: Final = 128  # threads; upper limit for requests of a process that wait at once (remote)
-MAX_PLACES: Final = 2**10  # places whose requests are counted; the counts are forgotten at this number
+MAX_REQUESTS: Final = 128  # threads; upper limit for those of a process that wait for requests at once (remote)
+MAX_PLACES: Final = 2**10  # places with a limit of their own; all are forgotten when there are this many
 REMOTE_CONCURRENCY: Final = 64  # requests to one bucket or server under way at once (remote)
-MAX_PUT_BYTES: Final = 2**26  # bytes; longer values are sent to an object store in parts, which takes three rounds more
-MIN_CONFLICT_PAUSE: Final = 0.005  # seconds; longest pause before a value that another writer changed is updated again
+MAX_PUT_BYTES: Final = 2**26  # bytes; longer values are sent to an object store in parts, which takes 3 more rounds
+MIN_CONFLICT_PAUSE: Final = 0.005  # seconds; longest first pause before retrying on a value that another writer changed
 MAX_CONFLICT_PAUSE: Final = 1.0  # seconds; the longest pause doubles up to this limit
-MAX_IN_FLIGHT_BYTES: Final = 2**28  # bytes; chunks of all calls of a process that are under way, or being decoded
-MAX_IN_FLIGHT_WAIT: Final = 60.0  # seconds; a job that has waited this long for room starts without
-IN_FLIGHT_PAUSE: Final = 0.001  # seconds; pause between two looks for room
+MAX_IN_FLIGHT_BYTES: Final = 2**28  # bytes; upper limit for chunks that a process transfers or decodes at once
+MAX_IN_FLIGHT_WAIT: Final = 60.0  # seconds; a job that has waited this long for room starts without it
+IN_FLIGHT_PAUSE: Final = 0.001  # seconds; pause between two checks for room
 
 # Memory
 SCRATCH_BYTES: Final = 2**17  # bytes; larger reads use scratch memory, because malloc would map new pages each time
@@ -55,10 +55,10 @@ ZSTD_ENCODE_TOGETHER_BYTES: Final = 2**17  # bytes; smaller values are encoded m
 MAX_CACHED_INDEX_BYTES: Final = 2**16  # bytes; a writer caches shard indices up to this size (shard/update, in place)
 
 # Stores
-MIN_TMPFILES: Final = 3  # values; fewer are renamed, which is no slower (write/disk/64K)
-MAX_TMPFILES: Final = 64  # values; more are renamed, because each needs an open descriptor
+MIN_TMPFILES: Final = 3  # values; fewer are stored by renaming files, which is as fast (write/disk/64K)
+MAX_TMPFILES: Final = 64  # values; more are stored by renaming files, because each needs an open descriptor
 MIN_LOCK_PAUSE: Final = 0.0002  # seconds; pause before the second attempt to get a lock that another process holds
 MAX_LOCK_PAUSE: Final = 0.01  # seconds; the pauses between attempts double up to this limit
 
 # Metadata
-MAX_REFRESHED_BYTES: Final = 2**22  # bytes; larger documents lose their consolidated metadata instead of an update
+MAX_REFRESHED_BYTES: Final = 2**22  # bytes; consolidated metadata in larger documents is removed, not updated

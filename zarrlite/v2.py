@@ -33,7 +33,7 @@ def documents(store: Any, *, path: str | None = None) -> dict[str, dict[str, Jso
     Returns
     -------
     dict
-        The content of each `zarr.json` by its key. A node that cannot be converted has the error instead.
+        The content of each `zarr.json` by its key; the error instead if a node cannot be converted.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def documents(store: Any, *, path: str | None = None) -> dict[str, dict[str, Jso
 
 
 def _paths(view: V2Store, path: str) -> list[str]:
-    """Return the paths of all nodes at and below a path, those that cannot be opened included."""
+    """Return the paths of all nodes at and below a path, including those that cannot be opened."""
     try:
         top = opening.open(view, mode="r", path=path)
     except NodeNotFoundError:
@@ -78,8 +78,9 @@ def _paths(view: V2Store, path: str) -> list[str]:
 def write_documents(store: Any, *, path: str | None = None, overwrite: bool = False) -> list[str]:
     """Write a `zarr.json` for every array and group at and below a path. No data is moved or changed.
 
-    Afterwards the hierarchy is one of Zarr v3 as well, which zarrlite reads and writes. The documents of Zarr v2 stay,
-    but no longer count: remove them when nothing else reads them. Nothing is written if a node cannot be converted.
+    Afterwards the hierarchy is also valid Zarr v3, which zarrlite reads and writes. The documents of Zarr v2 stay, but
+    zarrlite ignores them: remove them when no other program reads them. Nothing is written if a node cannot be
+    converted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The paths below `zarr.core` that scripts for zarr-python import from; nothing is defined here.
+"""Counterparts of the modules of `zarr.core` that scripts for zarr-python import from; nothing is defined here.
 
 zarrlite's own code is not in this package.
 """

@@ -1,1 +1,1 @@
-"""The compiled libraries for zstd and CRC32C: one module for each, which chooses by what can be imported."""
+"""The compiled libraries for zstd and CRC32C: a module for each chooses among those that are installed."""

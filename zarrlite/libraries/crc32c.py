@@ -1,9 +1,9 @@
-"""CRC32C, by google-crc32c or by the package crc32c.
+"""CRC32C, computed by google-crc32c or by the package crc32c.
 
 Rules
 - google-crc32c is used where it is installed with its compiled code, then crc32c, then google-crc32c in pure Python,
   which is about a thousand times slower.
-- Neither is a fallback in behaviour: both compute the same checksum of any buffer.
+- All of them compute the same checksum of any buffer.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ elif _google is not None:
 
     def checksum(data: Buffer, start: int = 0) -> int:
         """Return the CRC32C of a buffer that follows data with the checksum `start`."""
-        # it accepts bytes and arrays, not memoryviews
+        # google-crc32c accepts bytes and arrays, but not memoryviews
         value: int = _google.extend(start, data if type(data) is bytes else np.frombuffer(data, _BYTE))
         return value
 

@@ -1,9 +1,9 @@
-"""Zstandard, by zstandard or by `compression.zstd` of the standard library (PEP 784).
+"""Zstandard, implemented by the package zstandard or by `compression.zstd` of the standard library (PEP 784).
 
 Rules
-- zstandard is used where it is installed, since it decodes into existing memory and many values in one call; then
-  `compression.zstd` of Python 3.14 and later; then backports.zstd, which is the same for earlier versions.
-- Both have the same classes and functions, and accept and refuse the same frames.
+- The package zstandard is preferred, since it decodes into existing memory and decodes many values in one call. Next is
+  `compression.zstd` of Python 3.14 and later, then backports.zstd, the same library for earlier versions.
+- Both modules have the same classes and functions, and accept and refuse the same frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Zstandard by the standard library: `compression.zstd`, or backports.zstd before Python 3.14."""
+"""Zstandard, implemented by the standard library: `compression.zstd`, or backports.zstd before Python 3.14."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Error: type[Exception] = _zstd.ZstdError
 
 
 def frame_content_size(data: Buffer) -> int:
-    """Return the content size in the header of a frame. Returns -1 if the header does not have it."""
+    """Return the content size in the header of a frame. Returns -1 if the header does not state it."""
     size: int | None = _zstd.get_frame_info(data).decompressed_size
     return -1 if size is None else size
 
@@ -32,7 +32,7 @@ class Compressor:
         )
 
     def compress(self, data: Buffer) -> bytes:
-        """Compress a value to a frame that has its size."""
+        """Compress a value to a frame whose header states the content size."""
         encoded: bytes = self._compressor.compress(data, _zstd.ZstdCompressor.FLUSH_FRAME)
         return encoded
 
@@ -48,7 +48,7 @@ class Decompressor:
         self.stream = _zstd.ZstdDecompressor  # decodes one frame in steps: decompress, eof, unused_data
 
     def decompress(self, data: Buffer, size: int) -> bytes | None:
-        """Decode a frame whose header has this size. Returns None if more bytes follow it."""
+        """Decode a frame whose header states this size. Returns None if more bytes follow the frame."""
         frame = _zstd.ZstdDecompressor()
         decoded: bytes = frame.decompress(data, size)
         if not frame.eof and frame.decompress(b"", 1):  # the header is wrong; the rest may have any size
@@ -58,7 +58,7 @@ class Decompressor:
         return None if frame.unused_data else decoded
 
     def decompress_start(self, data: Buffer, memory: memoryview) -> bool:
-        """Decode the first bytes of a frame into memory. Returns False if there are fewer."""
+        """Fill memory with the first decoded bytes of a frame. Returns False if the frame has fewer."""
         frame, position = _zstd.ZstdDecompressor(), 0
         while position < len(memory):
             decoded = frame.decompress(data, len(memory) - position)

@@ -1,4 +1,4 @@
-"""Zstandard by the package zstandard."""
+"""Zstandard, implemented by the package zstandard."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Compressor:
 
     def __init__(self, level: int, *, checksum: bool) -> None:
         self._compressor = zstandard.ZstdCompressor(level=level, write_checksum=checksum)
-        self.compress = self._compressor.compress  # a value to a frame that has its size
+        self.compress = self._compressor.compress  # compresses a value to a frame whose header states its size
 
     def compress_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Compress several values that are not empty, in one call."""
+        """Compress several values, none of which is empty, in one call."""
         encoded: Any = self._compressor.multi_compress_to_buffer(list(values), threads=1)
         return [memoryview(value) for value in encoded]
 
@@ -38,7 +38,7 @@ class Decompressor:
         self.stream = self._decompressor.decompressobj  # decodes one frame in steps: decompress, eof, unused_data
 
     def decompress(self, data: Buffer, size: int) -> bytes | None:
-        """Decode a frame whose header has this size. Returns None if more bytes follow it."""
+        """Decode a frame whose header states this size. Returns None if more bytes follow the frame."""
         try:
             return self._decompressor.decompress(data, allow_extra_data=False)
         except Error as error:
@@ -49,7 +49,7 @@ class Decompressor:
             raise
 
     def decompress_start(self, data: Buffer, memory: memoryview) -> bool:
-        """Decode the first bytes of a frame into memory. Returns False if there are fewer."""
+        """Fill memory with the first decoded bytes of a frame. Returns False if the frame has fewer."""
         reader, position = self._decompressor.stream_reader(data), 0
         while position < len(memory):
             count = reader.readinto(memory[position:])
@@ -59,7 +59,7 @@ class Decompressor:
         return True
 
     def decompress_many(self, values: Sequence[Buffer], memory: memoryview, size: int) -> None:
-        """Decode frames of `size` bytes each into consecutive slots, in one call, as each call releases the GIL."""
+        """Decode frames of `size` bytes each into consecutive slots, in one call, which releases the GIL only once."""
         sizes = struct.pack("=Q", size) * len(values)
         decoded: Any = self._decompressor.multi_decompress_to_buffer(list(values), sizes, threads=1)
         for i, value in enumerate(decoded):
