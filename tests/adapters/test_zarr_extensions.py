@@ -163,7 +163,7 @@ def test_invalid_configurations_are_refused() -> None:
         SuffixKeyEncoding.from_dict({"name": "suffix", "configuration": {"suffix": "/../x"}})
     with pytest.raises(ArgumentError, match=r"^PadCodec takes a Pad, not Offset\("):
         PadCodec(Offset(3))
-    with pytest.raises(ArgumentError, match="zarr-python cannot keep the padding of an old value"):
+    with pytest.raises(ArgumentError, match="must not keep old padding, which zarr-python cannot do"):
         PadCodec(Pad("start", 3, keep_padding=True))
 
 

@@ -1,11 +1,11 @@
-"""Arrays of dask: blocks that are whole chunks or shards of a zarrlite array.
+"""Dask arrays whose blocks are whole chunks or shards of a zarrlite array.
 
 Rules
-- A block never shares a chunk or a shard with another one, so that tasks of any scheduler write without waiting for
-  each other.
-- A task carries the array as a pickle: its location and its document without attributes, and nothing that is open.
-- A task never writes to a copy of a store in memory, which other processes would receive: that is refused.
-- The name of a dask array is a hash of location and document: equal arrays have equal tasks.
+- No two blocks that are written share a chunk or a shard, so that tasks need not wait for each other, whatever the
+  scheduler.
+- A task contains the array as a pickle: its location and its document without attributes, but no open resources.
+- A task in another process would write to a copy of a store in memory: such stores are refused there.
+- The name of a dask array is a hash of its location, document and blocks: equal arrays have equal tasks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ try:
 except ImportError as error:
     raise DependencyError("arrays of dask need dask: pip install 'zarrlite[dask]'") from error
 
-_IN_THIS_PROCESS = (None, dask.threaded.get, get_sync)  # schedulers; None is that of dask arrays, threads
+_IN_THIS_PROCESS = (None, dask.threaded.get, get_sync)  # schedulers; None is the default for dask arrays, threads
 Alignment = Literal["rechunk", "error"]
 
 
@@ -45,8 +45,8 @@ def to_dask(array: Array, chunks: Any = None) -> dask.array.Array:
     array : Array
         The array.
     chunks : int, tuple or str, optional
-        The blocks, as dask describes them; by default one for each shard, or for each chunk without shards. Blocks that
-        dask chooses ("auto") are multiples of these.
+        The blocks, in any form that dask accepts; by default one for each shard, or for each chunk if there are no
+        shards. Blocks that dask chooses ("auto") are multiples of these.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def from_dask(
     Parameters
     ----------
     source : dask.array.Array
-        The elements.
+        The array to write.
     store : Store, path, URI, mapping or None
         The location of the hierarchy, as for `create_array`.
     name : str or None, optional
@@ -94,12 +94,12 @@ def from_dask(
     compute : bool, optional
         Whether to write now. False returns a delayed object that writes when it is computed.
     **keywords
-        As for `create_array`. By default, chunks are the blocks of the source if these have one shape.
+        As for `create_array`. By default, the chunks are the blocks of the source if these all have the same shape.
 
     Returns
     -------
     Array or dask.delayed.Delayed
-        The new array, complete; or the delayed write.
+        The complete new array, or the delayed write if `compute` is false.
 
     Examples
     --------
@@ -121,9 +121,9 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
     Parameters
     ----------
     source : dask.array.Array
-        The elements.
+        The array to write.
     target : Array
-        The array, opened for writing.
+        The existing array, opened for writing.
     align : {"rechunk", "error"}, optional
         What to do if a block shares a chunk or shard of the target with another block: rechunk the source, or refuse
         it.
@@ -133,12 +133,12 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
     Returns
     -------
     None or dask.delayed.Delayed
-        The delayed write, with `compute=False`.
+        The delayed write if `compute` is false.
 
     Raises
     ------
     ArgumentError
-        If the shapes differ, or with `align="error"`, if blocks share a chunk. Nothing is written.
+        If the shapes differ, or if blocks share a chunk and `align` is "error". Nothing is written then.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
 
 
 class _Target:
-    """An array that tasks write. Its pickle is refused if that would be written in its place."""
+    """An array that tasks write to. Pickling it is refused if a task would then write to a copy."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -189,7 +189,7 @@ def _check_known(source: dask.array.Array) -> None:
 
 
 def _stored_lengths(array: Array) -> tuple[int | Shape, ...]:
-    """Return the length of the chunks (the shards) along each dimension, or all lengths if they differ."""
+    """Return the length of the chunks, or of the shards, along each dimension; all lengths if the grid is irregular."""
     if array.metadata.chunk_grid.uniform:
         return array.shards or array.chunks
     return array.write_chunk_sizes
@@ -207,7 +207,7 @@ def _is_aligned(sizes: Shape, stored: int | Shape) -> bool:
 
 
 def _aligned_lengths(sizes: Shape, stored: int | Shape) -> int | Shape:
-    """Return lengths of blocks of whole chunks, close to the largest of `sizes` if a chunk is not larger."""
+    """Return lengths of blocks of whole chunks, each at most the largest of `sizes` unless a single chunk is larger."""
     largest = max(sizes, default=0)
     if isinstance(stored, int):
         return max(stored, largest - largest % stored)

@@ -1,14 +1,14 @@
-"""Any hierarchy that zarrlite reads, as ordinary Zarr v3: a read-only store for readers without the extensions.
+"""A read-only store that shows any hierarchy as ordinary Zarr v3, for readers that do not support its extensions.
 
 Rules
-- Chunk keys are those of the default encoding, and there are no storage transformers: parts are joined, draft shards
-  are shards of `sharding_indexed`.
-- Padding around chunks and shards is cut off, and byte ranges stay byte ranges. Padding around the inner chunks of a
-  shard is skipped by another index: each entry starts after the padding and ends before it.
-- Other codecs, and chunk grids that are not regular, are undone: chunks of the shape `Array.chunks` are decoded, and
-  served uncompressed, so that their sizes are known. Data types do not change.
-- Documents of arrays that need none of this differ only in form. Consolidated metadata has the plain documents.
-- A request for a document reads it again; chunks are those of the last document that was read.
+- Chunk keys are those of the default encoding, and there are no storage transformers: parts are joined, and draft
+  shards become shards of `sharding_indexed`.
+- Padding around chunks and shards is removed; byte ranges are shifted, so that partial reads stay partial. A new index
+  skips the padding around the inner chunks of a shard: each entry covers an inner chunk without its padding.
+- Chunks with other codecs, or of a grid that is not regular, are decoded. They are served uncompressed in the shape
+  `Array.chunks`, so that their sizes are known. Data types do not change.
+- Documents of all other arrays change only in form. Consolidated metadata contains the documents that the store shows.
+- A request for a document reads it again. Chunks are served according to the document that was read last.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from zarrlite.stores.base import Listing, Store, check_key, check_prefix
 from zarrlite.stores.open import StoreLike, open_store
 
 MAX_NODES: Final = 1000  # nodes whose documents are kept, so that requests for chunks do not read them again
-MAX_COPIES: Final = 2000  # nodes; groups with more are not consolidated for a request
+MAX_COPIES: Final = 2000  # nodes; groups with more get no consolidated metadata
 _KEYS: Final = DefaultKeys()
 
 
@@ -45,7 +45,7 @@ def plain(store: StoreLike | Array | Group, *, strict: bool = True) -> PlainStor
     Parameters
     ----------
     store : Store, path, URI, mapping, Array or Group
-        The hierarchy, as for `open`, an N5 container, a folder of TIFF files, or a node of a hierarchy.
+        The hierarchy, as for `open`; or an N5 container, a folder of TIFF files, or a node of a hierarchy.
     strict : bool, optional
         Whether to refuse metadata that needs a guess, as for `open`.
 
@@ -72,7 +72,7 @@ def plain(store: StoreLike | Array | Group, *, strict: bool = True) -> PlainStor
 
 
 def open_any(store: StoreLike, *, strict: bool = True) -> Array | Group:
-    """Open a hierarchy for reading, also an N5 container or a folder of TIFF files.
+    """Open a hierarchy for reading, which may be an N5 container or a folder of TIFF files.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def open_any(store: StoreLike, *, strict: bool = True) -> Array | Group:
     try:
         return open_node(store, mode="r", strict=strict)
     except NodeNotFoundError:
-        from zarrlite import n5, tiff  # late: few hierarchies need them
+        from zarrlite import n5, tiff  # imported late: few hierarchies need them
 
         place = open_store(store)
         if place.size("attributes.json") is not None:
@@ -114,8 +114,8 @@ class PlainStore(Store):
     strict : bool, optional
         Whether to refuse metadata that needs a guess, as for `open`.
     consolidate : bool, optional
-        Whether documents of groups have copies of those below, also if the stored ones have none. Readers that cannot
-        list a store, as over HTTP, find the members by them. Groups with more than `MAX_COPIES` nodes have none.
+        Whether to add consolidated metadata to groups that are stored without it. Readers that cannot list a store, for
+        example over HTTP, need it to find the members. It is omitted for groups with more than `MAX_COPIES` nodes.
     """
 
     read_only = True
@@ -178,7 +178,7 @@ class PlainStore(Store):
         count = len(names)
         while count and names[count - 1].isdecimal():
             count -= 1
-        if not count or names[count - 1] != "c":  # every key of a chunk is this letter, and numbers
+        if not count or names[count - 1] != "c":  # the key of a chunk is this letter, followed by numbers
             return InMemory(None)
         node = self._node("/".join(names[: count - 1]))
         return node.chunk("/".join(names[count - 1 :])) if isinstance(node, PlainArray) else InMemory(None)
@@ -241,7 +241,7 @@ def _rebuild(root: Array | Group, strict: bool, consolidate: bool) -> PlainStore
 
 
 class PlainGroup:
-    """A group as ordinary Zarr v3: its document, with plain documents in its consolidated metadata."""
+    """A group as ordinary Zarr v3, whose consolidated metadata contains plain documents."""
 
     def __init__(self, group: Group, consolidate: bool) -> None:
         self._group = group
@@ -274,7 +274,7 @@ class PlainGroup:
         return copies
 
     def _copy(self, path: str, document: Any) -> Json:
-        """Return the plain document of a node below. A document that is refused is not changed."""
+        """Return the plain document of a node below. A document that is refused is returned unchanged."""
         try:
             metadata = parse_copy(document, strict=self._group._strict)
         except MetadataError:

@@ -1,11 +1,11 @@
-"""The chunks of an array as every reader of Zarr v3 can decode them; `plain.py` shows them as a store.
+"""The chunks of an array in a form that every reader of Zarr v3 can decode; `plain.py` makes them a store.
 
 Rules
-- Chunks are served as they are stored if that is possible: their codecs are those that every reader knows, apart from
-  padding around them. The index of a shard is at its end, with a checksum, as not every reader knows other ones: if
-  the stored one is not, or to skip padding around inner chunks, another index follows the stored shard.
-- Byte ranges stay byte ranges. No size is requested for them, unless a range has no end or ends outside of the value.
-- Other chunks are decoded and served uncompressed, those of shards as inner chunks.
+- Chunks are served without decoding them if every reader knows their codecs, apart from padding around them. Shards
+  are served with an index that is at the end and has a checksum, since not every reader supports other indices. If
+  the stored index is different, or includes padding of inner chunks, a new index is appended to the stored shard.
+- Byte ranges are passed on, without requesting the size of the value unless a range has no end or ends outside it.
+- Other chunks are decoded and served uncompressed. Those of a sharded array become inner chunks.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from zarrlite.pipeline.pipeline import Pipeline
 from zarrlite.selections.selection import Selection, Shape, Span
 from zarrlite.shards.format import ABSENT, ShardFormat
 
-# codecs that every reader of Zarr v3 knows, also inside of shards; not all know shards in shards
+# codecs that every reader of Zarr v3 supports, even inside shards; not every reader supports nested shards
 COMMON: Final = frozenset(("bytes", "transpose", "zstd", "gzip", "blosc", "crc32c", "vlen-utf8", "vlen-bytes"))
-_ENTRY: Final = 16  # bytes of an entry of an index
+_ENTRY: Final = 16  # bytes; size of an index entry
 
 
-# Chunks that are served as they are stored
+# Chunks that are served without decoding them
 
 
 class Served:
-    """Chunks served as they are stored, without the padding around them."""
+    """Chunks served in their stored form, but without the padding around them."""
 
-    grid: Regular | None = None  # the chunk grid, if it is another one
+    grid: Regular | None = None  # the chunk grid, if it differs from that of the array
 
     def __init__(self, chunks: Chunks, codecs: tuple[Any, ...], frames: list[Framing], least: int = 0) -> None:
         self.codecs = codecs
         self._chunks = chunks
         self._frames = frames  # outermost first
-        self._least = least  # bytes that every chunk has without its padding: those of an index at its end
+        self._least = least  # bytes that every chunk has at least, without padding: the size of an index at its end
 
     def chunk(self, coords: Shape) -> Source:
         source = self._chunks.store.source(self._chunks.metadata.chunk_key_encoding.encode(coords))
@@ -63,7 +63,7 @@ class Served:
 
 
 class Reindexed(Served):
-    """Shards served with another index, which skips the padding around inner chunks."""
+    """Shards served with a new index, which skips the padding around inner chunks."""
 
     def __init__(
         self, chunks: Chunks, codecs: tuple[Any, ...], frames: list[Framing], form: ShardFormat, inner: list[Framing]
@@ -78,7 +78,7 @@ class Reindexed(Served):
 
 
 def served(chunks: Chunks) -> Served | None:
-    """Return how chunks are served without decoding them. Returns None if they must be decoded."""
+    """Return an object that serves chunks without decoding them. Returns None if they must be decoded."""
     pipeline: Pipeline = chunks.pipeline((0,) * len(chunks.metadata.shape))
     rest, frames = _split_frames([codec for codec, _ in pipeline.compressors])
     filters = [codec for codec, _ in pipeline.filters]
@@ -86,7 +86,7 @@ def served(chunks: Chunks) -> Served | None:
     if not isinstance(serializer, ShardingIndexed):
         codecs = (*filters, serializer, *rest)
         return Served(chunks, codecs, frames) if _are_common(codecs) else None
-    if filters or rest:  # not every reader knows shards that are transposed or compressed as a whole
+    if filters or rest:  # not every reader supports shards that are transposed or compressed as a whole
         return None
     shard: Any = pipeline.serializer
     inner_rest, inner_frames = _split_frames([codec for codec, _ in shard.inner.compressors])
@@ -105,7 +105,7 @@ def _index_at_end(form: ShardFormat) -> int:
 
 
 def _split_frames(codecs: list[BytesBytesCodec]) -> tuple[list[BytesBytesCodec], list[Framing]]:
-    """Split a chain into the codecs that readers undo, and the outermost padding, outermost first."""
+    """Split a chain into the codecs that readers decode, and the padding around them, outermost first."""
     rest, frames = [*codecs], []
     while rest and isinstance(rest[-1], Framing) and rest[-1].name not in COMMON and not rest[-1].verifies:
         frames.append(rest.pop())
@@ -117,9 +117,9 @@ def _are_common(codecs: Sequence[Any]) -> bool:
 
 
 class Unframed(Window):
-    """A value without its padding, which is read without requesting its size. Closing it closes the padded value.
+    """A value without its padding, read without requesting its size. Closing it closes the padded value.
 
-    Every intact value has at least `least` bytes, so that many bytes from its end are known to be inside of it.
+    Every intact value has at least `least` bytes, so that a suffix of up to this length is known to be inside it.
     """
 
     def __init__(self, source: Source, frame: Framing, least: int = 0) -> None:
@@ -137,7 +137,7 @@ class Unframed(Window):
         for (start, stop), value, (_, length) in zip(ranges, found, framed, strict=True):  # type: ignore[misc]
             if length is None:
                 length = max(len(value), self.head + self.tail)
-            if len(value) != length:  # a range that ends outside of the value, or a value that is cut off
+            if len(value) != length:  # the range ends outside the value, or the value is truncated
                 return super().read(ranges, memory)
             if start < 0:
                 values.append(memoryview(value)[length + start - (stop or 0) :])
@@ -146,17 +146,15 @@ class Unframed(Window):
         return values
 
     def _framed(self, byte_range: ByteRange) -> tuple[ByteRange, int | None] | None:
-        """Return a range of the padded value, and its length if the range is inside the value, None for all of it.
+        """Return the range to read from the padded value, and the length of a complete answer (None for all of it).
 
-        It has the bytes of the range, and as many more as the padding, which must be there. Returns None if the size is
-        needed.
+        The range extends into the padding, so that a complete answer proves that the requested range is inside the
+        value. Returns None if the size of the value is needed.
         """
         start, stop = byte_range
         if byte_range == ALL:
             return ALL, None
-        if (
-            start < (stop or 0) <= 0
-        ):  # from the end; before it, the bytes of the head show that the value is not shorter
+        if start < (stop or 0) <= 0:  # a suffix: as many more bytes as the head has show that the value is not shorter
             first = start if -start <= self._least else start - self.head
             return ByteRange(first - self.tail, (stop or 0) - self.tail or None), (stop or 0) - first
         if stop is None or not 0 <= start < stop:
@@ -168,17 +166,17 @@ class Unframed(Window):
 
 
 class ReindexedShard(Source):
-    """A shard with another index at its end, whose entries leave out the padding of inner chunks."""
+    """A shard with a new index at its end, whose entries exclude the padding of inner chunks."""
 
     def __init__(self, source: Source, form: ShardFormat, head: int, tail: int) -> None:
         self._source = source
         self._form = form
         self._head, self._tail = head, tail
-        self._more = _ENTRY * form.count + 4  # bytes of the index, with its checksum
+        self._more = _ENTRY * form.count + 4  # bytes; size of the new index with its checksum
         self._index: bytes | None = None
 
     def _new_index(self) -> bytes | None:
-        """Return the index. Returns None if the shard is missing."""
+        """Return the new index. Returns None if the shard is missing."""
         if self._index is None:
             stored = self._source.read_one(self._form.index_range)
             if stored is None:
@@ -212,7 +210,7 @@ class ReindexedShard(Source):
         return values  # type: ignore[no-any-return]
 
     def _read_without_size(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Read ranges that are in the index, or before it. Returns None if the size is needed."""
+        """Read ranges that are inside the new index, or before it. Returns None if the size of the shard is needed."""
         if all(start < 0 and stop is None and -start <= self._more for start, stop in ranges):
             index = self._new_index()
             return None if index is None else [byte_range.of(index) for byte_range in ranges]
@@ -238,7 +236,7 @@ class ReindexedShard(Source):
 
 
 class Decoded:
-    """Chunks decoded, and served uncompressed; inner chunks if there are shards."""
+    """Chunks that are decoded and served uncompressed; inner chunks if the array has shards."""
 
     def __init__(self, array: Array, chunks: Chunks) -> None:
         self._array = array

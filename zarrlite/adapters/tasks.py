@@ -1,9 +1,9 @@
-"""Arrays and stores in tasks, which other processes and machines run.
+"""Arrays and stores in tasks that run in other processes or on other machines.
 
 Rules
-- A task carries an array without attributes and caches, and nothing that is open.
-- A pickle of some stores is a copy of their values, or of an object without a location. A task that wrote to one would
-  lose what it writes, so such stores are refused. So are zip files that are written, each by a single process.
+- A task contains an array without attributes and caches, and no open resources.
+- The pickle of some stores is a copy of their values, or of an object without a location. Tasks would write to that
+  copy in vain, so such stores are refused. Writable zip files are refused as well: only one process may write them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def for_tasks(array: Array) -> Array:
 
 
 def check_reachable(store: Store) -> None:
-    """Refuse a store whose pickle is not the same place, such as one in memory."""
+    """Refuse a store whose pickle does not lead to the same place, such as one in memory."""
     zip_file = store
     while not isinstance(zip_file, ZipStore) and isinstance(getattr(zip_file, "store", None), Store):
         zip_file = zip_file.store  # type: ignore[attr-defined]
     if isinstance(zip_file, ZipStore) and not store.read_only:
-        raise ArgumentError(f"{store!r} must be written by one process; write a directory, and copy that")
-    remedy = "use a directory or an object store; a store class of your own needs location()"
+        raise ArgumentError(f"{store!r} must be written by one process; write to a directory instead and copy it")
+    remedy = "use a directory or an object store; a custom store class must define location()"
     try:
         found: Store = pickle.loads(pickle.dumps(store))
     except (ZarrliteError, TypeError, AttributeError, pickle.PicklingError) as error:

@@ -1,11 +1,11 @@
-"""The engine `zarrlite` of xarray: datasets and trees of any hierarchy that zarrlite opens.
+"""The xarray engine `zarrlite`: datasets and trees from any hierarchy that zarrlite opens.
 
 Rules
 - Reading is lazy: opening reads metadata only. Variables can be pickled and read by several threads and processes.
 - Results are those of `engine="zarr"`: dimensions, attributes, and fill values that become `_FillValue` for Zarr v2.
 - `preferred_chunks` are the shards of a sharded array, so that `chunks={}` reads every shard in one task.
-- `encoding` has chunks, shards, fill value and codecs in the form that `Dataset.to_zarr` takes. Codecs of Zarr v2 are
-  left out: it does not take those of one version for the other.
+- `encoding` has chunks, shards, fill value and codecs in the form that `Dataset.to_zarr` accepts. Codecs of Zarr v2 are
+  omitted, because `to_zarr` does not convert the codecs of one version to the other.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ZarrliteBackend(BackendEntrypoint):
     open_dataset_parameters: ClassVar[tuple[str, ...] | None] = None  # xarray reads them from the signature
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return False: the engine is used only if it is named, as several engines read these files."""
+        """Return False: the engine is used only if it is named, since other engines read the same files."""
         return False
 
     def open_dataset(
@@ -73,15 +73,15 @@ class ZarrliteBackend(BackendEntrypoint):
         Parameters
         ----------
         filename_or_obj : str, os.PathLike or Store
-            A path, a URL, or everything else that `zarrlite.open_group` takes.
+            A path, a URL, or anything else that `zarrlite.open_group` accepts.
         mask_and_scale, decode_times, concat_characters, decode_coords, use_cftime, decode_timedelta : optional
             How values are decoded, as for every engine (`xarray.open_dataset`).
         drop_variables : str or iterable of str, optional
-            Variables that are left out.
+            Variables to omit.
         group : str, optional
             The path of the group. The default is the root.
         consolidated : bool, optional
-            Whether to require, or ignore, consolidated metadata. By default it is used if there is one.
+            Whether to require (true) or ignore (false) consolidated metadata. By default it is used if it exists.
         storage_options : mapping, optional
             Options of a remote store.
         strict : bool, optional
@@ -107,7 +107,7 @@ class ZarrliteBackend(BackendEntrypoint):
     def open_groups_as_dict(
         self, filename_or_obj: Any, *, group: str | None = None, **keywords: Any
     ) -> dict[str, Dataset]:
-        """Open a group and all groups below it, each as a dataset, by their paths.
+        """Open a group and all groups below it as datasets, keyed by their paths.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ def _variable(array: Array) -> Variable:
 
 
 def _encoding(array: Array, names: Any, version_2: bool) -> dict[str, Any]:
-    """Return how the array is stored, in the form that `Dataset.to_zarr` takes."""
+    """Return how the array is stored, in the form that `Dataset.to_zarr` accepts."""
     chunks: Any = array.chunks
     shards: Any = array.shards
     if not array.metadata.chunk_grid.uniform and shards is None:

@@ -2,11 +2,11 @@
 
 Rules
 - Documents are parsed and written by the classes of zarrlite, so that both libraries agree on every byte.
-- zarr-python reads a value whole if a bytes -> bytes codec follows the array -> bytes codec. `WindowedPipeline` shifts
-  byte ranges instead, so that a shard after a header is read in parts. It must be selected in zarr-python's
-  configuration. Codecs inside a shard need no such pipeline.
-- zarr-python has no storage transformers, hence no `concat-parts` and no `sharding` of the 2022 draft: the plain view
-  of zarrlite shows arrays with these.
+- zarr-python reads whole values if a bytes -> bytes codec follows the array -> bytes codec. `WindowedPipeline` shifts
+  byte ranges instead, so that parts of a shard after a header can be read. It must be selected in zarr-python's
+  configuration. Codecs inside a shard do not need it.
+- zarr-python has no storage transformers, so it supports neither `concat-parts` nor `sharding` of the 2022 draft:
+  `zarrlite.plain` serves arrays with these.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ except ImportError as error:
 
 @dataclass(frozen=True)
 class PaddingCodec(BytesBytesCodec):
-    """A padding of zarrlite as a codec of zarr-python: the base of `PadCodec` and `OffsetCodec`.
+    """A padding codec of zarrlite for zarr-python: the base class of `PadCodec` and `OffsetCodec`.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PaddingCodec(BytesBytesCodec):
         if not isinstance(self.padding, self.kind):
             raise ArgumentError(f"{type(self).__name__} takes a {self.kind.__name__}, not {self.padding!r}")
         if self.padding.keeps_old:
-            raise ArgumentError(f"zarr-python cannot keep the padding of an old value, as {self.padding!r} should")
+            raise ArgumentError(f"{self.padding!r} must not keep old padding, which zarr-python cannot do")
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -162,8 +162,8 @@ class SuffixKeyEncoding(ChunkKeyEncoding):
 class WindowedPipeline(BatchedCodecPipeline):
     """A codec pipeline of zarr-python that reads parts of shards after `pad` and `offset`.
 
-    Select it with `zarr.config.set({"codec_pipeline.path": "zarrlite.bridge.WindowedPipeline"})`. Arrays without
-    padding are read and written as by zarr-python's own pipeline, which it extends.
+    Select it with `zarr.config.set({"codec_pipeline.path": "zarrlite.bridge.WindowedPipeline"})`. For arrays without
+    padding it behaves like zarr-python's own pipeline, which it extends.
     """
 
     @property
@@ -194,7 +194,7 @@ register_pipeline(WindowedPipeline)
 
 
 class _Window:
-    """A stored value without the bytes before and after it: a `ByteGetter` of zarr-python."""
+    """A stored value without its first `head` and last `tail` bytes, as a `ByteGetter` of zarr-python."""
 
     def __init__(self, value: Any, head: int, tail: int) -> None:
         self._value = value
@@ -209,7 +209,7 @@ class _Window:
         if isinstance(byte_range, SuffixByteRequest):
             wanted = byte_range.suffix + tail
             found = await self._get(prototype, SuffixByteRequest(wanted))
-            skipped = 0 if found is None or len(found) == wanted else head  # a shorter value is answered whole
+            skipped = 0 if found is None or len(found) == wanted else head  # a shorter value is returned whole
             return self._cut(found, skipped, tail)
         if isinstance(byte_range, OffsetByteRequest):
             found = await self._get(prototype, OffsetByteRequest(byte_range.offset + head))

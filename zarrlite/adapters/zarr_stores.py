@@ -1,12 +1,12 @@
-"""Stores of zarr-python and of zarrlite, each as the other.
+"""Stores of zarrlite for zarr-python, and stores of zarr-python for zarrlite.
 
 Rules
-- `ZarrStore` gives zarr-python a store of zarrlite. It has only stores' guarantees: zarr-python itself changes chunks
-  without locks, so two writers of one chunk may lose updates, whatever the store.
-- `FromZarr` gives zarrlite a store of zarr-python, through zarr-python's own event loop.
-- Byte ranges stay byte ranges in both directions.
-- Stores such as icechunk take only keys of Zarr. There `FromZarr` keeps the keys of this library, which record what an
-  interrupt would leave unfinished, in memory: they are for later processes, but a transaction is undone as a whole.
+- `ZarrStore` wraps a store of zarrlite for zarr-python. It guarantees no more than a store can: zarr-python updates
+  chunks without locks, so that two writers of the same chunk may lose updates, whatever the store.
+- `FromZarr` wraps a store of zarr-python for zarrlite, and calls it in zarr-python's own event loop.
+- Byte ranges are passed on in both directions.
+- Stores such as icechunk accept only keys that Zarr defines. `FromZarr` then keeps zarrlite's own keys in memory. Their
+  values tell later processes about unfinished changes; a transaction that is undone as a whole leaves none.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class ZarrStore(ZarrBase):
         # zarr-python's prefixes may end within a name
         below = prefix[: prefix.rfind("/") + 1]
         if below.startswith("/"):
-            return  # no key does
+            return  # no key starts with a slash
         for key in await asyncio.to_thread(list, self.store.list_prefix(below)):
             if key.startswith(prefix):
                 yield key
@@ -172,7 +172,7 @@ class ZarrStore(ZarrBase):
 
 
 def _prefix(path: str) -> str:
-    """Return the prefix of the keys below a path, which zarr-python may write with slashes around it."""
+    """Return the prefix of the keys below a path. zarr-python may pass the path with slashes around it."""
     path = path.strip("/")
     return f"{path}/" if path else ""
 
@@ -213,7 +213,7 @@ class FromZarr(Store):
             raise StoreError(f"FromZarr() takes a store of zarr-python, not {type(store).__name__}")
         self.zarr_store = store
         self.read_only = store.read_only
-        self._kept: dict[str, bytes] = {}  # values of this library's own keys that the store refuses
+        self._kept: dict[str, bytes] = {}  # values of zarrlite's own keys, which the store refuses
 
     def __repr__(self) -> str:
         return f"FromZarr({self.zarr_store!r})"
@@ -235,7 +235,7 @@ class FromZarr(Store):
         request, cut = (None, byte_range) if key.endswith(".json") else _byte_request(byte_range)
         found = self._get(key, request)
         if isinstance(request, SuffixByteRequest) and found is not None and len(found) != request.suffix:
-            # stores of zarr-python answer a suffix that is longer than the value in different ways
+            # stores of zarr-python differ in their answers to a suffix that is longer than the value
             found, cut = self._get(key, None), byte_range
         return None if found is None else cut.of(found.to_bytes())
 
@@ -254,7 +254,7 @@ class FromZarr(Store):
             return None if value is None else len(value)
         try:
             size: int = sync(self.zarr_store.getsize(key))
-        except (FileNotFoundError, KeyError):  # a KeyError is icechunk's answer
+        except (FileNotFoundError, KeyError):  # icechunk raises KeyError
             return None
         except Exception as error:
             raise _reported(error, key, "read") from error
@@ -274,7 +274,7 @@ class FromZarr(Store):
         try:
             found = sync(_collect(listing()))
         except Exception as error:
-            if not _refuses_keys(error):  # a prefix that is not that of a node
+            if not _refuses_keys(error):  # if it does, the prefix is not that of a node
                 raise _reported(error, prefix, "listed") from error
         return iter(sorted(key for key in {*found, *self._kept} if key.startswith(prefix)))
 
@@ -305,12 +305,12 @@ class FromZarr(Store):
 
 
 def _is_own(key: str) -> bool:
-    """Whether a key is one of this library, not of Zarr."""
+    """Whether a key is one of zarrlite's own, which Zarr does not define."""
     return key.rpartition("/")[2].startswith("__zarrlite.")
 
 
 def _refuses_keys(error: Exception) -> bool:
-    """Whether a store has refused a key or a prefix because it is not one of Zarr."""
+    """Whether a store has refused a key or a prefix because Zarr does not define it."""
     text = str(error)  # icechunk has one class for all errors
     return "invalid zarr key" in text or "bad key prefix" in text
 
