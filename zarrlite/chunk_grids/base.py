@@ -27,7 +27,7 @@ class ChunkGrid(Extension):
 
     @abstractmethod
     def check(self, shape: Shape) -> None:
-        """Raise MetadataError, with a pointer relative to the grid, if it cannot divide an array of this shape."""
+        """Raise MetadataError, with a pointer relative to the grid, if it does not fit an array of this shape."""
 
     @abstractmethod
     def grid_shape(self, shape: Shape) -> Shape:
@@ -38,7 +38,7 @@ class ChunkGrid(Extension):
         """Return the shape of an encoded chunk. At the edges it may extend beyond the array."""
 
     def largest_chunk(self, ndim: int) -> Shape:
-        """Return the largest length of a chunk along each dimension; no chunk may have all of them."""
+        """Return the largest length of a chunk along each dimension; possibly no single chunk has all of them."""
         return self.chunk_shape((0,) * ndim)
 
     def sample_shapes(self, ndim: int) -> Iterable[Shape]:

@@ -1,12 +1,12 @@
 """The `rectilinear` chunk grid: chunks of different lengths along each dimension.
 
 Rules
-- A dimension is an integer, the length of all its chunks, or a list of lengths and of runs `[length, count]`.
+- Each dimension has an integer, the length of all its chunks, or a list of lengths and runs `[length, count]`.
 - Runs are never expanded: a document may have a run of 2^60 chunks.
-- All chunks have the full length that the grid gives, also at the edge of the array. Chunks after the last one that
-  is listed are outside of every array; for tools that meet one in a store they have the length of the last.
+- All chunks have the full length that the grid gives, even at the edge of the array. Chunks after the last listed one
+  are outside every array; for tools that find one in a store, it has the length of the last listed chunk.
 - Consecutive equal lengths are written as runs.
-- The text does not say how an array grows beyond the listed chunks. As in zarr-python, one chunk is added for that.
+- The specification does not define how an array grows beyond the listed chunks. As in zarr-python, one chunk is added.
 
 "rectilinear grid" in comments is zarr-extensions, chunk-grids/rectilinear/README.md.
 """
@@ -30,7 +30,7 @@ from zarrlite.selections.edges import Edges
 from zarrlite.selections.selection import Divisions, Selection, Shape
 
 Runs = tuple[tuple[int, int], ...]  # pairs of a length and a number of chunks of this length
-MAX_SAMPLES: Final = 256  # different lengths of a dimension for which the codecs are checked when an array is opened
+MAX_SAMPLES: Final = 256  # lengths of a dimension; at most this many are checked against the codecs on opening
 
 
 @register
@@ -86,7 +86,7 @@ class Rectilinear(ChunkGrid):
                 raise MetadataError(message, pointer=f"{pointer}/{dim}", kind="conflict")
 
     def grid_shape(self, shape: Shape) -> Shape:
-        # rectilinear grid, Chunk edge lengths: "Overflowing L by multiple chunks is permitted"; these have no elements
+        # rectilinear grid, Chunk edge lengths: "Overflowing L by multiple chunks is permitted": they have no elements
         pairs = zip(shape, self._divisions, strict=True)
         return tuple([0 if n == 0 else _find(axis, n - 1)[0] + 1 for n, axis in pairs])
 
@@ -135,7 +135,7 @@ def _find(axis: int | Edges, position: int) -> tuple[int, int]:
 
 
 def _check_edges(axes: Config, dim: str) -> None:
-    """Refuse a list that is not one of lengths and runs."""
+    """Refuse a list with anything other than lengths and runs."""
     for i, edge in enumerate(axes.list(dim)):
         if type(edge) is int and edge > 0:
             continue
@@ -160,7 +160,7 @@ def _check_length(config: Config, key: str, expected: str) -> None:
 
 
 def _runs(edges: Sequence[Any]) -> Runs:
-    """Return lengths and runs as runs; consecutive equal lengths become one."""
+    """Return lengths and runs as runs; consecutive equal lengths become one run."""
     runs: list[tuple[int, int]] = []
     for edge in edges:
         length, count = (edge, 1) if isinstance(edge, numbers.Integral) else map(to_integer, edge)

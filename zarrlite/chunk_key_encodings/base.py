@@ -35,7 +35,7 @@ class ChunkKeyEncoding(Extension):
         return self.encode
 
     def check(self, ndim: int) -> None:
-        """Raise MetadataError, with a pointer relative to the encoding, if it has no keys for this many dimensions."""
+        """Raise MetadataError, with a pointer relative to the encoding, if it does not support `ndim` dimensions."""
 
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Shape | None:
@@ -43,7 +43,7 @@ class ChunkKeyEncoding(Extension):
 
 
 def parse_coords(texts: list[str], ndim: int) -> Shape | None:
-    """Parse coordinates in canonical decimal form: no leading zeros, signs, or other texts that int() accepts.
+    """Parse coordinates in canonical decimal form, without leading zeros, signs and other notations of int().
 
     Returns None if one is not canonical, or if there are not exactly `ndim` coordinates.
     """

@@ -2,8 +2,8 @@
 
 Rules
 - Each coordinate becomes the number of its groups minus one, followed by the groups: 1234567 is `2/001/234/567`.
-- `max_children` that is not a power of ten is rounded down to one, and written back rounded. The proposal only permits
-  that (MAY), but without it the number of digits, and so the keys, would be those of the next power of ten.
+- A `max_children` that is not a power of ten is rounded down to one, and written back rounded. The proposal merely
+  permits rounding (MAY), but without it the number of digits, and thus the keys, would be those of the power above.
 
 "proposal fanout" in comments is zarr-extensions pull request 31, commit efa1e8b (2026-01-01),
 chunk-key-encodings/fanout/README.md. It is experimental: a registered text may differ.
@@ -50,7 +50,7 @@ class FanoutKeys(ChunkKeyEncoding):
         return "/".join(["c", *map(self._encode_one, coords)])
 
     def _encode_one(self, coord: int) -> str:
-        """Return the groups of one coordinate, after their number minus one."""
+        """Return the groups of one coordinate, preceded by their number minus one."""
         # proposal fanout, Algorithm: "Left-pad the leftmost chunk with zeros"
         text = str(coord)
         count = -(-len(text) // self._digits)

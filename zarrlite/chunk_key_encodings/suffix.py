@@ -4,7 +4,7 @@ Rules
 - The proposal spells the base encoding `base_encoding` in Configuration and `base-encoding` in Example 2 and in
   Encoding. Both are read if they agree; `base_encoding` is always written, as an object.
 - The suffix comes from a document and is not trusted: `names.key_text_fault` refuses text that could move a key.
-- A base may be a `suffix` encoding.
+- The base may itself be a `suffix` encoding.
 
 "proposal suffix" in comments is the proposal of this encoding, version 0.1.
 """
@@ -59,7 +59,7 @@ class SuffixKeys(ChunkKeyEncoding):
 
     @classmethod
     def _base(cls, config: Config, spelling: str) -> Any:
-        """Return the base encoding of a member; an object or, as at all extension points, a short-hand name."""
+        """Parse the base encoding in a member: an object or, as at all extension points, a short-hand name."""
         # proposal suffix, Configuration: "A chunk key encoding configuration object."
         return chunk_key_encodings.parse(config.raw(spelling), config.at(spelling), config.context)
 

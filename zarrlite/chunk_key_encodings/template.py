@@ -5,8 +5,8 @@ Rules
   optionally with a width, `{0:04}`: at least four digits, padded with zeros.
 - The proposal calls the text `template` in its table and `format` in its examples and its schema. Both are read if
   they agree; `template` is always written.
-- Each key must belong to one chunk, which the proposal does not require: the text between two coordinates has a
-  character that is not a digit, and braces are used for expressions only, since there is no way to escape them.
+- Each key must belong to one chunk, which the proposal does not require: the text between two coordinates must have a
+  character that is not a digit. Braces are allowed in expressions only, since they cannot be escaped.
 - Template and separator come from a document and are not trusted: text that could move a key is refused.
 
 "proposal template" in comments is zarr-extensions pull request 69, commit 378d6e5 (2026-07-24),
@@ -90,9 +90,9 @@ class TemplateKeys(ChunkKeyEncoding):
 
 
 class _Bound(NamedTuple):
-    """A template for arrays of a number of dimensions."""
+    """A template that is bound to a number of dimensions."""
 
-    pattern: str  # for %, with one number for each place
+    pattern: str  # for the operator %, with one number for each place
     order: Shape  # the dimensions, in the order of their places in the key
     matching: re.Pattern[str]  # one group of digits for each place
 

@@ -21,7 +21,7 @@ Wanted = tuple[Shape, Shape, Shape]  # coordinates of a cell in the grid of cell
 
 
 class CachedChunks(Chunks):
-    """Chunks that are decoded as a whole and kept, unless a read needs more than half of the cache."""
+    """Chunks that are decoded completely and cached, unless a read needs more than half of the cache."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -33,7 +33,7 @@ class CachedChunks(Chunks):
         self._cell_shape = self._decoded_at_once()  # None if the chunks have several shapes
 
     def _decoded_at_once(self) -> Shape | None:
-        """Return the shape of what is decoded at once. Returns None if the chunks of the array have several shapes."""
+        """Return the shape of a cell, the unit of decoding. Returns None if the chunks have several shapes."""
         pipeline = self._pipeline
         if pipeline is None:
             return None
@@ -82,14 +82,14 @@ class CachedChunks(Chunks):
         return out[(0,) * len(coords)]
 
     def _chunk(self, wanted: Wanted) -> str:
-        """Return the key in the store of the root of the chunk that has a cell."""
+        """Return the key of the chunk that contains a cell, in the store of the root."""
         return self.prefix + self._encode_key(self.grid.locate(wanted[1])[0])
 
     def _find(self, wanted: Wanted) -> Cell | None:
         return self._cache.find(self._chunk(wanted), wanted[0], wanted[2])
 
     def _load(self, missing: list[Wanted], dtype: np.dtype[Any]) -> dict[Shape, Cell]:
-        """Read cells and keep them. Those of one shard are read together."""
+        """Read cells and cache them. Cells of the same shard are read together."""
         groups: dict[str, list[Wanted]] = {}
         for wanted in missing:
             groups.setdefault(self._chunk(wanted), []).append(wanted)
@@ -110,7 +110,7 @@ class CachedChunks(Chunks):
             try:
                 together = self._read_together(cells, dtype)
             except ZarrliteError:
-                together = None  # reading the chunks one by one raises the error of the right one
+                together = None  # reading them one by one raises the error of the right one
             if together is not None:
                 yield from together
                 return
@@ -120,7 +120,7 @@ class CachedChunks(Chunks):
             yield wanted, elements
 
     def _read_together(self, cells: list[Wanted], dtype: np.dtype[Any]) -> list[tuple[Wanted, Cell]] | None:
-        """Read cells of a shard by one selection. Returns None if that has more than twice as many cells."""
+        """Read cells of a shard with one selection. Returns None if it contains more than twice as many cells."""
         length = self._cell_shape or ()
         rows = [sorted({wanted[0][dim] for wanted in cells}) for dim in range(len(length))]
         if math.prod(map(len, rows)) > 2 * len(cells):
@@ -143,7 +143,7 @@ class CachedChunks(Chunks):
 
 
 def _part(spans: list[tuple[int, int]]) -> Span | Points:
-    """Return consecutive spans as one, and others as points."""
+    """Return spans as one span if they are consecutive, otherwise as points."""
     if all(before[1] == after[0] for before, after in itertools.pairwise(spans)):
         return Span(spans[0][0], spans[-1][1] - spans[0][0])
     return Points((np.concatenate([np.arange(start, stop) for start, stop in spans]),))

@@ -1,12 +1,14 @@
-"""Decoded chunks that are kept for the arrays of one opened root.
+"""A cache of decoded chunks, shared by the arrays of one opened root.
 
 Rules
-- A cell is what is decoded at once: a chunk, or an inner chunk of a shard, as far as it is inside the array. Cells are
-  never changed, and never leave this package: readers get copies.
-- Changes are noticed in the store, below all arrays and groups of the root (`watch`). A changed chunk drops its cells.
-  A changed document, and a key that is not that of a chunk (a part of one), drops all cells of the array.
-- A cell is kept only if nothing was dropped since before it was read: a reader never keeps what a writer has replaced.
-- Changes that are made elsewhere are not noticed.
+- A cell is the unit of decoding: the part of a chunk, or of an inner chunk of a shard, that is inside the array. Cells
+  are never changed, and never leave this package: readers get copies.
+- Changes are detected by a view of the store that all arrays and groups of the root use (`watch`). A change of a chunk
+  drops its cells. A change of a document, or of a key that is not that of a chunk (such as a part of one), drops all
+  cells of the array.
+- A cell is cached only if no change of its chunk was detected since before it was read, so that a reader never caches
+  elements that a writer has replaced.
+- Changes that bypass this view, for example those of other processes, are not detected.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ from zarrlite.stores.base import Store
 from zarrlite.stores.watched import WatchedStore
 
 Cell = np.ndarray[Any, Any]
-_SLOTS = 1024  # groups of keys; a change of one key counts for all keys of its group
+_SLOTS = 1024  # groups of keys; a change of one key counts as a change of its whole group
 _caches: weakref.WeakSet[ChunkCache] = weakref.WeakSet()
 
 
 class ChunkCache:
-    """Cells of all arrays of a root, of at most `max_bytes` bytes. The least recently used ones are dropped first."""
+    """Cells of all arrays of a root, at most `max_bytes` in total. The least recently used ones are dropped first."""
 
     def __init__(self, max_bytes: int) -> None:
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
@@ -52,11 +54,11 @@ class ChunkCache:
         self._total = 0
 
     def watch(self, store: Store) -> Store:
-        """Return a view of the store; changes that are made through it drop cells."""
+        """Return a view of the store. Changes that are made through it drop cells."""
         return _WatchedByCache(store, self)
 
     def register(self, prefix: str, is_chunk: Callable[[str], bool]) -> None:
-        """Register an array by the prefix of its keys, and a function that tells its chunks by their relative keys."""
+        """Register an array: the prefix of its keys, and a predicate for the relative keys of its chunks."""
         self._arrays[prefix] = is_chunk
 
     def generation(self, key: str) -> Hashable:
@@ -64,7 +66,7 @@ class ChunkCache:
         return self._generations[hash(key) % _SLOTS], self._generations[-1]
 
     def find(self, key: str, cell: Shape, shape: Shape) -> Cell | None:
-        """Return a cell of a chunk. Returns None if it is not kept, or has another shape."""
+        """Return a cell of a chunk. Returns None if it is not cached, or has another shape."""
         with self._lock:
             found = self._cells.get((key, cell))
             if found is None or found.shape != shape:
@@ -73,7 +75,7 @@ class ChunkCache:
             return found
 
     def store(self, key: str, cell: Shape, elements: Cell, generation: Hashable) -> None:
-        """Keep a cell that was read after the generation was."""
+        """Cache a cell that was read after `generation` was obtained, unless its chunk has changed since then."""
         nbytes = _size(elements)
         elements.flags.writeable = False
         with self._lock:
@@ -91,7 +93,7 @@ class ChunkCache:
             self._remove(key, [oldest])
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Drop what depends on the values of these keys of the store."""
+        """Drop all cells that depend on the values of these keys."""
         for key in keys:
             prefixes = [key[:end] for end in range(len(key)) if end == 0 or key[end - 1] == "/"]
             arrays = [prefix for prefix in prefixes if prefix in self._arrays]
@@ -116,7 +118,7 @@ class ChunkCache:
 
 
 class _WatchedByCache(WatchedStore):
-    """A view of the store of a root, which tells its cache about changes."""
+    """A view of the store of a root that reports changes to its cache."""
 
     def __init__(self, store: Store, cache: ChunkCache) -> None:
         super().__init__(store)
@@ -133,7 +135,7 @@ class _WatchedByCache(WatchedStore):
 
 
 def _size(elements: Cell) -> int:
-    """Return about how many bytes an array holds, with those of elements of variable length."""
+    """Return the approximate size of an array in bytes, including the content of elements of variable length."""
     if elements.dtype.kind in "OT":
         return elements.nbytes + sum(len(element) for element in elements.flat if element is not None)
     return elements.nbytes
@@ -144,5 +146,5 @@ def _clear_caches() -> None:
         cache._clear()
 
 
-if hasattr(os, "register_at_fork"):  # a thread of the parent may have changed one at that moment
+if hasattr(os, "register_at_fork"):  # a thread of the parent may have been changing a cache
     os.register_at_fork(after_in_child=_clear_caches)

@@ -5,13 +5,13 @@ Rules
 - A read has three steps: the pipeline plans which ranges of which values it needs, the store serves them, and the
   pipeline decodes them. Small chunks take these steps in batches, because threads release the GIL at every system call.
   Several threads process the batches.
-- A missing chunk is the fill value, or an error if the array was opened that way. A damaged chunk is an error that
-  names its key.
-- Chunks that contain only the fill value are not stored, and are erased if they exist; but not by an update of a store
-  that other machines write, because no request erases a chunk only if it is still the same.
+- A missing chunk reads as the fill value, or raises an error if the array was opened that way. A damaged chunk raises
+  an error that names its key.
+- Chunks that contain only the fill value are not stored, and are erased if they exist. Only an update in a store that
+  other machines write to does not erase them, because no request erases a chunk on condition that it is unchanged.
 - A chunk is written without reading the old one only if every element is written, even those beyond the edge of the
-  array: another handle may have enlarged it. All other changes are made under the lock of the key.
-- If all elements inside the array are written, a damaged old chunk is replaced and not an error.
+  array, since another handle may have enlarged the array. All other changes are made under the lock of the key.
+- If all elements inside the array are written, a damaged old chunk is replaced without an error.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class ArrayOptions(NamedTuple):
 
     missing_chunks: Literal["fill", "error"] = "fill"
     write_empty_chunks: bool = False
-    max_chunk_bytes: int | None = None  # bytes once decoded; None means `default_limit`
+    max_chunk_bytes: int | None = None  # decoded bytes; None means `default_limit`
     cache: ChunkCache | None = None  # decoded chunks, shared by the arrays of an opened root
-    progress: Callable[[int, int], object] | None = None  # called with the chunks that are done, and their total
+    progress: Callable[[int, int], object] | None = None  # called with the number of finished chunks, and the total
     order: Literal["C", "F"] = "C"  # memory order of the arrays that reading returns
 
 
@@ -142,22 +142,22 @@ class Chunks:
 
     @property
     def _estimate(self) -> Pipeline:
-        """The pipeline of all chunks, or of the largest if they differ, from which sizes are estimated."""
+        """The pipeline for estimates of sizes: that of all chunks, or that of the largest if they differ."""
         return self._pipeline or self._bind(self.grid.largest_chunk(len(self.metadata.shape)))
 
     def _batching(self, selection: Selection, out: NDArray, one_by_one: bool) -> tuple[int, int, int]:
-        """Return how many chunks are best read together, the bytes of work, and how many bytes each chunk holds.
+        """Return how many chunks to read together, the bytes of work, and the bytes that a job holds per chunk.
 
-        The bytes of work determine if threads are used.
+        The bytes of work determine whether threads are used.
         """
         pipeline = self._estimate
         count = max(1, selection.spread(pipeline.spec.shape))
         work = out.nbytes if pipeline.reads_parts else pipeline.nbytes * count
         read = out.nbytes // count  # bytes of each chunk
-        held = 2 * (work // count)  # the stored form and the decoded one
+        held = 2 * (work // count)  # for the stored form and the decoded form
         least = pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES
         if pipeline.layout is not None and read < least:
-            work = 0  # one thread copies this little faster than two
+            work = 0  # one thread copies so few bytes faster than two
         if one_by_one or not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
             return 1, work, held
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
@@ -171,7 +171,7 @@ class Chunks:
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
         """Read several chunks into their places in the result."""
         parts: list[Part] = []
-        copies: list[tuple[Selection, NDArray]] = []  # places that cannot be views, with their elements
+        copies: list[tuple[Selection, NDArray]] = []  # places that are not views of `out`, with their elements
         for _, inside, place in jobs:
             if place.plain:
                 parts.append((inside, place.take(out)))
@@ -224,7 +224,7 @@ class Chunks:
         except Exception as error:
             if len(keys) == 1:
                 self._read_failed(error, coords[0], keys[0], pipeline)
-            for i, part in enumerate(parts):  # one of them raises the error again, with its key
+            for i, part in enumerate(parts):  # the faulty one raises the error again, with its key
                 self._read([coords[i]], [part])
             raise
         for i in missing:
@@ -243,7 +243,7 @@ class Chunks:
         raise RuntimeError("a reading with one request made a second one")
 
     def _check_limit(self, pipeline: Pipeline, keys: Sequence[str]) -> None:
-        """Refuse to decode chunks that are too large. Missing chunks are accepted: they are the fill value."""
+        """Refuse to decode chunks that are too large. Missing chunks are accepted: they read as the fill value."""
         for i, key in enumerate(keys):
             if self.store.size(key) is not None:
                 raise FailedPart(i, DataError(beyond_limit(pipeline.read_unit, self._limit)))
@@ -282,7 +282,7 @@ class Chunks:
     def _read_failed(
         self, error: Exception, coords: Shape, key: str, pipeline: Pipeline, selection: Selection | None = None
     ) -> NoReturn:
-        """Raise an error of a read with the key of its chunk."""
+        """Raise the error of a read again, with the key of its chunk."""
         if isinstance(error, WrongSizeError) and pipeline.layout is not None:
             try:
                 pipeline.layout.check_size(error.size)
@@ -343,7 +343,7 @@ class Chunks:
         threads.run(lambda jobs: self._write_jobs(jobs, values, fields), batches, nbytes, place, 2 * pipeline.nbytes)
 
     def _write_jobs(self, jobs: Sequence[Job], values: NDArray, fields: Any) -> None:
-        """Write several chunks, which the store receives together."""
+        """Write several chunks with one call of the store."""
         pipeline = self.pipeline(jobs[0][0])
         covered = (
             len(jobs) > 1
@@ -355,7 +355,7 @@ class Chunks:
         )
         if not covered:
             changes = (self._change(*self._part(job, values), fields) for job in jobs)
-            # one at a time, unless their size is bounded: all of them may not fit in memory
+            # encoded one at a time unless their size is bounded, since all of them may not fit in memory
             bounded = pipeline.max_size is not None
             self._store([*changes] if bounded else changes)
             return
@@ -370,7 +370,7 @@ class Chunks:
             for coords, array in zip([coords for coords, _, _ in jobs], packed, strict=True):
                 self._change(
                     coords, Selection.box((0,) * array.ndim, array.shape), array, None
-                )  # raises it with its key
+                )  # raises the error with the key
             raise
         self._store([*zip(keys, encoded, strict=True)])
         scratch.release(memory)
@@ -431,7 +431,7 @@ class Chunks:
     def _without_elements(self, pipeline: Pipeline, old: Buffer | None) -> Value | None:
         """Return the new value of a chunk in which only the fill value is left. Returns None if it is to be erased.
 
-        On a store that other machines write, an update cannot erase a chunk, and stores one of fill values instead.
+        An update cannot erase a chunk of a store that other machines write to, and stores fill values instead.
         """
         if old is None or not self.store.limits.shared:
             return None
@@ -439,7 +439,7 @@ class Chunks:
 
     @staticmethod
     def _replace(pipeline: Pipeline, array: NDArray, source: Source) -> Value | None:
-        """Return a chunk with all elements overwritten. Its codecs need the old value."""
+        """Return a chunk with all elements overwritten, for codecs that need the old value."""
         return threads.work(pipeline.encode, array, source.read_one())
 
     @staticmethod
@@ -456,13 +456,14 @@ class Chunks:
     ) -> Value | InPlace | None:
         """Return a chunk with all elements inside the array overwritten.
 
-        Elements outside are kept: another handle may have enlarged the array. A damaged old chunk has none to keep.
+        Elements outside are kept, since another handle may have enlarged the array. If the old chunk is damaged, they
+        become the fill value.
         """
         try:
             return cls._update(pipeline, source, inside, values)
         except DataError:
             if not source.is_current():
-                raise  # not damaged, but replaced meanwhile: the store starts over
+                raise  # the chunk is not damaged, but was replaced meanwhile: the store starts over
         array = pipeline.spec.filled()
         inside.put(array, values)
         return threads.work(pipeline.encode, array, source.read_one() if pipeline.needs_old else None)
@@ -501,10 +502,10 @@ class Chunks:
         pipeline = self.pipeline(coords)
         if pipeline.write_unit > self._limit:
             self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
-        # for the chunks of a shard that are outside the array; these are never stored
+        # for chunks of a shard that are completely outside the array: these are never stored
         erasing = self.metadata.pipeline(lengths)
         chunk_shape = self.unfolded.chunk_grid.chunk_shape(coords)
-        # where the chunks that are inside the array end
+        # where the last chunks that are at least partly inside the array end
         edges = tuple(min(m, -(-n // c) * c) for n, c, m in zip(inside, chunk_shape, lengths, strict=True))
         cut = [d for d, n in enumerate(inside) if n < lengths[d] and self.metadata.shape[d] < old[d]]
         parts = [(d, inside[d], edges[d], edges, pipeline) for d in cut]
@@ -530,7 +531,7 @@ class Chunks:
 def _by_shape(jobs: Iterator[Job], chunk_shape: Callable[[Shape], Shape], count: int) -> Iterator[list[Job]]:
     """Return the same jobs in lists of at most `count` whose chunks have the same shape.
 
-    At most `MAX_BATCH_CHUNKS` jobs wait for others whose chunks have the same shape.
+    At most `MAX_BATCH_CHUNKS` jobs are held back until others of the same shape follow.
     """
     waiting: dict[Shape, list[Job]] = {}
     held = 0

@@ -1,9 +1,9 @@
 """Reports of the progress of long reads, writes and copies (`progress=`).
 
 Rules
-- A callback gets the number of chunks, or of copied values, that are done, and the total. Calls come from several
-  threads, one at a time, with increasing numbers; after a success, the last one has done == total.
-- An exception of a callback ends the operation, and is raised.
+- A callback receives the number of finished chunks (or copied values) and the total. It is called by several threads,
+  one at a time, with increasing numbers. After a success, the last call has reported all of them as finished.
+- An exception that a callback raises ends the operation and reaches the caller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zarrlite.selections.sparse import SparseBatch
 
 
 class Count:
-    """Counts what is done, and reports it."""
+    """Counts finished steps and reports them."""
 
     def __init__(self, progress: Callable[[int, int], object], total: int) -> None:
         self._progress = progress
@@ -45,7 +45,7 @@ class Count:
 class ReportedChunks(Chunks):
     """Chunks whose reads and writes report their progress."""
 
-    _count: Count | None = None  # each read or write has its own, in a copy of this object
+    _count: Count | None = None  # each read or write has its own count, in a copy of this object
 
     def _counted(self, selection: Selection) -> tuple[Self, Count]:
         progress: Any = self.options.progress
