@@ -315,7 +315,7 @@ def test_integers_that_wrap_and_are_unwrapped_are_stored_as_numcodecs_stores_the
 
 @pytest.mark.parametrize(("encoded", "decoded"), [("f4", "c8"), ("c8", "f4")])
 def test_complex_numbers_are_not_converted_to_real_ones(encoded: str, decoded: str) -> None:
-    with pytest.raises(MetadataError, match="must be complex if the array is, and only then"):
+    with pytest.raises(MetadataError, match="must be complex if and only if the array is, not"):
         pipeline([ours.AsType(encoded, decoded), LITTLE], (2,), decoded)
 
 

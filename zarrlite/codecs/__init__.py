@@ -69,7 +69,7 @@ _CLASSES = {
     "Zfp": "zfp",
     "Zstd": "zstd",
 }
-# names of zarr-python -> the same classes
+# name in zarr-python -> name of the same class here
 _ALIASES = {
     "BloscCodec": "Blosc",
     "BytesCodec": "Bytes",

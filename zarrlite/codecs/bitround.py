@@ -3,9 +3,9 @@
 Rules (codecs/bitround, Format and algorithm)
 - Floating-point numbers keep `keepbits` bits of their mantissa, integers `keepbits` bits "from the most significant set
   bit". Ties are rounded to even. Decoding changes nothing.
-- The text does not mention signs: the magnitude of a negative integer is rounded.
-- NaN and infinity are kept. A number that would be rounded beyond the largest one is truncated instead, as the sample
-  data of the text has it: 255 becomes 224 with three bits.
+- The specification does not mention signs: the magnitude of a negative integer is rounded.
+- NaN and infinity are kept. A number that would be rounded beyond the largest one is truncated instead, as in the
+  sample data of the specification: with three bits, 255 becomes 224.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ class BitRound(ArrayArrayCodec):
 
 
 def mantissa_bits(dtype: np.dtype[Any]) -> int | None:
-    """Return the bits of a mantissa, without the implicit one. Returns None for other types of numbers."""
+    """Return the number of mantissa bits, without the implicit one. Returns None for types without a mantissa."""
     return _MANTISSA_BITS.get(f"float{4 * dtype.itemsize}" if dtype.kind == "c" else dtype.name)
 
 
 def _round_floats(array: NDArray, dropped: int, mantissa: int) -> None:
-    """Round floating-point numbers in place, as the integers that have their bits."""
+    """Round floating-point numbers in place, by integer arithmetic on their bits."""
     size = array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1)
     bits = array.reshape(-1).view(f"u{size}")
     one = bits.dtype.type(1)
     special = ((one << (8 * size - 1 - mantissa)) - one) << mantissa  # the bits of infinity
     finite = bits & special != special
     truncated = bits >> dropped << dropped
-    # adding half of the dropped unit, less one unless the last kept bit is set, carries exactly if it must
+    # adding half of the dropped unit, minus one if the last kept bit is 0, carries exactly if the number is rounded up
     rounded = bits + ((bits >> dropped & one) + (one << (dropped - 1)) - one) >> dropped << dropped
     overflows = rounded & special == special
     bits[...] = np.where(finite, np.where(overflows, truncated, rounded), bits)
@@ -93,7 +93,7 @@ def _round_integers(array: NDArray, keepbits: int) -> None:
     largest = np.uint64(2 ** (8 * size) - 1 if array.dtype.kind == "u" else 2 ** (8 * size - 1) - 1)
     extra = negative & (
         array.dtype.kind == "i"
-    )  # the magnitude of the smallest integer is one more; that of NaT is kept
+    )  # the smallest integer has a magnitude that is larger by one; NaT is kept
     unit = one << dropped
     up &= kept * unit <= largest + extra.astype("u8") - unit
     rounded = (kept + up) * unit

@@ -2,11 +2,11 @@
 
 Rules (codecs/blosc, Configuration parameters)
 - `typesize` is required unless `shuffle` is "noshuffle".
-- A codec that is passed for a new array may leave out every member: bytes are shuffled in elements of the data type, or
-  bits where an element is one byte.
+- A codec for a new array may omit every member: by default it shuffles the bytes of elements of the data type, or the
+  bits if an element has one byte.
 - The header of a blosc buffer contains the encoded and the decoded size; both are checked before the library is called.
-- Elements that cannot be compressed are usually a copy after the header, the shortest form. GDAL stores them as blocks
-  with offsets and lengths.
+- Incompressible elements are usually stored as a copy after the header, which is the shortest form. GDAL stores them as
+  blocks with offsets and lengths.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Blosc(BytesBytesCodec):
     shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # blosc numbers them 0, 1, 2
     cname: str = "zstd"
     clevel: int = 5
-    shuffle: str | None = None  # None: chosen for the elements of a new array, "noshuffle" outside of one
+    shuffle: str | None = None  # None: chosen by the element size of a new array, otherwise "noshuffle"
     typesize: int | None = None  # None: the size of the elements of a new array
     blocksize: int = 0
 

@@ -1,11 +1,11 @@
 """The `cast_value` codec: numbers of another data type.
 
 Rules (codecs/cast_value, Procedure)
-- `scalar_map` comes first, then exact values, then `rounding`, then `out_of_range`. A number with no counterpart is an
-  error. Decoding follows the same rules with the data types swapped.
-- A key of `scalar_map` matches equal numbers; the key NaN matches every NaN. The first of several equal keys counts.
-- The example of the text has the key "+Infinity", which no data type permits; it is read as "Infinity".
-- The fill value must survive a round trip: encoded shards may lack chunks.
+- `scalar_map` is applied first, then exact conversion, then `rounding`, then `out_of_range`. A number with no
+  counterpart is an error. Decoding follows the same rules with the data types swapped.
+- A key of `scalar_map` matches equal numbers; the key NaN matches every NaN. The first of several equal keys is used.
+- The example in the specification has the key "+Infinity", which no data type permits; it is read as "Infinity".
+- The fill value must survive a round trip, since shards omit inner chunks that contain only the fill value.
 """
 
 from __future__ import annotations

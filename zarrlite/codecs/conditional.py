@@ -4,7 +4,7 @@ Rules (codecs/conditional, Detailed Description)
 - A value begins with a mask of `header_bits` bits, least significant first: bit i tells whether codec i was applied.
   "Any reserved bits" must be 0.
 - `decision`, a runtime option, decides while a chunk is written: "never_apply", "always_apply", "compress_if_smaller",
-  or a function of the codec, the value, and the value as this codec alone encodes it. Implementation, Phase 1: the mask
+  or a function of the codec, the value, and the value encoded by this codec alone. Implementation, Phase 1: the mask
   "must default to all `0`s".
 """
 

@@ -129,7 +129,7 @@ class BlockSerializer(Serializer):
         self.header = n5_header(spec.shape)
         self.needs_old = self.inner.needs_old
         super().__init__(codec, spec)
-        self.read_unit = 0  # a block may be smaller than the chunk: `_take` checks what is decoded
+        self.read_unit = 0  # a block may be smaller than the chunk: `_take` checks its decoded size
         if self.inner.encoded_size is not None:
             self.encoded_size = len(self.header) + self.inner.encoded_size
 
@@ -178,7 +178,7 @@ class BlockSerializer(Serializer):
         self._check_limit(pipeline.read_unit)
         if shape == self.spec.shape:
             return pipeline.take(block, selection)
-        # only as large as the selection needs: the chunk shape is untrusted metadata
+        # padded only as far as the selection needs, because the chunk shape is untrusted metadata
         needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
         if needed == shape:
             return pipeline.take(block, selection)

@@ -5,7 +5,7 @@ Rules
   encoded size, the decoded size and a checksum, all little endian. The last block is empty.
 - The checksum is the lower 28 bits of the xxHash32 of the decoded block.
 - z5 writes a single block without any header. It is read as well: its decoded size is that of the chunk. No such block
-  begins with "LZ4Block", which would copy bytes from before its start.
+  begins with the bytes of "LZ4Block", since decoding them would copy bytes from before its start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zarrlite.pipeline.decoding import MAX_EMPTY
 
 _MAGIC = b"LZ4Block"
 _HEADER = struct.Struct("<8sBIII")
-_RAW, _LZ4 = 0x10, 0x20  # methods, in the upper four bits; the lower ones have the size of blocks, for readers' buffers
+_RAW, _LZ4 = 0x10, 0x20  # methods, in the upper four bits; the lower four tell readers the size of blocks
 _SEED = 0x9747B28C
 _SIZES = (64, 2**25)  # bytes; the smallest and the largest block that lz4-java writes
 _MASK = 2**32 - 1
@@ -51,7 +51,7 @@ class N5Lz4(BytesBytesCodec):
         view, pieces = memoryview(data), []
         for start in range(0, len(view), self.block_size):
             block = bytes(view[start : start + self.block_size])
-            encoded, method = compress(block)[4:], _LZ4  # without the size that numcodecs writes
+            encoded, method = compress(block)[4:], _LZ4  # without the size that numcodecs writes first
             if len(encoded) >= len(block):
                 encoded, method = block, _RAW
             checksum = xxhash32(block, _SEED) & 0xFFFFFFF

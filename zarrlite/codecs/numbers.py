@@ -1,9 +1,9 @@
 """Types of real numbers, and exact conversions between them, for `cast_value` and `scale_offset`.
 
 Rules
-- A conversion rounds the exact value once, as if exponents had no bound, and compares the result with the range then.
+- A conversion rounds the exact value once, as if exponents had no bound, and then compares the result with the range.
 - Numbers are converted as integers times powers of two, or by numpy where numpy rounds only once.
-- The properties of a floating-point type that numpy does not have are found by listing its values.
+- The properties of a floating-point type that numpy does not have are derived from a list of its values.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Floats:
 
 @functools.lru_cache(maxsize=256)
 def number_type(data_type: DataType) -> Integers | Floats | None:
-    """Return the numbers of a data type. Returns None for data types that do not model real numbers."""
+    """Return the number type of a data type. Returns None if its elements are not real numbers."""
     name, dtype = data_type.name, data_type.dtype
     if found := _integer_name(name):
         bits = int(found[2])
@@ -132,7 +132,7 @@ def _wide(array: NDArray, source: Integers) -> NDArray:
 
 
 def _refuse(array: NDArray, faults: Any, target: Integers | Floats) -> None:
-    """Raise ValueError if there are faults, with the first of them."""
+    """Raise ValueError for the first element that is marked as a fault, if any is."""
     if faults.any():
         value = array[faults].flat[0] if array.ndim else array[()]
         raise ValueError(f"{value} cannot be stored as {target.dtype}")
@@ -159,13 +159,13 @@ def _integers_to_integers(array: NDArray, target: Integers, out_of_range: str | 
 
 
 def _within(value: int, dtype: np.dtype[Any]) -> Any:
-    """Return a bound as a scalar; a bound beyond the range of the dtype has no elements on its other side."""
+    """Return a bound as a scalar, limited to the range of the dtype, beyond which there are no elements."""
     info = np.iinfo(dtype)
     return dtype.type(min(max(value, int(info.min)), int(info.max)))
 
 
 def _wrapped(residue: NDArray, target: Integers) -> NDArray:
-    """Return the integers of a type that are congruent to these, which are known modulo 2**64."""
+    """Return the integers of a type that are congruent to the given residues modulo 2**64."""
     # cast_value, out_of_range: "congruent to that input value modulo `2^N`"
     residue = residue & np.uint64(2**target.bits - 1)
     if target.low == 0:
@@ -177,7 +177,7 @@ def _wrapped(residue: NDArray, target: Integers) -> NDArray:
 def _floats_to_integers(array: NDArray, target: Integers, rounding: str, out_of_range: str | None) -> NDArray:
     _check_special(array, target)
     rounded = _rounded(array, rounding)
-    # both bounds are powers of two, or 0, which double precision has
+    # both bounds are powers of two, or 0, and therefore exact in double precision
     below, above = rounded < float(target.low), rounded >= float(target.high + 1)
     if out_of_range is None:
         _refuse(array, below | above, target)
@@ -194,7 +194,7 @@ def _floats_to_integers(array: NDArray, target: Integers, rounding: str, out_of_
 
 
 def _rounded(array: NDArray, rounding: str) -> NDArray:
-    """Return the integers next to floating-point numbers."""
+    """Round floating-point numbers to integers."""
     if rounding == "nearest-away":
         whole = np.trunc(array)
         return whole + np.copysign(abs(array - whole) >= 0.5, array)
@@ -250,7 +250,7 @@ def _to_floats(
 
 
 def _parts(array: NDArray, source: Integers | Floats) -> tuple[NDArray, NDArray, NDArray]:
-    """Return signs, and integers and exponents of two whose products are the magnitudes; 0 for NaN and infinity."""
+    """Return signs, integer significands and exponents of two; the significand of NaN and infinity is 0."""
     if isinstance(source, Integers):
         wide = _wide(array, source)
         negative = wide < 0

@@ -106,7 +106,7 @@ class Packbits(ArrayBytesCodec):
         return spec.data_type.from_bytes(stored, "little").reshape(spec.shape)
 
     def _without_padding(self, data: Array, spec: ArraySpec) -> Array:
-        """Check the padding and its count; returns the packed bits."""
+        """Check the padding and its count, and return the packed bits."""
         padding = self._sizes(spec)[1]
         if len(data) != self.encoded_size(spec):
             raise TruncatedError(f"has {len(data)} bytes, a chunk of shape {spec.shape} has {self.encoded_size(spec)}")

@@ -4,8 +4,10 @@ Rules (codecs/scale_offset, Algorithm)
 - A difference, product or quotient that the data type cannot represent is an error: integers must not overflow and
   must be divided without remainder, finite numbers must not become infinite. Floating-point results are rounded.
 - Floating-point types that numpy does not have are computed in float64, and each result is rounded to the type. float64
-  has more than twice the bits, so that rounding twice changes nothing. Without this, types without infinity saturate.
-- A `scale` of 0 could not be undone, and infinity or NaN neither; the text does not mention them. They are refused.
+  has more than twice the bits, so that rounding twice changes nothing. In their own arithmetic, types without infinity
+  would saturate instead of failing.
+- A `scale` of 0, and parameters that are infinite or NaN, are refused, because they could not be undone. The
+  specification does not mention them.
 - The fill value is encoded like an element.
 """
 
@@ -63,7 +65,7 @@ class ScaleOffset(ArrayArrayCodec):
     def _parameter(self, key: str, spec: ArraySpec) -> Any:
         """Return a parameter as a number of the data type."""
         value: Json = getattr(self, key)
-        if value is None:  # not as a fill value: some types have no 0
+        if value is None:  # the default is not parsed as a fill value: some types have no 0
             return 1 if key == "scale" else 0
         try:
             return spec.data_type.parse_fill_value(value)
@@ -109,7 +111,7 @@ class ScaleOffset(ArrayArrayCodec):
 
 
 def _cast(result: Any, spec: ArraySpec) -> NDArray:
-    """Return a result, which fits, in the data type; numpy has scalars for results without dimensions."""
+    """Convert a result, which must fit, to the data type. numpy returns scalars for results without dimensions."""
     return np.asarray(result).astype(spec.dtype)
 
 
@@ -119,14 +121,14 @@ def _wide(numbers: Integers) -> np.dtype[Any]:
 
 
 def _divided(numbers: Integers, scale: int) -> tuple[int, int]:
-    """Return the bounds of the integers that are in the range, and still are if they are multiplied."""
+    """Return the bounds of the integers that are within the range both before and after multiplication."""
     bounds = (numbers.low, numbers.high) if scale > 0 else (-numbers.high, -numbers.low)
     low, high = -(-bounds[0] // abs(scale)), bounds[1] // abs(scale)
     return max(low, numbers.low), min(high, numbers.high)
 
 
 def _check(array: NDArray, low: int, high: int, formula: str) -> None:
-    """Raise ValueError if a number is outside of bounds, which may be beyond the range of the array."""
+    """Raise ValueError if a number is outside the bounds, which may exceed the range of the array's data type."""
     for number in (array.min(), array.max()) if array.size else ():
         if not low <= int(number) <= high:
             raise ValueError(f"{formula} is beyond the range of {array.dtype} for {number}")

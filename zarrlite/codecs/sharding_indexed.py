@@ -56,7 +56,7 @@ class ShardingIndexed(ArrayBytesCodec):
     strategy: str = runtime("rewrite")
     order: str = runtime("row-major")
     header: int | None = runtime(None)
-    inner_chunks_are_chunks: ClassVar[bool] = False  # whether an absent one is a missing chunk of the array
+    inner_chunks_are_chunks: ClassVar[bool] = False  # whether an absent inner chunk is a missing chunk of the array
 
     def __post_init__(self) -> None:
         self.writing.check(self.index_location)
@@ -105,7 +105,7 @@ class ShardingIndexed(ArrayBytesCodec):
         return self if codecs == self.codecs else replace(self, codecs=codecs)
 
     def with_leading_bytes(self, nbytes: int) -> Self:
-        # the offsets of an index at the start cannot begin after other bytes
+        # an index at the start is at the first byte, so that no bytes can be left unused before it
         if self.header is not None or self.index_location == "start" or nbytes > MAX_HEADER:
             return self
         return replace(self, header=nbytes)
@@ -184,7 +184,7 @@ class ShardSerializer(ShardReader):
     def _encode_together(self, blocks: NDArray) -> Iterator[list[Buffer | None]]:
         """Encode small inner chunks in batches, in the order of the index."""
         maybe_fill = np.ones(self.format.count, bool)
-        if self.spec.dtype.kind in "biufc":  # the first element settles it for most chunks
+        if self.spec.dtype.kind in "biufc":  # the first element rules out most chunks
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe_fill = (first == self.spec.fill) | (first != first)
@@ -196,7 +196,7 @@ class ShardSerializer(ShardReader):
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part
             encoded = self.inner.encode_many(arrays, maybe_fill[numbers].tolist())
-            # copied: a codec may return its input, which is scratch memory that the next batch overwrites
+            # copied, because a codec may return its input, a scratch buffer that the next batch overwrites
             yield [chunk if chunk is None else bytes(join(chunk)) for chunk in encoded]
         scratch.release(memory)
 
@@ -212,7 +212,7 @@ class ShardSerializer(ShardReader):
 
     def _empty(self, blocks: NDArray) -> set[int]:
         """Return the inner chunks that contain only the fill value."""
-        corner: Any = (..., *(0,) * len(self.grid))  # the first element settles it for most chunks
+        corner: Any = (..., *(0,) * len(self.grid))  # the first element rules out most chunks
         first = np.ascontiguousarray(blocks[corner]).reshape(-1, 1).view(np.uint8)
         fill = np.frombuffer(self.spec.fill.astype(blocks.dtype).tobytes(), np.uint8)
         maybe = np.flatnonzero((first == fill).all(axis=1)).tolist()

@@ -2,7 +2,7 @@
 
 Rules
 - Decompression stops at the limit. Bytes after the last stream are an error.
-- The decompressors of zlib, bz2 and lzma have the methods that are used here.
+- The decompressors of zlib, bz2 and lzma share the methods that are used here (`Decompressor`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import DataError, TruncatedError
 from zarrlite.pipeline.decoding import MAX_EMPTY
 
-_STEP = 2**8  # bytes; streams after the first are read in steps from this size on, since unused input is copied
+_STEP = 2**8  # bytes; first step of every stream after the first: steps start small, since unused input is copied
 
 
 class Decompressor(Protocol):
@@ -35,7 +35,7 @@ def decompress(
     """Decompress consecutive streams, or a single one, to at most `limit` bytes; `start` returns a new decompressor."""
     view = memoryview(data)
     pieces: list[bytes] = []
-    # one byte more than the limit shows that it is exceeded; besides, zlib takes 0 for "no limit"
+    # one byte more than the limit, to detect that it is exceeded, and because zlib takes 0 for "no limit"
     room, position, step, empty = limit + 1, 0, len(view), 0
     while position < len(view) or not pieces:
         stream, room_before = start(), room

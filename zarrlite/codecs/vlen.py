@@ -3,7 +3,7 @@
 Rules (codecs/vlen-utf8, Format and algorithm)
 - A chunk is the number of elements, followed by the length in bytes and the bytes of each element. Numbers are unsigned
   32-bit integers, little endian.
-- Each length is checked against the bytes that remain before an element is cut out.
+- Before an element is extracted, its length is checked against the number of bytes that remain.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The values of codec parameters that zarr-python spells as members of classes, such as `BloscShuffle.bitshuffle`.
+"""Values of codec parameters that zarr-python spells as enum members, such as `BloscShuffle.bitshuffle`.
 
-Each member is the text that `zarr.json` has.
+Each member is the string that `zarr.json` contains.
 """
 
 from enum import StrEnum

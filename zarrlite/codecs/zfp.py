@@ -1,14 +1,15 @@
 """The `zfp` codec, implemented by zfpy (install zarrlite[numcodecs]).
 
 Rules (codecs/zfp)
-- A chunk is a zfp stream without a header, of an array of one to four dimensions; no dimensions are one element.
+- A chunk is a zfp stream without a header, of an array of one to four dimensions; a chunk without dimensions is stored
+  as an array of one element.
 - Integers of 8 and 16 bits are "promoted to 32-bit" by a shift, float16 by a cast.
-- The text lists uint32 and uint64, which zfp does not have. As in zarrs they are stored as signed integers of the same
-  size: larger values are refused, and negative ones, which a lossy mode can produce, are read as 0.
-- zfpy has no expert mode. The codec is refused with it.
-- zfp does not check where its input ends. A value is extended to the largest size that zfp can read, once by zeros
-  and once by ones: if the elements depend on that, it is too short. Whole words of 8 bytes after a value are noticed
-  in the modes "reversible" and "fixed_rate" only.
+- The specification lists uint32 and uint64, which zfp does not have. As in zarrs, they are stored as signed integers of
+  the same size: larger values are refused, and negative ones, which a lossy mode can produce, are read as 0.
+- zfpy has no expert mode, so that this mode is refused.
+- zfp does not check where its input ends. A value is therefore extended to the largest size that zfp can read, once
+  with zeros and once with ones: if this makes the elements differ, the value is too short. Extra words of 8 bytes
+  after a value are detected only in the modes "reversible" and "fixed_rate".
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def decode_complete(
     if len(data) % 8 or not len(data):
         raise TruncatedError(f"has {len(data)} bytes, but a zfp stream consists of words of 8 bytes")
     blocks = math.prod(-(-n // 4) for n in shape)
-    bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # elements, their widths, an exponent
+    bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # for the elements, their widths and an exponent
     size = blocks * -(-bits // 8) + _HEADER
     field = decompress(bytes(data).ljust(size, b"\0"))
     if len(data) < size and field.tobytes() != decompress(bytes(data).ljust(size, b"\xff")).tobytes():
@@ -130,7 +131,7 @@ def decode_complete(
 
 
 def check_size(data: Buffer, expected: Buffer) -> None:
-    """Raise TruncatedError unless a value has the size of the value that was expected."""
+    """Raise TruncatedError unless a value has the same size as the expected one."""
     if len(data) != len(expected):
         raise TruncatedError(f"has {len(data)} bytes, but the zfp stream of these elements has {len(expected)}")
 

@@ -4,7 +4,7 @@ Rules
 - Decoding does not need the level, so a bare `{"name": "zstd"}` is accepted. Metadata is always written with a level.
 - The content size in a frame header is compared with the limit before anything is allocated.
 - `zarrlite.libraries.zstd` chooses the library that does the work.
-- Each thread that works keeps its compressors and its decompressor.
+- Each working thread keeps its compressors and its decompressor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zarrlite.pipeline.decoding import MAX_EMPTY
 from zarrlite.threads import kept
 from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
-# A block of 4 bytes decodes to at most 128 KiB, hence a step of 256 bytes to at most 8 MiB.
+# A block of 4 bytes decodes to at most 128 KiB, so that a step of 256 bytes decodes to at most 8 MiB.
 _STEP = 256  # bytes; frames without a content size are decoded in steps of at least this size
 _GROWTH = 2**15  # decoded bytes per encoded byte at most; larger limits allow larger steps
 _RLE = 1  # block type: one byte, repeated
@@ -143,7 +143,7 @@ def _decode_frames(decompressor: Decompressor, data: memoryview, limit: int) -> 
         frame, room_before, length = decompressor.stream(), room, _STEP
         while not frame.eof:
             step = data[position : position + length]
-            # not large from the start: the part of a step that is not of this frame is copied in vain
+            # steps start small, because the part of a step that is beyond the end of the frame is copied in vain
             length = min(2 * length, max(_STEP, room // _GROWTH))
             if not step:
                 raise TruncatedError("the zstd frame ends too early")

@@ -2,7 +2,7 @@
 
 Rules
 - A checksum has four bytes, little endian. It is before the value for `crc32` and `adler32`, after it for the others.
-- `location` of the first three overrides the place; it is only written if it differs from the default, because older
+- For the first three, `location` overrides the place. It is only written if it differs from the default, because older
   versions of numcodecs do not know it.
 - A checksum covers the whole value, so every partial read reads the whole value to verify it.
 - `fletcher32` is that of HDF5 (H5checksum.c). It adds big-endian words of 16 bits modulo 65535; a sum of 0 is stored as
@@ -28,7 +28,7 @@ from zarrlite.libraries.crc32c import checksum as crc32c
 from zarrlite.pipeline.anatomy import Field
 from zarrlite.pipeline.codec import Framing
 
-_WORDS = 2**16  # 16-bit words that are summed at once; the weighted sum of so many fits into 64 bits
+_WORDS = 2**16  # 16-bit words that are summed at once; the weighted sum of this many fits into 64 bits
 _WEIGHTS = np.arange(_WORDS, 0, -1, dtype="u8")
 
 
@@ -156,7 +156,7 @@ class JenkinsLookup3(_Checksum):
     @classmethod
     def from_config(cls, config: Config) -> Self:
         if config.raw("prefix", None) is not None:
-            raise config.error("must be null: numcodecs takes bytes, for which it has no JSON form", "prefix")
+            raise config.error("must be null: numcodecs expects bytes, which have no JSON form", "prefix")
         return cls(config.integer("initval", 0, 2**32 - 1, default=0))
 
     def checksum(self, data: Buffer) -> int:

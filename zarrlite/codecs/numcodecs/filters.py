@@ -1,15 +1,16 @@
 """The filters of numcodecs that convert numbers: `numcodecs.delta`, `fixedscaleoffset`, `quantize` and `astype`.
 
 Rules
-- Data types are written as numpy spells them. They are types of numbers, not layouts: the byte order is that of the
-  array -> bytes codec, and a mark such as `>` is ignored, but written back.
-- The decoded data type must be that of the array at this place of the chain. Numcodecs reinterprets other bytes.
+- Data types are written as numpy spells them. They are types of numbers, not layouts: the array -> bytes codec
+  determines the byte order, and a mark such as `>` is ignored, but written back.
+- The decoded data type must be that of the array at this place of the chain. Numcodecs would reinterpret the bytes of
+  other data types.
 - Elements are encoded in row-major order. The shape is kept.
 - Arithmetic is that of numpy, as numcodecs uses it, so that both store the same bytes.
 - Numcodecs stores numbers beyond the range of the encoded data type as other numbers. Here that is an error, except
   for elements that are equal to the fill value: chunks at the edge of an array are padded with it.
-- As in zarr-python, the fill value is the same number in encoded arrays. If it does not fit there, the chain cannot
-  end in shards.
+- As in zarr-python, the fill value of encoded arrays is the same number. If it does not fit their data type, the chain
+  cannot end in shards.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def numpy_type(text: str, member: str, kinds: str) -> np.dtype[Any]:
 class _Filter(ArrayArrayCodec):
     """A codec whose configuration names the decoded and the encoded data type."""
 
-    kinds: ClassVar[str] = "biufc"  # numpy's kinds of both data types
+    kinds: ClassVar[str] = "biufc"  # permitted kinds of both data types, as numpy names them
     decoded_member: ClassVar[str] = "dtype"
     encoded_member: ClassVar[str] = "astype"
 
@@ -53,13 +54,11 @@ class _Filter(ArrayArrayCodec):
             raise MetadataError(f"{self.name} cannot encode {spec.data_type.name}", kind="conflict")
         text = getattr(self, self.decoded_member)
         if text is not None and numpy_type(text, self.decoded_member, self.kinds) != spec.dtype:
-            message = f"must be the data type of the array here, {spec.data_type.name}, not {show(text)}"
+            message = f"must be {spec.data_type.name}, the data type of the array at this codec, not {show(text)}"
             raise MetadataError(message, pointer=f"/configuration/{self.decoded_member}", kind="conflict")
         encoded = self._encoded_dtype(spec)
         if (encoded.kind == "c") != (spec.dtype.kind == "c"):
-            message = (
-                f"must be complex if the array is, and only then; {spec.data_type.name} and {encoded} are not alike"
-            )
+            message = f"must be complex if and only if the array is, not {encoded} for {spec.data_type.name}"
             raise MetadataError(message, pointer=f"/configuration/{self.encoded_member}", kind="conflict")
         return recast(spec, from_numpy(encoded), self.name)
 
@@ -91,7 +90,7 @@ class _Conversion(_Filter):
 
     @abstractmethod
     def _convert(self, array: NDArray, spec: ArraySpec) -> NDArray:
-        """Return the encoded numbers in any data type."""
+        """Return the encoded numbers, which may still have another data type."""
 
 
 def _equal(array: NDArray, fill: NDArray) -> Any:
@@ -145,7 +144,7 @@ class Delta(_Filter):
 @register
 @dataclass(frozen=True)
 class FixedScaleOffset(_Conversion):
-    """The integers next to `(x - offset) * scale`."""
+    """`(x - offset) * scale`, rounded to integers."""
 
     name = "numcodecs.fixedscaleoffset"
     kinds = "iuf"
@@ -168,7 +167,7 @@ class FixedScaleOffset(_Conversion):
     def _changed(self, array: NDArray, converted: NDArray, encoded: NDArray, spec: ArraySpec) -> Any:
         if spec.dtype.kind == "f":
             return super()._changed(array, converted, encoded, spec)
-        # integers wrap, which may be undone; decoding rounds to a multiple of 1 / scale, then towards zero
+        # integers may wrap, if decoding undoes it; decoding rounds to a multiple of 1 / scale, then towards zero
         error = self.decode(encoded, spec).astype("f8") - array.astype("f8")
         return abs(error) >= 1 + 0.5 / abs(self.scale)
 
@@ -178,7 +177,7 @@ class FixedScaleOffset(_Conversion):
             return (array / scale + offset).astype(spec.dtype)
 
     def _parameters(self, dtype: np.dtype[Any]) -> tuple[float, float]:
-        """Return both numbers, as floats if they are integers that do not fit into the data type."""
+        """Return offset and scale, as floats if they are integers that do not fit the data type."""
         if dtype.kind in "iu" and not all(_fits(x, dtype) for x in (self.offset, self.scale)):
             return float(self.offset), float(self.scale)
         return self.offset, self.scale

@@ -38,7 +38,7 @@ class LZ4(BytesBytesCodec):
 
 
 def decode_block(data: Buffer, limit: int, codec: str) -> Buffer:
-    """Decode one block of LZ4 after its decoded size."""
+    """Decode one block of LZ4 that is preceded by its decoded size."""
     if len(data) < 4:
         raise TruncatedError(f"has {len(data)} bytes, but the decoded size alone has 4")
     size = int.from_bytes(data[:4], "little")

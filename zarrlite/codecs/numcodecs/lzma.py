@@ -1,7 +1,7 @@
 """The `numcodecs.lzma` codec: the four containers of liblzma, with any of its filters.
 
 Rules
-- `format` is 1 (.xz), 2 (.lzma) or 3 (raw, which needs `filters`); 0 reads the first two and writes none.
+- `format` is 1 (.xz), 2 (.lzma) or 3 (raw, which needs `filters`); 0 reads the first two, and cannot write.
 - `preset` and `filters` exclude each other.
 - The memory of the decompressor is limited: a small value can claim a dictionary of 4 GiB.
 """
@@ -33,7 +33,7 @@ class LZMA(BytesBytesCodec):
     format: int = lzma.FORMAT_XZ
     check: int = -1
     preset: int | None = None
-    filters: tuple[Any, ...] | None = None  # each a dictionary, as the lzma module takes it
+    filters: tuple[Any, ...] | None = None  # dictionaries, as the lzma module expects them
 
     def __post_init__(self) -> None:
         if self.filters is not None:

@@ -1,8 +1,8 @@
 """The filters of numcodecs for Python objects: `numcodecs.categorize`, `numcodecs.json2` and `numcodecs.vlen-array`.
 
 Rules
-- `categorize` stores text as integers: 0 for text that is not a label, which is read as "". Writing such text, other
-  than "", is refused.
+- `categorize` stores text as the number of its label, from 1. The number 0 stands for text that is not a label, and is
+  read as "". Writing such text is refused, unless it is "" or the fill value.
 - `json2` stores text as one JSON array: the elements, the dtype and the shape. Elements that are not text are refused.
 - `vlen-array` has the format of `vlen-bytes`. Its elements are the bytes of one-dimensional arrays of `dtype`: Zarr has
   no data type for such arrays, so they have the data type `bytes`.
@@ -30,7 +30,7 @@ from zarrlite.pipeline.elements import NDArray
 @register
 @dataclass(frozen=True)
 class Categorize(ArrayArrayCodec):
-    """Text as numbers of labels."""
+    """Text, stored as the numbers of its labels."""
 
     name = "numcodecs.categorize"
     labels: tuple[str, ...]

@@ -77,7 +77,7 @@ class PCodec(ArrayBytesCodec):
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
         standalone = _module(self.name).standalone
-        elements = np.empty(spec.size + 1, spec.dtype)  # one more shows that there are too many
+        elements = np.empty(spec.size + 1, spec.dtype)  # room for one more, to detect too many elements
         progress = standalone.simple_decompress_into(bytes(data), elements)
         count = progress.n_processed
         if not progress.finished:
