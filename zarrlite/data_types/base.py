@@ -28,7 +28,7 @@ class Packing(NamedTuple):
 
     bits: int  # bits of each component
     components: int = 1  # 2 for complex numbers
-    signed: bool = False  # whether it is a signed integer, which is extended by its sign
+    signed: bool = False  # whether elements are signed integers, which are sign-extended
 
 
 class DataType(Extension, ABC):
@@ -61,7 +61,7 @@ class DataType(Extension, ABC):
 
     @property
     def is_number(self) -> bool:
-        """Whether elements are numbers, for which every bit pattern is valid, and numpy returns them as scalars."""
+        """Whether elements are numbers: every bit pattern is valid, and numpy returns them as scalars."""
         return self.dtype.kind in "iufc"
 
     @property

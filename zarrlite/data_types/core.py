@@ -280,7 +280,7 @@ class Raw(NamedType):
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> np.void:
         # data types, Permitted fill values: "An array of integers, with length equal to" <N>
         # data types, Permitted fill values: "where each integer is in the range [0, 255]"
-        # The first is wrong: N is the number of bits, and each integer is a byte, so the length is N / 8.
+        # The first rule is wrong: N is the number of bits, and each integer is a byte, so the length is N / 8.
         return parse_exact_bytes(value, self.dtype.itemsize)
 
     def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
@@ -295,6 +295,6 @@ class Raw(NamedType):
 
 
 def _refuse_name(config: Config, message: str, kind: FaultKind) -> MetadataError:
-    """Return an error about the name, which is next to the configuration, not in it."""
+    """Return an error whose pointer is that of the name, which is beside the configuration."""
     pointer = config.pointer.removesuffix("/configuration")
     return MetadataError(message, pointer=pointer, kind=kind, document=config.context.document)

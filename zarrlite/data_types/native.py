@@ -95,9 +95,9 @@ def from_numpy(dtype: np.dtype[Any]) -> DataType:
 
 
 def _name_for(dtype: np.dtype[Any]) -> str:
-    """Return a name of the class for a dtype, if there is one."""
+    """Return a name of the data type that may accept a dtype; it need not be registered."""
     if dtype.names is not None:
-        return "struct"  # np.record included
+        return "struct"  # including np.record
     if dtype.type is np.void:  # other types of kind V are defined by other packages, for example bfloat16
         return "r8"
     return _BY_KIND.get(dtype.kind) or _BY_NAME.get(dtype.name, dtype.name)

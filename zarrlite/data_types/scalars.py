@@ -47,7 +47,7 @@ def parse_exact_bytes(value: Json, length: int) -> np.void:
 
 def write_base64(data: bytes) -> str:
     """Return bytes as base64 (RFC 4648 section 4)."""
-    import base64  # late: keeps the import light
+    import base64  # imported late, because few arrays need it
 
     return base64.b64encode(data).decode()
 

@@ -1,7 +1,7 @@
 """Numbers of few bits, as numpy dtypes of the package ml_dtypes (install zarrlite[ml]).
 
 Rules
-- This is the only module that imports ml_dtypes, when the first of its data types is used.
+- This is the only module that imports ml_dtypes, and it does so when one of its data types is first used.
 - Elements with fewer than 8 bits are bytes in memory. Their unused upper bits are ignored on reading, and 0 on writing.
 - A JSON number is rounded to the nearest value, half to even, exactly once. Beyond the range it becomes infinity; types
   without infinity refuse it, since readers disagree. `float8_e8m0fnu` has no zero: 0 is its smallest number, 2^-127.
@@ -56,7 +56,7 @@ def _dtype(name: str) -> np.dtype[Any]:
     scalar = getattr(ml_dtypes, _COMPLEX.get(name, name), None)
     if scalar is None:
         version = ml_dtypes.__version__
-        raise DependencyError(f"the data type {name} needs a later version of ml_dtypes, which is {version}")
+        raise DependencyError(f"the data type {name} needs a later version of ml_dtypes than {version}")
     dtype: np.dtype[Any] = np.dtype(scalar)
     return dtype
 
@@ -86,8 +86,8 @@ class _Small(NamedType):
         """The integers that hold the bits of a component."""
         return np.dtype("u2" if self.bits == 16 else "u1")
 
-    # The byte order is changed here: numpy's dtypes of another byte order swap the components of complex numbers, and
-    # assign single values without swapping their bytes.
+    # Bytes are swapped as integers, because the dtypes of the other byte order are faulty: they swap the components of
+    # complex numbers, and assign single values without swapping their bytes.
 
     def is_raw(self, byte_order: str) -> bool:
         return self.bits == 8 or (self.bits == 16 and byte_order == sys.byteorder)
@@ -107,7 +107,7 @@ class _Small(NamedType):
     @classmethod
     def from_config(cls, config: Config) -> Self:
         data_type = cls(config.name)
-        _ = data_type.dtype  # an installation without ml_dtypes is reported here
+        _ = data_type.dtype  # raises the error about a missing ml_dtypes now
         return data_type
 
 
@@ -194,7 +194,7 @@ class SmallFloat(_Small, Float):
         return f"0x{bits:0{2 * self.dtype.itemsize}x}"
 
     def _nearest(self, number: Any) -> int:
-        """Return the bits of the value that is nearest to a finite number; of two, the one with even bits."""
+        """Return the bits of the value that is nearest to a finite number; a tie goes to the one with even bits."""
         values, size = _numbers(self.name), Fraction(abs(number))
         bits = max(0, bisect_right(values, size) - 1)
         if bits < len(values) - 1:
@@ -202,12 +202,12 @@ class SmallFloat(_Small, Float):
             bits += below > above or (below == above and bits % 2 == 1)
         elif self._overflows(size):
             bits = _INFINITIES[self.name]
-        if math.copysign(1, number) > 0 or (bits == 0 and self.name.endswith("fnuz")):  # these have no negative zero
+        if math.copysign(1, number) > 0 or (bits == 0 and self.name.endswith("fnuz")):  # fnuz: no negative zero
             return bits
         return bits | self._sign
 
     def _overflows(self, size: Fraction) -> bool:
-        """Whether a number would be rounded to one that is larger than all finite ones."""
+        """Whether a magnitude would be rounded to more than the largest finite number."""
         previous, largest = map(Fraction, _numbers(self.name)[-2:])
         return size - largest >= (largest - previous) / 2
 
@@ -241,10 +241,10 @@ class SmallFloat(_Small, Float):
 
 @cache
 def _numbers(name: str) -> list[float]:
-    """Return the finite numbers that are not negative, by their bits; they increase with them."""
+    """Return the finite numbers that are not negative, indexed by their bits, in increasing order."""
     data_type = SmallFloat(name)
     bits = np.arange(2 ** (data_type.bits - data_type.signed), dtype=f"u{data_type.dtype.itemsize}")
-    with np.errstate(invalid="ignore"):  # some of them are signaling NaNs
+    with np.errstate(invalid="ignore"):  # some of the values are signaling NaNs
         values = bits.view(data_type.dtype).astype("float64").tolist()
     return [value for value in values if math.isfinite(value)]
 

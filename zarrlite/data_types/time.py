@@ -1,7 +1,7 @@
 """Points in time and durations: `numpy.datetime64` and `numpy.timedelta64`.
 
 Rules
-- An element is a 64-bit integer in multiples of `scale_factor` times `unit`; -2^63 is NaT, "not a time".
+- An element is a 64-bit integer, which counts multiples of `scale_factor` times `unit`; -2^63 is NaT, "not a time".
 - NaT is always written as "NaT".
 - "us" and "μs" (Greek mu) are equivalent and written back as read.
 
@@ -86,7 +86,7 @@ class TimeType(DataType):
             raise TypeError(f"{self.name} needs a time, a string or an integer, not {value!r}")
         if isinstance(value, str) and value.lower() == "nat":  # without a unit, which numpy 2.5 deprecates
             return self.default_fill_value
-        exact = self.dtype.type(value)  # in the unit of the value
+        exact = self.dtype.type(value)  # has the unit of the value
         if np.isnat(exact):
             return self.default_fill_value
         scalar = np.array(exact, self.dtype)[()]

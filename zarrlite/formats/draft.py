@@ -25,7 +25,7 @@ from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
 from zarrlite.pipeline.codec import BytesBytesCodec
 from zarrlite.selections.casting import MAX_NDIM
 
-_CORE_URI: Final = "https://purl.org/zarr/spec/protocol/core/3.0"  # zarr-python's; in the draft without "protocol/"
+_CORE_URI: Final = "https://purl.org/zarr/spec/protocol/core/3.0"  # as in zarr-python; the draft omits "protocol/"
 _CODEC_URI: Final = "https://purl.org/zarr/spec/codec/"
 _BLOSC_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
 _NUMCODECS: Final = ("bz2", "lz4", "lzma", "zlib")  # codecs that Zarr v3 has only under the names of numcodecs
@@ -154,7 +154,7 @@ def _fill_value(top: Config, data_type: DataType, byte_order: str) -> Any:
         return data_type.default_fill_value
     if data_type.itemsize is None and value == 0:  # zarr-python's default for objects
         return data_type.default_fill_value
-    if data_type.name == "struct":  # packed bytes, a spelling that only the older form of the type has
+    if data_type.name == "struct":  # packed bytes, a form that only the older type `structured` accepts
         data_type = registry.data_types.coerce({**data_type.to_json(), "name": "structured"})
     try:
         return data_type.parse_fill_value(value, byte_order)
@@ -192,7 +192,7 @@ def _compressors(top: Config, data_type: DataType) -> list[BytesBytesCodec]:
 
 
 def _blosc_configuration(configuration: dict[str, Json], typesize: int) -> dict[str, Json]:
-    """Return the configuration of the `blosc` codec for that of numcodecs."""
+    """Convert a configuration of numcodecs to one of the `blosc` codec."""
     shuffle: Json = configuration.get("shuffle")
     if is_integer(shuffle):
         automatic = "bitshuffle" if typesize == 1 else "shuffle"  # -1 leaves the choice to the library
@@ -201,7 +201,7 @@ def _blosc_configuration(configuration: dict[str, Json], typesize: int) -> dict[
 
 
 def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
-    """Return the storage transformers (draft, Array metadata, `storage_transformers`), or None without any."""
+    """Return the storage transformers (draft, Array metadata, `storage_transformers`). Returns None if it has none."""
     values = []
     for item in top.objects("storage_transformers") if "storage_transformers" in top else ():
         configuration = dict(item.object("configuration", default={}).data)
@@ -215,14 +215,14 @@ def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
 
 
 def _chunks_per_shard(per_shard: list[Json], ndim: int) -> list[Json]:
-    """Return one number for each dimension: zarr-python omitted trailing ones, and wrote [1] for no dimensions."""
+    """Return one number for each dimension: zarr-python omitted a trailing 1, and wrote [1] for no dimensions."""
     if ndim == 0 and per_shard == [1]:
         return []
     return per_shard + [1] * (ndim - len(per_shard))
 
 
 def _check_extensions(top: Config) -> None:
-    """Refuse extensions, unless they need not be understood.
+    """Refuse all extensions that must be understood.
 
     Draft, Entry point metadata: "not recognized" and `must_understand` true, "then processing must terminate".
     """

@@ -128,7 +128,7 @@ def _codec_chain(block_shape: tuple[int, ...], compressor: Json, codec: str) -> 
     header_text = base64.b64encode(header).decode()
     if codec == "n5_default":
         return [{"name": codec, "configuration": {"codecs": chain}}]
-    # proposals `pad` and `offset`, Example 3; the examples lack the transpose, that of `pad` also the padding
+    # proposals `pad` and `offset`, Example 3; both examples lack the transpose, and that of `pad` the padding as well
     if codec == "pad":
         padding = {"location": "start", "nbytes": len(header), "padding": header_text}
         return [*chain, {"name": codec, "configuration": padding}]
@@ -183,7 +183,7 @@ def _lz4(parameters: Config, itemsize: int) -> N5Lz4:
     size = parameters.integer(
         "blockSize", 0, 2**31 - 1, default=2**16
     )  # N5, item 4: "blockSize (integer, default 65536)"
-    return N5Lz4(size if 64 <= size <= 2**25 else 2**16)  # z5 writes its level, 6 by default
+    return N5Lz4(size if 64 <= size <= 2**25 else 2**16)  # z5 writes a compression level instead, 6 by default
 
 
 def _zstd(parameters: Config, itemsize: int) -> Zstd:

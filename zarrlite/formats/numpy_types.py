@@ -37,7 +37,7 @@ def parse_type(config: Config, member: str, value: Json) -> tuple[DataType, np.d
     except (TypeError, ValueError, OverflowError) as error:
         message = error.message if isinstance(error, ArgumentError) else str(error)
         raise config.error(f"{show(value)} is not a data type: {message}", member) from None
-    registry.data_types.parse(data_type.to_json(), config.at(member), config.context)  # checks the limits of its size
+    registry.data_types.parse(data_type.to_json(), config.at(member), config.context)  # checks the limits of the size
     return data_type, dtype
 
 

@@ -1,12 +1,12 @@
-"""Documents of Zarr v2 as those of Zarr v3: `.zarray`, `.zgroup`, `.zattrs` and `.zmetadata` converted to `zarr.json`.
+"""Documents of Zarr v2 converted to Zarr v3: `.zarray`, `.zgroup`, `.zattrs` and `.zmetadata` become `zarr.json`.
 
 Rules
-- Chunks stay what and where they are: the key encoding is `v2`, the codec chain decodes the stored bytes.
+- Chunks are neither changed nor moved: the key encoding is `v2`, and the codec chain decodes the stored bytes.
 - A feature without a counterpart in Zarr v3 is refused, with a pointer into the document of Zarr v2.
-- The member `zarr_v2` of a converted array has its fill value as Zarr v2 has it, null if elements are undefined.
-  Readers may ignore it; xarray takes the fill value of a Zarr v2 array for the attribute `_FillValue`.
+- The member `zarr_v2` of a converted array has its fill value in the form of Zarr v2, or null if elements are
+  undefined. Readers may ignore it; xarray uses the fill value of a Zarr v2 array as the attribute `_FillValue`.
 - `_ARRAY_DIMENSIONS`, xarray's attribute, becomes `dimension_names` if it has a name for each dimension. Without it,
-  the names are those of netCDF-C's references to dimensions.
+  the names are taken from netCDF-C's references to dimensions.
 - Unknown members are ignored (Zarr v2, Metadata: "Other keys SHOULD NOT be present" and "SHOULD be ignored").
 
 "Zarr v2" in comments is the storage specification version 2 (zarr-specs, docs/v2/v2.0.rst), by its section names. Data
@@ -39,8 +39,8 @@ CONSOLIDATED: Final = ".zmetadata"  # zarr-python's copy of all documents
 DOCUMENTS: Final = frozenset((ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED))
 MEMBER: Final = "zarr_v2"  # member of the converted document of an array
 _DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
-_NETCDF: Final = "_NCZARR_ARRAY"  # member that netCDF-C 4.8 and 4.9 add; an attribute in lower case since then
-# member of a Zarr v3 document -> member of Zarr v2 that it is made from, for the pointers of errors
+_NETCDF: Final = "_NCZARR_ARRAY"  # member that netCDF-C 4.8 and 4.9 add; later versions add an attribute in lower case
+# member of a Zarr v3 document -> member of Zarr v2 that it is converted from, for the pointers of errors
 _ORIGINS: Final = {"chunk_grid": "chunks", "data_type": "dtype", "chunk_key_encoding": "dimension_separator"}
 
 
@@ -166,7 +166,7 @@ def parse_consolidated(content: Mapping[str, Json], document: str) -> Config:
 
 
 def _chunks(top: Config, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a chunk; a length of 0 is 1 for an empty dimension, which has no chunks."""
+    """Return the shape of a chunk. A length of 0 becomes 1 if the dimension is empty, and so has no chunks."""
     chunks = top.integers("chunks")
     if len(chunks) != len(shape):
         raise top.error(f"must have {len(shape)} items, as shape has, not {len(chunks)}", "chunks", "conflict")
@@ -195,7 +195,7 @@ def _data_type(top: Config, items: list[Item]) -> tuple[DataType, np.dtype[Any] 
 
 
 def _fill_value(top: Config, data_type: DataType, dtype: np.dtype[Any] | None) -> Json:
-    """Return the fill value as Zarr v3 has it."""
+    """Return the fill value in the form of Zarr v3."""
     order = byte_order(dtype) or "little"
     try:
         value = parse_fill_value(top.raw("fill_value", None), data_type, order)
@@ -214,7 +214,7 @@ def _as_json(value: Json) -> Json:
 
 
 def _dimension_names(top: Config, attributes: Mapping[str, Json], ndim: int) -> tuple[dict[str, Json], Json]:
-    """Return the other attributes, and the names of dimensions or None if there is not one for each of them."""
+    """Return the other attributes, and the names of the dimensions, or None unless each dimension has one."""
     names = attributes[_DIMENSIONS] if _DIMENSIONS in attributes else _netcdf_names(top, attributes)
     if isinstance(names, list) and len(names) == ndim and all(isinstance(name, str) for name in names):
         return {name: value for name, value in attributes.items() if name != _DIMENSIONS}, names

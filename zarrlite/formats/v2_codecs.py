@@ -3,9 +3,9 @@
 Rules (Zarr v2, Metadata and Filters)
 - Chunks in column-major order are transposed first. Filters are next, in their order; the compressor is last.
 - A codec has the name of numcodecs and the prefix `numcodecs.`, unless Zarr v3 has the same codec under another name.
-- In Zarr v2 a filter takes bytes as elements of whatever type it is configured for. In Zarr v3 the types must match,
-  and filters of elements come before codecs of bytes. Other chains are refused.
-- Byte order is not part of the configuration of a filter: the codec `bytes` after the last one has it.
+- In Zarr v2, a filter interprets any bytes as elements of the type that it is configured for. In Zarr v3, the types
+  must match, and codecs of elements come before codecs of bytes. Other chains are refused.
+- Byte order is not part of the configuration of a filter: the codec `bytes` after the last filter determines it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _TYPED: Final = {
     "astype": ("decode_dtype", "encode_dtype"),
     "categorize": ("dtype", "astype"),
 }
-# codecs that are refused for what they are; other unknown ones may be registered
+# codecs that are always refused; other unknown codecs may be registered
 _REFUSED: Final = {
     "pickle": "can run any program while it decodes a chunk; rewrite the array with vlen-utf8 or vlen-bytes",
 }
 
 
 class Item(NamedTuple):
-    """A filter or a compressor, as the document has it."""
+    """A filter or a compressor in the form of the document."""
 
     name: str
     config: Config  # its members, including `id`
@@ -70,7 +70,7 @@ class Chain:
 
     def __init__(self, data_type: DataType, dtype: np.dtype[Any] | None, *, is_netcdf: bool = False) -> None:
         self.codecs: list[Json] = []
-        self.pointers: list[str] = []  # for each codec, the part of the document that it was made from
+        self.pointers: list[str] = []  # for each codec, the part of the document that it was converted from
         self._data_type = data_type
         self._dtype = dtype  # the dtype of the elements after the last filter; None for objects
         self._is_netcdf = is_netcdf  # whether netCDF-C wrote the array
@@ -178,7 +178,7 @@ def _gzip(members: dict[str, Json], data_type: DataType) -> Json:
 
 
 def _blosc(members: dict[str, Json], data_type: DataType) -> Json:
-    """Return the codec `blosc`, which names the kinds of shuffle and has the size of elements."""
+    """Return the codec `blosc`, whose configuration has a name for the kind of shuffle, and the size of elements."""
     typesize = data_type.itemsize or 1
     configuration = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0, **members}
     configuration.pop("nthreads", None)
@@ -190,7 +190,7 @@ def _blosc(members: dict[str, Json], data_type: DataType) -> Json:
 
 
 def _lzma(members: dict[str, Json], data_type: DataType) -> Json:
-    """Return the codec `numcodecs.lzma`. GDAL adds the distance of a delta filter, which xz files have as well."""
+    """Return the codec `numcodecs.lzma`. GDAL adds the distance of a delta filter, which xz files contain anyway."""
     is_xz = members.get("format", 1) == 1
     kept = {name: value for name, value in members.items() if name != "delta" or not is_xz}
     return {"name": "numcodecs.lzma", "configuration": kept}
@@ -220,7 +220,7 @@ def _parse(document: Json, config: Config) -> Any:
 
 
 def relocated(error: MetadataError, locate: Callable[[str], str]) -> MetadataError:
-    """Return an error with other pointers, for itself and for all problems that it has."""
+    """Return an error with other pointers: its own, and those of all its problems."""
     problems = tuple(
         type(p)(p.message, pointer=locate(p.pointer), kind=p.kind, document=p.document) for p in error.problems
     )

@@ -4,7 +4,7 @@ Rules (Zarr v2, Fill value encoding)
 - null leaves elements undefined; they read as the default of the data type.
 - Zero and empty text stand for zero bytes in types that are not numbers: zarr-python 2 writes 0 for objects as well.
 - Numbers may be text, in decimal (n5-zarr), and the literals NaN and Infinity. Integers may have a zero fraction.
-- Complex numbers are pairs, or a real number alone.
+- Complex numbers are pairs of numbers, or a single real number.
 - Byte strings, raw bytes and records are base64 of the stored bytes. A byte string that is not base64 is the text
   itself (netCDF-C, GDAL).
 - A value that does not fit the data type is refused.
@@ -39,13 +39,13 @@ def parse_fill_value(value: Json, data_type: DataType, byte_order: str) -> Any:
         return _zero(data_type)
     if data_type.name == "null_terminated_bytes":
         value = _byte_string(value)
-    elif data_type.name == "struct":  # packed bytes, a spelling that only the older form of the type has
+    elif data_type.name == "struct":  # packed bytes, a form that only the older type `structured` accepts
         data_type = registry.data_types.coerce({**data_type.to_json(), "name": "structured"})
     return data_type.parse_fill_value(value, byte_order)
 
 
 def _zero(data_type: DataType) -> Any:
-    """Return the scalar whose bytes are zero, or the empty one for elements of variable length."""
+    """Return the scalar whose bytes are zero, or an empty scalar for elements of variable length."""
     if data_type.itemsize is None:
         return data_type.default_fill_value
     return np.frombuffer(bytes(data_type.itemsize), data_type.dtype)[0]

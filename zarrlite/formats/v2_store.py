@@ -1,12 +1,12 @@
 """Hierarchies of Zarr v2 as read-only Zarr v3 stores.
 
 Rules (Zarr v2, Groups)
-- `zarr.json` of a node is generated from its `.zarray` or `.zgroup` and its `.zattrs`, which are not listed. All other
-  keys, those of chunks included, are the same in both versions.
+- The `zarr.json` of a node is generated from its `.zarray` or `.zgroup` and its `.zattrs`, which are not listed. All
+  other keys, including those of chunks, are the same in both versions.
 - A node that has a `zarr.json` is read as Zarr v3, with a warning if it has documents of Zarr v2 as well.
 - A group needs no `.zgroup`: a directory is a group if it has a `.zattrs` or there is a node below it, and it is not
   inside an array.
-- Documents are taken from `.zmetadata` if the view has it; then nothing is listed to find nodes.
+- Documents are taken from `.zmetadata` if the view has it; nodes are then found without listing the store.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def find_v2(store: Store, path: str, *, use_consolidated: bool | None = None, se
 
 
 def _has_members(store: Store, prefix: str) -> bool:
-    """Whether a directory without documents has nodes of Zarr v2 directly below, and is not that of a removed group."""
+    """Whether a directory without documents directly contains nodes of Zarr v2, and is not left by a removed group."""
     try:
         keys, below = store.list_dir(prefix)
     except StoreError:
@@ -113,7 +113,7 @@ class V2Store(ForeignStore):
                 self._names.setdefault(path, set()).add(below)
 
     def _is_copied(self, path: str) -> bool:
-        """Whether the documents at a path are in `.zmetadata`, if anywhere."""
+        """Whether the documents at a path are taken from `.zmetadata`, if there are any."""
         return self._copies is not None and key_prefix(path).startswith(self._prefix)
 
     # documents
@@ -138,7 +138,7 @@ class V2Store(ForeignStore):
         return None if converted is None else dump_json(converted, allow_nan=True)
 
     def convert(self, path: str) -> dict[str, Json] | None:
-        """Return the document of a node, made from those of Zarr v2 alone. Returns None if it has none of them."""
+        """Return the document of a node, converted from those of Zarr v2 alone. Returns None if the node has none."""
         keys = [key_prefix(path) + name for name in (ARRAY, GROUP, ATTRIBUTES)]
         found = self.store.get_partial_values([(key, _ANY) for key in keys])
         return self._convert(path, *map(_load, found, keys))
@@ -243,7 +243,7 @@ class V2Store(ForeignStore):
         return self.store.size(key) is not None
 
     def _array_keys(self, prefix: str, inside: bool) -> set[str]:
-        """Return the keys of an array under a prefix, which is that of the array or inside it."""
+        """Return the keys of an array under a prefix, which is the array's own or inside it."""
         keys = {key for key in self.store.list_prefix(prefix) if key.rpartition("/")[2] not in DOCUMENTS}
         return keys if inside else {*keys, prefix + DOCUMENT}
 

@@ -228,5 +228,5 @@ def header(
         raise ArgumentError(message)
     new = Header(height, width, samples, data_type, byteorder, compression)
     if compression is None:
-        new.pad()  # refuses images that are too large now, not when the first chunk is written
+        new.pad()  # refuses images that are too large, before the first chunk is written
     return new

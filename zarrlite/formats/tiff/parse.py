@@ -1,4 +1,4 @@
-"""Parse the header of a TIFF file that is to be a chunk.
+"""Parse the header of a TIFF file that is to be used as a chunk.
 
 Rules
 - The file is not trusted: every offset is checked before it is followed, and no number in the file causes a large read.
@@ -31,7 +31,7 @@ from zarrlite.stores import Store
 
 _BLOCK = 1024  # bytes per read; most headers are shorter, so that one read is enough
 _INTERPRETED: Final = frozenset(Tag) - {Tag.ExtraSamples}
-# TIFF 6.0: Section 8, and Sections 14 and 19 for the last two
+# defaults of TIFF 6.0: Section 8, and Sections 14 and 19 for the last two
 _DEFAULTS: Final = {
     Tag.BitsPerSample: 1,
     Tag.Compression: 1,
@@ -43,7 +43,7 @@ _DEFAULTS: Final = {
     Tag.Predictor: 1,
     Tag.SampleFormat: 1,
 }
-# with any other value, the stored numbers are not the pixels in order
+# tags that must have their default: with any other value, the stored numbers are not the pixels in order
 _DEFAULT_REQUIRED: Final = (Tag.FillOrder, Tag.Orientation, Tag.PlanarConfiguration, Tag.Predictor)
 _DATA_TYPE_OF: Final = {value: name for name, value in DATA_TYPES.items()}
 _COMPRESSION_OF: Final = {value: name for name, value in COMPRESSIONS.items()}
