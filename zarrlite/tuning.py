@@ -34,7 +34,7 @@ DEFERRED_SIZE: Final = 2**20  # bytes; larger replaced files are closed by anoth
 
 # Requests to remote stores
 REMOTE_GAP_BYTES: Final = 2**20  # bytes; ranges of a remote value with a smaller gap are read as one (remote)
-MAX_REQUESTS: Final = 128  # threads; upper limit for those of a process that wait for requests at once (remote)
+MAX_REQUESTS: Final = 128  # threads; at most this many of a process wait for requests at once (remote)
 MAX_PLACES: Final = 2**10  # places with a limit of their own; all are forgotten when there are this many
 REMOTE_CONCURRENCY: Final = 64  # requests to one bucket or server under way at once (remote)
 MAX_PUT_BYTES: Final = 2**26  # bytes; longer values are sent to an object store in parts, which takes 3 more rounds

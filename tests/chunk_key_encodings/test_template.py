@@ -219,7 +219,7 @@ def test_both_spellings_are_read_and_one_is_written() -> None:
 @pytest.mark.parametrize(
     ("template", "ndim", "message"),
     [
-        ("{0}", 2, "must have an expression for each of 2 dimensions, also for dimension 1"),
+        ("{0}", 2, "must have an expression for each of 2 dimensions, but has none for dimension 1"),
         ("{0}_{1}", 1, "must not have {1} for an array of 1 dimensions"),
         ("{-3}/{*}", 2, "must not have {-3} for an array of 2 dimensions"),
         ("{0}_{-1}", 1, "must have one expression for each dimension, not several for dimension 0"),

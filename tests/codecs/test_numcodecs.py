@@ -330,7 +330,7 @@ def test_a_chunk_may_contain_its_fill_value_even_if_it_cannot_be_encoded() -> No
 def test_a_fill_value_without_encoded_form_is_refused_in_shards() -> None:
     codec = ours.FixedScaleOffset(0, 10, "f8", "i2")
     chain = [codec, ShardingIndexed((2,), (LITTLE,), (LITTLE,))]
-    with pytest.raises(MetadataError, match="fixedscaleoffset stores int16, which has no nan"):
+    with pytest.raises(MetadataError, match="fixedscaleoffset stores int16, which cannot represent nan"):
         pipeline(chain, (4,), "f8", np.nan)
     bound = pipeline(chain, (4,), "f8", 3.0)
     assert decode(bound, encode(bound, np.array([3.0, 3, 1, 2]))).tolist() == [3, 3, 1, 2]

@@ -285,7 +285,7 @@ class PlainGroup:
         return PlainArray(Array(self._group.store, full_path, metadata)).metadata.to_json()
 
     def keys(self) -> Sequence[str]:
-        """Return the keys of chunks: none."""
+        """Return no keys: a group has no chunks."""
         return ()
 
 

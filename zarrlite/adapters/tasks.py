@@ -2,8 +2,8 @@
 
 Rules
 - A task contains an array without attributes and caches, and no open resources.
-- The pickle of some stores is a copy of their values, or of an object without a location. Tasks would write to that
-  copy in vain, so such stores are refused. Writable zip files are refused as well: only one process may write them.
+- The pickle of some stores is a copy of their values, or of an object without a location. Everything that a task wrote
+  to it would be lost, so such stores are refused. So are writable zip files, which only one process may write.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Rules
   permits rounding (MAY), but without it the number of digits, and thus the keys, would be those of the power above.
 
 "proposal fanout" in comments is zarr-extensions pull request 31, commit efa1e8b (2026-01-01),
-chunk-key-encodings/fanout/README.md. It is experimental: a registered text may differ.
+chunk-key-encodings/fanout/README.md. It is experimental: the registered version may differ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zarrlite.selections.selection import Shape
 @register
 @dataclass(frozen=True)
 class FanoutKeys(ChunkKeyEncoding):
-    """Keys in folders of at most `max_children` entries. Experimental: this is a proposal."""
+    """Keys in folders of at most `max_children` entries. Experimental: the encoding is a proposal."""
 
     name = "fanout"
     proposal = "zarr-extensions pull request 31, commit efa1e8b"

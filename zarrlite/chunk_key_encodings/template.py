@@ -10,7 +10,7 @@ Rules
 - Template and separator come from a document and are not trusted: text that could move a key is refused.
 
 "proposal template" in comments is zarr-extensions pull request 69, commit 378d6e5 (2026-07-24),
-chunk-key-encodings/template/README.md. It is experimental: a registered text may differ.
+chunk-key-encodings/template/README.md. It is experimental: the registered version may differ.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXPRESSION: Final = re.compile(r"\{(\*|-?[0-9]+)(?::0([0-9]+))?\}")
 @register
 @dataclass(frozen=True)
 class TemplateKeys(ChunkKeyEncoding):
-    """Keys made from a template. Experimental: this is a proposal."""
+    """Keys generated from a template. Experimental: the encoding is a proposal."""
 
     # proposal template, Object: Template Chunk Key Encoding: 'literal string "template"'; its schema has "generic"
     name = "template"
@@ -111,7 +111,7 @@ def _bind(template: str, separator: str, ndim: int) -> _Bound:
     has_rest = len(named) < len(expressions)
     # proposal template, Validation: "does not equal the number of template expressions"
     if rest and not has_rest:
-        raise _misfit(f"must have an expression for each of {ndim} dimensions, also for dimension {rest[0]}")
+        raise _misfit(f"must have an expression for each of {ndim} dimensions, but has none for dimension {rest[0]}")
     # proposal template, Validation: "The catch-all expression would be populated by 0 coordinate values"
     if has_rest and not rest:
         raise _misfit(f"must not have {{*}} for an array of {ndim} dimensions: the others name all of them")

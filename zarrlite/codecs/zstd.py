@@ -143,7 +143,7 @@ def _decode_frames(decompressor: Decompressor, data: memoryview, limit: int) -> 
         frame, room_before, length = decompressor.stream(), room, _STEP
         while not frame.eof:
             step = data[position : position + length]
-            # steps start small, because the part of a step that is beyond the end of the frame is copied in vain
+            # steps start small, because the part of a step that is beyond the end of the frame is copied needlessly
             length = min(2 * length, max(_STEP, room // _GROWTH))
             if not step:
                 raise TruncatedError("the zstd frame ends too early")

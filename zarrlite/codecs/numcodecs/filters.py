@@ -105,7 +105,7 @@ def recast(spec: ArraySpec, data_type: DataType, name: str) -> ArraySpec:
     with np.errstate(all="ignore"):
         fill = spec.fill.astype(data_type.dtype)
         fits = bool(_equal(fill.astype(spec.dtype), spec.fill))
-    fault = f"{name} stores {data_type.name}, which has no {spec.fill[()]}, the fill value of absent chunks"
+    fault = f"{name} stores {data_type.name}, which cannot represent {spec.fill[()]}, the fill value of absent chunks"
     return spec.recast(data_type, fill, None if fits else fault)
 
 
