@@ -2,7 +2,7 @@
 
 Rules
 - A `Value` is one buffer, or a list of buffers and lazy pieces, which stands for their concatenation.
-- A lazy piece generates its bytes in blocks, again for each iteration. A block is valid until the next one is
+- A lazy piece generates its bytes in blocks and can be iterated repeatedly. A block is valid until the next one is
   requested, and the underlying array must not change before the value is stored.
 """
 

@@ -3,8 +3,8 @@
 Rules
 - A buffer belongs to the thread that acquired it until it is released. Not releasing it is safe: it only costs one
   allocation.
-- A thread keeps two buffers: one for a stored value, one for its decoded form. Threads that wait for requests have them
-  only while they work (`threads.work`).
+- A thread keeps two buffers: one for a stored value, one for its decoded form. Threads that wait for requests hold
+  buffers only while they decode or encode (`threads.work`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def release(memory: memoryview) -> None:
 
 
 def _aligned(size: int) -> memoryview:
-    """Allocate aligned memory: the kernel copies into it up to twice as fast as into memory from malloc."""
+    """Allocate aligned memory: the kernel copies into it up to twice as fast as into unaligned memory from malloc."""
     from ctypes import addressof, c_char  # late: keeps the import light
 
     memory = memoryview(bytearray(size + SCRATCH_ALIGNMENT))

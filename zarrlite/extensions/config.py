@@ -1,8 +1,8 @@
-"""Strict JSON parsing, and typed getters for JSON objects whose errors have JSON pointers.
+"""Strict JSON parsing, and typed getters for the members of JSON objects. Errors have JSON pointers.
 
 Rules
-- JSON is strict: UTF-8 without BOM, no duplicate member names, bounded size and depth. NaN and Infinity, which are not
-  JSON, are read in attributes, where zarr-python and xarray write them, and nowhere else.
+- JSON is strict: UTF-8 without BOM, no duplicate member names, bounded size and depth. NaN and Infinity are not JSON;
+  they are accepted only in attributes, where zarr-python and xarray write them.
 - `true` is not an integer and `4.0` is not an integer.
 - A `Config` records which members were requested; `finish` refuses all others.
 
@@ -24,15 +24,15 @@ Json = Any  # None | bool | int | float | str | list[Json] | dict[str, Json]
 
 MAX_DOCUMENT_BYTES: Final = 64 * 2**20  # bytes; larger documents are refused before they are parsed
 MAX_DOCUMENT_DEPTH: Final = 128  # levels of arrays and objects; deeper documents are refused
-MAX_FAULTS: Final = 1000  # faults of a document that are collected; more would cost more memory than the document
+MAX_FAULTS: Final = 1000  # faults collected per document; more could take more memory than the document
 MAX_LENGTH: Final = 2**63 - 1  # elements of a dimension, or bytes; the default upper bound of integers
 _REQUIRED: Final = object()
-# literals that are not JSON; always the same objects, so that equal documents compare as equal
+# Literals that are not JSON. Each is always the same object, so that equal documents with NaN compare as equal.
 _CONSTANTS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class Faults:
-    """Collects the faults of several parts of a document, so that one pass finds all of them, up to `MAX_FAULTS`."""
+    """Collects the faults of several parts of a document, up to `MAX_FAULTS`, so that one pass reports all of them."""
 
     def __init__(self) -> None:
         self.problems: list[MetadataError] = []
@@ -48,7 +48,7 @@ class Faults:
                 self.raise_any()
 
     def raise_any(self) -> None:
-        """Raise the first fault, with all faults in its `problems`. Returns if there are no faults."""
+        """Raise the first fault, with all faults in its `problems`. Does nothing if there are no faults."""
         if self.problems:
             first = self.problems[0]
             raise type(first)(
@@ -71,9 +71,9 @@ class Context:
         defaults: bool = False,
     ) -> None:
         self.document = document
-        self.defaults = defaults  # whether a caller wrote this: members that documents must have may be left out
+        self.defaults = defaults  # whether the JSON comes from a caller, who may omit members that documents must have
         self.options = _checked_options(options or {})
-        self.tolerated: list[MetadataError] = []  # faults that readers accept, since nothing can be misread
+        self.tolerated: list[MetadataError] = []  # faults that readers accept, since they cannot be misread
 
     def tolerate(self, message: str, pointer: str, kind: FaultKind) -> None:
         """Record a fault that `open` accepts and `validate` reports."""
@@ -84,7 +84,7 @@ class Context:
         return self.options.pop(pointer, {})
 
     def refuse_unused_options(self) -> None:
-        """Raise ArgumentError if `options` has a pointer at which there is no extension."""
+        """Raise ArgumentError if `options` has a pointer that does not lead to an extension."""
         if self.options:
             pointers = ", ".join(map(repr, self.options))
             raise ArgumentError(f"options: {self.document} has no extension at {pointers}")
@@ -144,7 +144,7 @@ class Config:
         return value
 
     def number(self, key: str, default: Json = _REQUIRED) -> float:
-        """Return a number, an integer or a float within double precision."""
+        """Return a number: an integer or a float, within double precision."""
         value: float = self._typed(key, default, is_number, "a number")
         if is_integer(value) and abs(value) >= 2**1023:
             raise self.error(f"must be within double precision, not {show(value)}", key, "value")
@@ -187,7 +187,7 @@ class Config:
         return [items.object(i) for i in items.data]
 
     def _items(self, key: str, values: Sequence[Json]) -> Config:
-        """Return the items of an array as members named by their positions."""
+        """Return the items of an array as a `Config` whose members are named by position."""
         return Config({str(i): value for i, value in enumerate(values)}, self.at(key), self.context)
 
     def base64(self, key: str, default: Json = _REQUIRED) -> bytes:
@@ -247,7 +247,7 @@ def decode_base64(text: str) -> bytes:
 
 
 class _Duplicated(dict[str, Json]):
-    """An object with a duplicate member name, a marker that `_refuse_duplicates` finds."""
+    """Marks an object with a duplicate member name, for `_refuse_duplicates` to find."""
 
     def __init__(self, pairs: list[tuple[str, Json]]) -> None:
         super().__init__(pairs)
@@ -281,8 +281,8 @@ def load_json(
 ) -> dict[str, Json]:
     """Parse a metadata document strictly; it must be one JSON object.
 
-    NaN and Infinity are accepted in the member `attributes` and in that of consolidated documents. With `nan_anywhere`
-    they are accepted everywhere.
+    NaN and Infinity are accepted in `attributes`, including those of consolidated documents. With `nan_anywhere`, they
+    are accepted everywhere.
     """
     plain = _load_plain(data)
     if plain is not None:
@@ -364,17 +364,17 @@ def _parse_text(text: str) -> tuple[Json, bool, bool]:
 
 
 def _check_constants(document: dict[str, Json]) -> None:
-    """Refuse NaN and Infinity, which Python's parser accepts, outside of attributes."""
+    """Refuse NaN and Infinity outside attributes; Python's parser accepts them everywhere."""
     for names, text in non_finite(document):
         path = names
         while len(path) > 3 and path[:2] == ("consolidated_metadata", "metadata"):
-            path = path[3:]  # the document of a node below
+            path = path[3:]  # the path within a consolidated document
         if path[0] != "attributes":
             raise _fault(f'{text} is not JSON; write it as text: "{text}"', pointer_of(names))
 
 
 def non_finite(root: Json) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the place of each NaN and Infinity, as the names that lead there, and its text."""
+    """Yield, for each NaN and Infinity, the member names that lead to it, and its text."""
     stack: list[tuple[Json, tuple[str, ...]]] = [(root, ())]
     while stack:
         value, names = stack.pop()
@@ -447,7 +447,7 @@ def _fault(message: str, pointer: str = "", kind: FaultKind = "json") -> Metadat
 def dump_json(document: Mapping[str, Json], indent: int | None = 2, *, allow_nan: bool = False) -> bytes:
     """Serialise a document. Raises ArgumentError for values that JSON cannot represent.
 
-    With `allow_nan`, NaN and Infinity are written as the literals that they were read from.
+    With `allow_nan`, NaN and Infinity are written as literals, which are not JSON.
     """
     try:
         return json.dumps(document, indent=indent, allow_nan=allow_nan).encode()

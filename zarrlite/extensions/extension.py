@@ -1,4 +1,4 @@
-"""The base class of extensions, the same for all five extension points (core spec, Extension points).
+"""The base class of extensions at all five extension points (core spec, Extension points).
 
 Rules
 - An extension is an immutable object: its configuration is written to zarr.json, its runtime options never are.
@@ -68,7 +68,7 @@ class Extension(ABC):
     extra : str or None
         The optional dependency that it needs, as in `pip install 'zarrlite[extra]'`.
     proposal : str or None
-        The text of an experimental extension that is not registered, and its version. None for other extensions.
+        The document that proposes an experimental, unregistered extension, and its version. None for other extensions.
     must_understand : bool
         Whether readers that do not know the extension must refuse the array.
 
@@ -97,10 +97,10 @@ class Extension(ABC):
 
     @classmethod
     def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Translate an extension object of an older form, one without `name`, to the current form.
+        """Translate an extension object from an older form, one without `name`, to the current form.
 
         Returns None if the object is not an older form of this extension. Raises MetadataError, with a pointer
-        relative to the object, if it is one and is invalid.
+        relative to the object, if the object is of an older form but invalid.
         """
         return None
 

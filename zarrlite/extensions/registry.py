@@ -1,7 +1,8 @@
 """The registries of extensions, one for each of the five extension points (core spec, Extension points).
 
 Rules
-- A class registers itself with `@register`; the modules of this library are imported when their name first occurs.
+- Classes are registered with `@register`. A module of this library is imported when a name that it registers first
+  occurs.
 - A name that is not registered is looked up in the entry points `zarrlite.<kind>` of installed packages.
 - An unknown codec or storage transformer with `must_understand: false` is skipped; at the other three extension
   points `must_understand: false` is refused (core spec, must_understand).
@@ -34,8 +35,8 @@ class Registry(Generic[E]):
         self._refused = refused or {}  # registered name -> the reason why this library does not have it
         self._modules = dict(modules)  # name -> the module of this library that registers it
         self._classes: dict[str, type[E]] = {}
-        self._entry_points: dict[str, Any] = {}  # by name, of the packages that were installed at the first lookup
-        self._searched: list[str] | None = None  # sys.path at that time
+        self._entry_points: dict[str, Any] = {}  # name -> entry point of an installed package, as of the last search
+        self._searched: list[str] | None = None  # sys.path at the last search
         self._patterns: list[tuple[re.Pattern[str], type[E]]] = []
 
     def add(self, cls: type[E]) -> None:
@@ -61,11 +62,13 @@ class Registry(Generic[E]):
 
     def _find_entry_point(self, name: str) -> type[E] | None:
         """Return the class from an installed package. Returns None if no package has an entry point of this name."""
-        if self._searched != sys.path:  # a search takes milliseconds, and a document may have many unknown names
+        # the search takes milliseconds, and a document may have many unknown names, so its result is cached
+        if self._searched != sys.path:
             from importlib.metadata import entry_points  # late: keeps the import light
 
             found = entry_points(group=f"zarrlite.{self.kind}")
-            self._entry_points = {entry.name: entry for entry in reversed(list(found))}  # the first of a name counts
+            # reversed, so that the first entry point of a name wins
+            self._entry_points = {entry.name: entry for entry in reversed(list(found))}
             self._searched = [*sys.path]
         entry = self._entry_points.get(name)
         if entry is None:
@@ -116,7 +119,7 @@ class Registry(Generic[E]):
         return extension
 
     def _split(self, value: Json, pointer: str, context: Context) -> tuple[Config, bool]:
-        """Return the configuration, which knows the name of the extension, and `must_understand`."""
+        """Return the configuration, including the name of the extension, and the value of `must_understand`."""
         # core spec, Short-hand names: "short-hand names MAY be used if no configuration metadata is required"
         # core spec, Short-hand names: "They are equivalent to extension objects with just a name key"
         if isinstance(value, str):
@@ -167,7 +170,7 @@ class Registry(Generic[E]):
         return tuple(extensions)
 
     def coerce(self, value: E | Json) -> E:
-        """Return an extension, which a caller may pass as an object, also of zarr-python, as JSON or by name."""
+        """Return the extension that a caller passed as an object (also one of zarr-python), as JSON or by name."""
         if isinstance(value, Extension):
             if value.kind != self.kind:
                 raise ArgumentError(f"expected a {self._label}, not {value!r}")
@@ -286,10 +289,11 @@ REGISTRIES = {r.kind: r for r in (data_types, chunk_grids, chunk_key_encodings, 
 
 
 def register(cls: C) -> C:
-    """Register an extension class under its name: `@register` above a class of any of the five kinds.
+    """Register an extension class under its name. Used as a decorator, for classes of all five kinds.
 
-    The class is found by its `name`, its `aliases` and its `pattern`. The last class that is registered for a name
-    is used. Packages can declare an entry point `zarrlite.<kind>` instead, which is loaded when the name is needed.
+    The class is found by its `name`, its `aliases` and its `pattern`. If several classes are registered for a name, the
+    last one is used. Packages can declare an entry point `zarrlite.<kind>` instead, which is loaded when the name is
+    needed.
 
     Parameters
     ----------

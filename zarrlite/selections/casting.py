@@ -68,7 +68,7 @@ def _refuse_missing(value: Any) -> None:
     try:
         array = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, object)
     except (TypeError, ValueError):
-        return  # not an array at all: the conversion to text reports it
+        return  # the values do not form an array: the conversion to text reports this
     if array.dtype.kind == "T" and hasattr(array.dtype, "na_object"):
         array = array.astype(object)
     if isinstance(value, np.ma.MaskedArray):
@@ -87,7 +87,7 @@ def _refuse_missing(value: Any) -> None:
 
 
 def _is_missing(item: Any) -> bool:
-    if item is None or type(item).__name__ in ("NAType", "NaTType"):  # those of pandas, which need not be there
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):  # those of pandas, which may not be installed
         return True
     return isinstance(item, (float, np.floating, np.datetime64, np.timedelta64)) and bool(item != item)
 

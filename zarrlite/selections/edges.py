@@ -1,8 +1,8 @@
-"""A dimension that is divided into chunks of different lengths, as runs of equal ones.
+"""A dimension divided into chunks of different lengths, stored as runs of chunks of equal length.
 
 Rules
 - Only runs are stored, so that a run of any number of chunks takes no memory.
-- The last run has no end: chunks after it have its length too. Callers check that the chunks cover the dimension.
+- The last run is unbounded: all further chunks have the same length. Callers check that the chunks cover the dimension.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Edges:
 
     def chunks(self, positions: Array) -> Array:
         """Return the number of the chunk that contains each position."""
-        # runs that start after all positions may exceed the integers of numpy
+        # leave out runs that start after all positions: their starts may exceed the integers of numpy
         count = bisect_right(self._starts, int(positions.max())) if positions.size else 1
         starts = np.array(self._starts[:count])
         runs = np.searchsorted(starts, positions, side="right") - 1
@@ -53,9 +53,10 @@ class Edges:
         return np.array(self._firsts[:count])[runs] + inside
 
     def pieces(self, start: int, length: int, step: int) -> Iterator[tuple[int, int, int, int, slice]]:
-        """Divide a slice: yield for each chunk its number, the first position in it and the number of elements.
+        """Divide a slice into one piece per chunk.
 
-        These are followed by their place in the result, as a start and as a slice.
+        For each piece, yield the number of the chunk, the first position in it, the number of elements, and their place
+        in the result, as a start and as a slice.
         """
         place = 0
         while place < length:

@@ -3,8 +3,8 @@
 Rules
 - `array[...]` has the semantics of numpy, `oindex` selects along each dimension independently, `vindex` selects points,
   `blocks` selects whole chunks.
-- Reversing axes and one reshape turn the elements of a `Selection` into the result of the index. For assigned values
-  the same steps are inverted.
+- Reversing axes, then reshaping once, turns the elements of a `Selection` into the result of the index. For assigned
+  values, these steps are inverted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selections.selection import Part, Points, Selection, Shape, Span
 
 NDArray = np.ndarray[Any, Any]
-Bounds = Callable[[int], tuple[int, int]]  # from the number of a chunk to its first element and its end
+Bounds = Callable[[int], tuple[int, int]]  # maps the number of a chunk to its start and stop
 Index = Any
 
 
@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
     selection: Selection
     shape: Shape  # the shape of the result that the user sees
-    flips: tuple[slice, ...] | None  # slices that reverse the axes of negative steps; None without any
+    flips: tuple[slice, ...] | None  # slices that reverse the axes of negative steps; None without negative steps
     scalar: bool = False  # whether every dimension is indexed by an integer
 
     def outward(self, result: NDArray) -> Any:
@@ -42,7 +42,7 @@ class Request(NamedTuple):
         return result.reshape(self.shape)[()] if self.scalar else result.reshape(self.shape)
 
     def inward(self, values: NDArray) -> NDArray:
-        """Bring assigned values into the shape of the selection. Returns a single value unchanged."""
+        """Reshape assigned values to the shape of the selection. Returns a single value unchanged."""
         if values.ndim == 0 or (values.shape == self.shape == self.selection.shape and not self.flips):
             return values
         try:
@@ -63,7 +63,7 @@ class _Axis(NamedTuple):
 
     part: Span
     backwards: bool = False  # whether the result is in descending order
-    dropped: bool = False  # whether an integer selects the dimension, so that the result has no axis for it
+    dropped: bool = False  # whether the dimension is indexed by an integer, so that the result has no axis for it
 
 
 def _integer(value: Any, length: int, dim: int) -> _Axis:
@@ -130,7 +130,7 @@ def _as_array(item: Any) -> NDArray:
 
 
 def _expand(index: Index, ndim: int) -> list[Any]:
-    """Return the index as a list with one item per dimension; masks may index several dimensions, None adds an axis."""
+    """Expand the ellipsis of an index: one item per dimension, except masks of several dimensions and new axes."""
     items = list(index) if isinstance(index, tuple) else [index]
     used, ellipses, ellipsis_at = 0, 0, len(items)
     for i, item in enumerate(items):
@@ -180,7 +180,7 @@ def element(index: Index, shape: Shape) -> Shape | None:
 
 
 def box(index: Index, shape: Shape) -> tuple[Selection, Shape] | None:
-    """Return the selection of an index of integers and slices without steps, and the shape of the result.
+    """Return the selection for an index of integers and slices without steps, and the shape of the result.
 
     Returns None for other indices, which `basic` handles: a fast path that may decline.
     """
@@ -247,7 +247,7 @@ def _flips(backwards: Sequence[bool]) -> tuple[slice, ...] | None:
 def _advanced(items: list[Any], shape: Shape, *, point_axis: int) -> Request:
     """Return the request of an index with index arrays.
 
-    The index arrays are broadcast together and select points, which are one axis of the selection; each slice is
+    The index arrays are broadcast together. They select points, which form one axis of the selection; each slice forms
     another axis. In the result, the axes of the points are inserted at `point_axis` among those of slices and new axes.
     """
     coords: list[NDArray] = []
@@ -329,7 +329,7 @@ def blocks(index: Index, shape: Shape, grid: Shape, bounds: Callable[[int], Boun
     """Return the request of `array.blocks[index]`: integers and slices of step 1 that count chunks.
 
     An integer selects one chunk and keeps its axis. `grid` is the number of chunks along each dimension, and
-    `bounds(dimension)` a function that returns the first element of a chunk and its end.
+    `bounds(dimension)` returns a function that maps the number of a chunk to its start and stop.
     """
     slices = []
     for dim, item in enumerate(_per_dimension(index, shape)):

@@ -1,12 +1,12 @@
 """Selections of array elements in one normal form, and their projection onto a grid.
 
 Rules
-- A `Selection` is a list of parts. Each part picks along one dimension (a `Span`) or along several at once (`Points`),
-  and is one axis of the result. Parts name their dimensions: they are ordered as the axes of the result, which can
-  differ from the order of the array's dimensions.
+- A `Selection` is a list of parts. Each part selects along one dimension (a `Span`) or several at once (`Points`), and
+  forms one axis of the result. The parts are in the order of these axes, which can differ from the order of the array's
+  dimensions, so each part names its dimensions.
 - `indexing.py` translates negative steps, integers, new axes and masks into this form; lower layers use only this form.
 - The form is closed: projecting a selection onto a chunk yields a selection of that chunk.
-- A grid divides each dimension on its own, into chunks of one length or of the lengths of `Edges`.
+- A grid divides each dimension independently, into chunks of one length or of the lengths of `Edges`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Divisions = tuple[Division, ...]
 
 
 class Span(NamedTuple):
-    """`length` elements from `start`, `step` (positive) apart, along one dimension."""
+    """`length` elements along one dimension: the first is at `start`, neighbours are `step` (positive) apart."""
 
     start: int
     length: int
@@ -45,7 +45,7 @@ class Span(NamedTuple):
         return self.start, self.start + last, np.arange(0, last + 1, self.step)
 
     def along(self, division: Division) -> Iterator[tuple[Shape, Span, Span]]:
-        """Yield for each chunk: its index, the part inside it, the part of the result."""
+        """Yield for each chunk: its index, the part inside it, the corresponding part of the result."""
         for chunk, first, length, place, _ in _pieces(self, division):
             yield (chunk,), Span(first, length, self.step), Span(place, length)
 
@@ -97,7 +97,7 @@ _IN_ORDER = tuple((dim,) for dim in range(64))
 
 
 class Selection:
-    """Parts, each with the dimensions that it picks from (by default one dimension each, in order)."""
+    """Parts, each with the dimensions that it selects along (by default one dimension each, in order)."""
 
     plain = True  # whether the parts are slices of the dimensions in order, which numpy indexes without a copy
     starts: Shape = ()  # the first index along each dimension; only if `plain`
@@ -105,7 +105,7 @@ class Selection:
     _parts: tuple[Part, ...] = ()
     _dims: tuple[tuple[int, ...], ...] = ()
     _slices: tuple[Any, ...] | None = None  # the numpy index of a plain selection, computed on first use
-    _mesh: tuple[Array, ...] | None = None  # the numpy index of a selection with points, if it is known
+    _mesh: tuple[Array, ...] | None = None  # the numpy index of a selection with points, if already computed
 
     def __init__(self, parts: Sequence[Part], dims: Sequence[tuple[int, ...]] | None = None) -> None:
         self._parts = tuple(parts)
@@ -153,8 +153,8 @@ class Selection:
         return sum(map(len, self.dims))
 
     def covers(self, shape: Shape) -> bool:
-        """Whether these are all elements of an array of this shape, in order."""
-        # a slice that is within bounds and as long as the dimension starts at 0 and skips nothing
+        """Whether all elements of an array of this shape are selected, in order."""
+        # slices are within bounds, so one as long as its dimension must start at 0 and skip nothing
         return self.plain and self.shape == shape
 
     def spans_all(self, shape: Shape) -> bool:
@@ -192,7 +192,7 @@ class Selection:
             array.transpose(order)[index] = values
 
     def _sliced(self) -> tuple[Any, ...]:
-        """Return slices, and an ellipsis so that an array without dimensions stays an array."""
+        """Return the numpy index: slices, and an ellipsis so that an array without dimensions stays an array."""
         slices: Any
         if self.steps is None:
             slices = map(slice, self.starts, map(add, self.starts, self.shape))
@@ -202,7 +202,7 @@ class Selection:
         return self._slices
 
     def numpy_index(self) -> tuple[tuple[Any, ...], list[int] | None]:
-        """Return the numpy index, and the order of dimensions that it needs. None if it is that of the array."""
+        """Return the numpy index, and the order of dimensions that it needs: None if it is that of the array."""
         if self._mesh is not None:
             return self._mesh, None
         if Points in map(type, self.parts):
@@ -273,9 +273,9 @@ class Selection:
         return count
 
     def only_chunk(self, divisions: Divisions) -> tuple[Shape, Selection] | None:
-        """Return the only chunk that slices touch, and the selection inside it: the common case.
+        """Return the chunk that contains the whole selection, and the selection inside it: a common case.
 
-        Returns None if they touch several chunks, or none, or if the selection is not plain.
+        Returns None if there is no such chunk, if nothing is selected, or if the selection is not plain.
         """
         shape, starts = self.shape, self.starts
         if not self.plain or 0 in shape:
@@ -335,14 +335,14 @@ class FlatSelection(Selection):
         return array.take(self.numbers)
 
     def put(self, array: Array, values: Array) -> None:
-        if array.dtype.kind == "T":  # numpy's `put` loses text, too
+        if array.dtype.kind == "T":  # numpy's `put` loses long strings, too
             array[np.unravel_index(self.numbers, self._of)] = _one_for_each(values, self.shape, array.dtype)
         else:
             array.put(self.numbers, values)
 
 
 def _one_for_each(values: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Return one text for each element: numpy (seen in 2.0 to 2.4) loses a single long one that index arrays assign."""
+    """Return one string per element: numpy (2.0 to 2.4) loses a single long string assigned through index arrays."""
     return np.broadcast_to(np.asarray(values, dtype), shape)
 
 
@@ -358,8 +358,8 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
 def _pieces(span: Span, division: Division) -> Iterator[tuple[int, int, int, int, slice]]:
     """Yield the pieces of a span in the chunks along one dimension.
 
-    Each has the index of the chunk, the first position in it, the number of elements, and their place in the result, as
-    a start and as a slice.
+    Each piece has the index of the chunk, the first position in it, the number of elements, and their place in the
+    result, as a start and as a slice.
     """
     return _equal_pieces(span, division) if isinstance(division, int) else division.pieces(*span)
 
