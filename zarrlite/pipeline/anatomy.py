@@ -25,19 +25,19 @@ class Field(NamedTuple):
     size: int  # bytes
     role: FieldRole = "header"
     form: str = ""  # format of the number for `struct`, such as ">H"; empty if it is not a number
-    configured: Buffer | None = None  # the bytes in the metadata; other bytes are shown as different, not as a fault
+    configured: Buffer | None = None  # the bytes given in the metadata; differing bytes are shown, but are not a fault
     fields: tuple[Field, ...] = ()  # smaller fields that tile this one
 
 
 class Anatomy:
-    """The inner structure of an encoded chunk; each kind is a subclass."""
+    """The inner structure of an encoded chunk. Each kind of structure is a subclass."""
 
 
 class Header(Anatomy):
     """A header, followed by the value of an inner chain or by the codec's own elements.
 
     `what` is a noun for the encoded chunk, whose header is shown as "<what> header". `inner` is the `Pipeline` of the
-    bytes after the header; without it they are elements of this codec. `detail` has facts from the header.
+    bytes after the header; if it is None, these are elements of this codec. `detail` has facts from the header.
     """
 
     def __init__(

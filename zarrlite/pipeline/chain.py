@@ -18,7 +18,7 @@ _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
 
 def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
-    """Raise MetadataError unless a list of codecs is a chain; pointers are relative to the list."""
+    """Raise MetadataError unless a list of codecs is a valid chain; pointers are relative to the list."""
     stage = serializers = 0
     for i, codec in enumerate(codecs):
         if isinstance(codec, Ignored):
@@ -43,9 +43,9 @@ def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
 
 
 def fit_chain(codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> tuple[Codec | Ignored, ...]:
-    """Return a chain with the settings that were left open chosen for a new array.
+    """Choose the open settings of a chain for a new array. Returns the chain with these settings.
 
-    A chain with a fault is fitted up to it: creating the pipeline reports the fault.
+    A faulty chain is fitted up to the fault, which is reported when the pipeline is created.
     """
     chain = list(codecs)
     for i, codec in enumerate(chain):

@@ -30,7 +30,7 @@ from zarrlite.selections.casting import scalar_array
 from zarrlite.selections.selection import Selection
 from zarrlite.stores.base import IN_MEMORY, Limits
 
-Patches = list[Patch]  # offsets in a stored value and the bytes to write there, in this order
+Patches = list[Patch]  # patches of a stored value, to be written in this order
 
 
 class ChunkOptions(NamedTuple):
@@ -67,8 +67,8 @@ class ArraySpec:
     def recast(self, data_type: DataType, fill: Any, fill_fault: str | None = None) -> ArraySpec:
         """Return the same spec with another data type and fill value.
 
-        A filter that has no counterpart for the fill value passes any value and the reason; codecs that store arrays
-        without their fill values then refuse the chain.
+        A filter that has no counterpart for the fill value passes any value, and the reason as `fill_fault`; codecs
+        that need the fill value then refuse the chain.
         """
         return self._changed(self.shape, data_type, fill, self.fill_fault or fill_fault)
 
@@ -93,7 +93,7 @@ class ArraySpec:
         if self.dtype.hasobject or self.data_type.itemsize is None:
             return bool((array == self.fill).all())
         if array[self._first].tobytes() != self.fill.tobytes():
-            return False  # decided by the first element for most chunks
+            return False  # for most chunks, the first element decides this
         bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
         array = np.ascontiguousarray(array, self.dtype)
         return bool((array.view(bits) == self.fill.view(bits)).all())
@@ -109,10 +109,10 @@ class Codec(Extension):
     kind = "codec"
 
     def fitted(self, spec: ArraySpec) -> Self:
-        """Return the codec with the settings that were left open chosen for a new array.
+        """Choose the open settings of the codec for a new array. Returns the codec with these settings.
 
         `spec` describes the chunks that reach the codec; for a bytes -> bytes codec, those that reach the array ->
-        bytes codec before it. Override it if the best setting depends on the elements.
+        bytes codec before it. Override this method if the best setting depends on the elements.
         """
         return self
 
@@ -126,7 +126,7 @@ class BytesBytesCodec(Codec):
 
     @abstractmethod
     def decode(self, data: Buffer, limit: int) -> Buffer:
-        """Decode a value to at most `limit` bytes. More is an error, which must be detected before they are allocated.
+        """Decode a value to at most `limit` bytes. A larger result must be refused before memory for it is allocated.
 
         `data` may be scratch memory that is overwritten once the chunk has been read.
         """
@@ -221,7 +221,7 @@ class Framing(BytesBytesCodec):
 
     @final
     def patch(self, patches: Patches, source: Source) -> Patches | None:
-        """Translate patches of the value into patches of the framed value, which is `source`.
+        """Translate patches of the value into patches of the framed value `source`.
 
         Returns None if the frame depends on the value, so that the value must be encoded again.
         """
@@ -237,13 +237,13 @@ class Framing(BytesBytesCodec):
         elif self.tail and end > size - self.tail:
             kept = source.read([ByteRange(size - self.tail, size)])
             frame = [(end, piece) for piece in kept or ()]
-        return [*frame, *shifted]  # the frame first, because an index must be written last
+        return [*frame, *shifted]  # the frame first, because an index in the value must be written last
 
 
 class ArrayArrayCodec(Codec):
     """array -> array: transposition, filters."""
 
-    # whether every element is decoded by itself, so that parts can be decoded without the whole
+    # whether each element is decoded independently, so that parts can be decoded without the rest
     elementwise: bool = False
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
@@ -266,11 +266,11 @@ class ArrayArrayCodec(Codec):
         return None
 
     def decoded_layout(self, layout: ElementLayout) -> ElementLayout | None:
-        """Return the layout of decoded elements, given the encoded one. Returns None if they have no fixed places."""
+        """Return the layout of decoded elements, given the encoded one. Returns None if their positions can vary."""
         return None
 
     def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the shape of the block that encodes to a block of this shape. Returns None if there is no such one."""
+        """Return the shape of the block that encodes to a block of this shape. Returns None if no block does."""
         return None
 
 
@@ -293,7 +293,7 @@ class ArrayBytesCodec(Codec):
         return None
 
     def with_leading_bytes(self, nbytes: int) -> Self:
-        """Return the same codec, leaving bytes unused at the start of new values if the format allows it."""
+        """Return a codec that leaves this many bytes unused at the start of new values, if the format allows it."""
         return self
 
     def bind(self, spec: ArraySpec) -> Serializer:
@@ -357,7 +357,7 @@ class Serializer:
         return None if missing else target.reshape(())[()]
 
     def encode(self, array: NDArray, old: Buffer | None = None) -> Value:
-        """Encode a chunk. It replaces the `old` one if `needs_old`."""
+        """Encode a chunk. `old` is the encoded chunk that it replaces; only if `needs_old`."""
         return self.codec.encode(array, self.spec)
 
     def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Value | None:
@@ -377,7 +377,7 @@ class Serializer:
         """Describe the inner structure of an encoded chunk. Returns None if it consists of elements only.
 
         `header` is the header of a stored chunk, for chunks described by `Header`. Raises DataError if it is damaged.
-        Without it, the description is that of newly written chunks.
+        Without a header, describes newly written chunks.
         """
         return None
 
@@ -386,7 +386,7 @@ class CompressingSerializer(Serializer):
     """An array -> bytes codec that compresses elements of fixed size, bound to a chunk shape."""
 
     def _limit(self) -> Limit:
-        """Return the largest size of an encoded chunk: compressors add little to what they cannot compress."""
+        """Return the largest size of an encoded chunk: compressors add little to data that they cannot compress."""
         size = self.spec.size * self.spec.dtype.itemsize
         return Limit(size + size // 4 + 2**16)
 

@@ -26,13 +26,13 @@ Check = Callable[[NDArray], str | None]
 
 
 class Extent(NamedTuple):
-    """The byte ranges that hold selected elements, all of one length, and the array over each of them."""
+    """Byte ranges of equal length that hold selected elements, and the layout of the array over each range."""
 
     ranges: list[ByteRange]
     shape: Shape  # shape of the array over one range
     strides: Sequence[int]
     axis: int = 0  # axis along which the arrays over several ranges are joined
-    index: Any = None  # picks the elements from the array; None if all are selected
+    index: Any = None  # selects the elements from the array; None if all are selected
 
 
 class ElementLayout:
@@ -141,7 +141,7 @@ class ElementLayout:
             first = at + self.offset + sum([start * stride for start, _, stride in places])
             return self._strided(first, selection.shape, [step * stride for _, step, stride in places], near)
         if self.size <= SMALL_CHUNK_BYTES and math.prod(selection.shape) > SPARSE_ELEMENTS:
-            # reading all of it is cheaper than finding the part that holds them
+            # reading all elements is cheaper than finding the range that holds the selected ones
             wanted = ByteRange(at + self.offset, at + self.end)
             return Extent([wanted], self.shape, self.strides, 0, selection.numpy_index()[0])
         if len(selection.dims) == len(self.strides):
@@ -158,9 +158,9 @@ class ElementLayout:
         return found
 
     def sparse_extent(self, numbers: NDArray, counts: NDArray) -> tuple[list[ByteRange], NDArray]:
-        """Return the range of a few elements of each of several values, and their places in all ranges joined.
+        """Return the byte range of a few elements in each of several values, and their offsets in the joined ranges.
 
-        The elements are given by their row-major numbers, value after value, and by their count in each.
+        `numbers` are the row-major numbers of the elements, value after value; `counts` is the number in each value.
         """
         firsts = np.cumsum(counts) - counts
         positions = self.positions(numbers)
@@ -229,7 +229,7 @@ class ElementLayout:
 
 
 def row_major_strides(shape: Shape, itemsize: int) -> Shape:
-    """Return the distance in bytes of neighbours along each dimension of a row-major array."""
+    """Return the distance in bytes between neighbours along each dimension of a row-major array."""
     strides = []
     for n in reversed(shape):
         strides.append(itemsize)

@@ -103,18 +103,19 @@ class Pipeline:
             self.layout = self.decoded_layout.framed(self.head, self.tail)
         # whether a read needs only one request per chunk
         self.one_request = self.layout is not None or not self.reads_parts
-        # the range of a whole chunk, and one more byte to detect that it is too long
+        # the range of a whole chunk, plus one byte to detect that it is too long
         self.whole = ALL if self.max_size is None else ByteRange(0, self.max_size + 1)
         size = self.decoded_layout.size if self.decoded_layout is not None and not self.reads_parts else 0
         # how many chunks are best decoded or encoded together
         self.decode_batch = max(1, BATCH_BYTES // size) if 0 < size <= DECODE_TOGETHER_BYTES else 1
         self.encode_batch = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
-        # whether the first bytes of a chunk can be used without decoding the rest: it is large and was verified
+        # whether the first bytes of a chunk can be used without decoding the rest: it is large, and a checksum is
+        # verified first
         verified = any(isinstance(codec, Framing) and codec.verifies for codec, _ in self.compressors[1:])
         self._decodes_prefix = size >= PREFIX_BYTES and verified
 
     def _prepare_units(self) -> None:
-        """Compute how many bytes are decoded and encoded at once; 0 to decode an uncompressed chunk."""
+        """Compute how many bytes are decoded and encoded at once. Reading uncompressed chunks decodes nothing: 0."""
         whole = everything(self.spec.shape)
         framed = all(isinstance(codec, Framing) for codec, _ in self.compressors)
         writes_parts = framed and self._encode_selection(whole) is not None
@@ -135,7 +136,7 @@ class Pipeline:
     ) -> Reading[list[int]]:
         """Read parts of several chunks into their targets. Returns the numbers of the missing chunks.
 
-        A handle identifies the value of a chunk. The limits tell which ranges of a value are read as one.
+        A handle identifies the value of a chunk. The limits determine which ranges of a value are read as one.
         Raises FailedPart if a chunk is damaged.
         """
         if self.layout is not None:
@@ -180,8 +181,8 @@ class Pipeline:
     def read_sparse(self, handles: Sequence[Any], batch: SparseBatch, out: NDArray) -> Reading[list[int]]:
         """Read a few elements of each of several chunks. Returns the numbers of the missing chunks.
 
-        Only for chains with a `layout`. Elements of missing chunks are arbitrary. The error of a damaged chunk does not
-        have its number.
+        Only for chains with a `layout`. Elements of missing chunks are arbitrary. The error for a damaged chunk does
+        not have the number of the chunk.
         """
         layout: Any = self.layout
         ranges, places = layout.sparse_extent(batch.numbers, batch.counts)
@@ -279,7 +280,7 @@ class Pipeline:
     def _read_through_filters(
         self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits
     ) -> Reading[list[int]]:
-        """Read chunks through array -> array codecs that change elements, whole unless these are elementwise."""
+        """Read chunks through filters that change elements. Reads whole chunks unless the filters are elementwise."""
         spec = self.serializer.spec
         encoded = [self._encode_selection(selection, elementwise=True) for selection, _ in parts]
         arrays = [np.empty(spec.shape if below is None else below.shape, spec.dtype) for below in encoded]
@@ -383,7 +384,7 @@ class Pipeline:
             return None
 
     def _decode_into(self, data: Buffer, memory: memoryview) -> Buffer:
-        """Undo the bytes -> bytes codecs, into `memory` if the innermost one can, otherwise into a new buffer."""
+        """Undo the bytes -> bytes codecs, into `memory` if the innermost one supports it, else into a new buffer."""
         data = decode_bytes(data, self._steps[:-1])
         codec, _ = self._steps[-1]
         if _decode_into(codec, (data,), memory, self.decoded_layout.size):  # type: ignore[union-attr]
@@ -495,7 +496,7 @@ class Pipeline:
     def _encode_selection(self, selection: Selection, *, elementwise: bool = False) -> Selection | None:
         """Return the selection as the array -> bytes codec sees it. Returns None if a filter cannot translate it.
 
-        With `elementwise`, the selected elements may have other values there.
+        With `elementwise`, filters that change only the values of elements are skipped.
         """
         encoded: Selection | None = selection
         for codec, _ in self.filters:
@@ -545,7 +546,7 @@ def is_in(answer: Buffer, memory: memoryview) -> bool:
 def _scratch_for(requests: Sequence[Request], limits: Limits) -> memoryview | None:
     """Return scratch memory for the answers of a round, if they are large enough to make it worthwhile.
 
-    Stores whose requests wait for an answer have it in memory of their own.
+    Stores that serve several requests at once return answers in memory of their own.
     """
     if limits.concurrency != 1:
         return None

@@ -4,9 +4,9 @@ Rules
 - A reading handles several chunks at once and proceeds in rounds: it yields the requests of all chunks, receives the
   answers in the same order (None for a missing value), and yields the next round, until it returns.
 - The runner decides how requests are served: by one call to a store, by open sources, from memory.
-- A range that starts at an offset from the end also stops at one from the end.
-- A reading may provide memory for the answers of a round. They may be in it or elsewhere, and only the reading knows
-  when it reuses that memory.
+- If the start of a range counts from the end, its stop does, too (or is the end).
+- A reading may provide memory for the answers of a round. The runner may place them there or elsewhere, and only the
+  reading decides when that memory is reused.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
             last += 1
         ranges = [byte_range] if last == first + 1 else [r for _, r, _ in requests[first:last]]
         found = source.read(ranges, memory)
-        memory = None  # used up
+        memory = None  # only for the first request: later answers must not overwrite it
         if found is not None and size is not None and source.known_size() not in (None, size):
             raise TruncatedError(f"has {source.known_size()} bytes, must have {size}")
         answers += [None] * len(ranges) if found is None else found
@@ -136,7 +136,7 @@ class Framed:
 
 
 def unframed(reading: Reading[T]) -> Reading[T]:
-    """Run a reading of values without their frames, whose handles are `Framed`, on the framed values."""
+    """Run a reading of unframed values, whose handles are `Framed`, on the framed values."""
     answers: Sequence[Buffer | None] | None = None
     while True:
         try:
@@ -145,11 +145,12 @@ def unframed(reading: Reading[T]) -> Reading[T]:
             result: T = done.value
             return result
         framed: list[Request] = []
-        known = [handle.known_size() for handle, _, _ in requests]  # reading may reveal more sizes
+        known = [handle.known_size() for handle, _, _ in requests]  # before the read, which may reveal more sizes
         for (handle, byte_range, size), known_size in zip(requests, known, strict=True):
             framed_size = None if size is None else size + handle.head + handle.tail
             framed.append((handle.handle, _with_frame(handle, byte_range, known_size), framed_size))
-        found = yield framed, None if None in known else memory  # the memory has no room for a frame
+        # an answer for a value of unknown size may include its frame, for which the memory has no room
+        found = yield framed, None if None in known else memory
         answers = []
         for (handle, byte_range, _), known_size, answer in zip(requests, known, found, strict=True):
             if answer is not None and known_size is None:

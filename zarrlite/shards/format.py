@@ -4,8 +4,8 @@ Rules (codecs/sharding-indexed, Binary shard format)
 - The index has an offset and a length for each chunk, row-major; "unused space between them is allowed".
 - "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1". An entry with only one of them is
   damaged.
-- Entries may overlap and be in any order. An entry that extends beyond the shard or into its index is damaged; the end
-  of the chunks is known only if the size of the shard is.
+- Entries may overlap and be in any order. An entry that extends beyond the shard or into its index is damaged; where
+  the chunks must end is known only if the size of the shard is.
 
 Reading is in reading.py, writing in writing.py.
 """
@@ -46,7 +46,7 @@ def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
 
 
 def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
-    """Divide a grid into boxes of at most `most` chunks that are consecutive in row-major order, with their numbers.
+    """Divide a grid into boxes of at most `most` chunks, consecutive in row-major order. Yields boxes with numbers.
 
     >>> [numbers for _, numbers in boxes((2, 3), 2)]
     [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None), slice(5, 6, None)]
@@ -133,7 +133,10 @@ class ShardIndex:
         return found if present.all() else [e if there else None for e, there in zip(found, present, strict=True)]
 
     def regular(self, length: int) -> int | None:
-        """Return the offset of the first chunk if all are present, of this length, consecutive and in index order."""
+        """Return the offset of the first chunk if all are present, of this length, contiguous and in index order.
+
+        Returns None otherwise.
+        """
         first = int(self.table[0, 0])
         expected = first + np.arange(len(self.table), dtype=np.uint64) * np.uint64(length)
         if (self.table[:, 1] == length).all() and (self.table[:, 0] == expected).all():

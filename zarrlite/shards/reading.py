@@ -61,7 +61,7 @@ class _Jobs:
         self.origins: list[tuple[int, Shape]] = []  # number of the shard, and coordinates in it
         self.copies: list[
             tuple[Selection, NDArray, NDArray]
-        ] = []  # places that cannot be views, with their array and elements
+        ] = []  # destinations that are not views: their places in an array, that array, and the elements
         self.entries: set[Entry] = set()
 
     def add(
@@ -79,7 +79,7 @@ class _Jobs:
 
 
 class ShardReader(Serializer):
-    """A codec for shards of one format, bound to a shard shape: the half of it that reads."""
+    """The reading half of a codec for shards of one format, bound to a shard shape."""
 
     def __init__(
         self, codec: ArrayBytesCodec, spec: ArraySpec, form: ShardFormat, inner: Pipeline, *, absent_is_missing: bool
@@ -115,7 +115,7 @@ class ShardReader(Serializer):
         return self._read_several(handles, parts, limits)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
-        """Read parts of several inner chunks. A whole shard read by key takes one request, unless it is long."""
+        """Read parts of several inner chunks. A whole shard read by key takes one request, unless it is large."""
         by_key = [getattr(handle, "by_key", False) for handle in handles]
         is_short = self._nbytes <= limits.longest
         whole = [i for i, (s, _) in enumerate(parts) if by_key[i] and is_short and s.covers(self.spec.shape)]
@@ -336,10 +336,10 @@ class ShardReader(Serializer):
             scratch.release(memory)
 
     def _windows(self, handle: Any, index: ShardIndex, parts: Sequence[slice]) -> Reading[list[Any]]:
-        """Return the range that contains the chunks of each part of the index; the parts are consecutive.
+        """Return, for each of these consecutive parts of the index, the range that contains its chunks.
 
-        If the chunks are in another order, these ranges overlap too much. Then this reads all chunks at once, and
-        returns their bytes for each part.
+        If the chunks are in an order for which these ranges overlap too much, all chunks are read at once, and their
+        bytes are returned for each part instead.
         """
         present = index.check()
         firsts = [part.start for part in parts]

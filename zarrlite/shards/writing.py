@@ -10,8 +10,9 @@ Rules
   index at the start. A reader during the write, or after a crash in it, finds a shard that ends without its index, and
   detects this by the checksum of the index, if it has one. If the index is a separate stored object, it is replaced
   atomically after the data: readers and crashes see the old chunks or the new ones.
-- If that is not possible, or if more than half of a shard would be unused, the shard is rewritten. A shard whose index
-  is a separate object is never compacted this way, because that would not be safe: write it as a whole instead.
+- If a strategy cannot be applied, or if more than half of a shard would be unused, the shard is rewritten. A shard
+  whose index is a separate object is never compacted this way, because that would not be safe: write it as a whole
+  instead.
 - Inner shards of shards are always rewritten: they are values within a value.
 """
 
@@ -44,8 +45,8 @@ Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; 
 class Writing(NamedTuple):
     """The runtime options of both kinds of sharding.
 
-    Without `header`, the bytes that the storage transformer next to the shards stores before the main part of a value
-    are left unused (`StorageTransformer.leading_bytes`), and otherwise none.
+    If `header` is None, the `leading_bytes` of the storage transformer that stores the shards are left unused. Without
+    such a transformer, nothing is left unused.
     """
 
     strategy: str = "rewrite"
@@ -160,7 +161,7 @@ class ShardWriter:
         return [stored, *pieces] if form.at_start else [*pieces, stored]
 
     def _header(self, old: Buffer | None) -> Buffer:
-        """Return the header of the old shard, unless it is part of a chunk; zeros if there is no old shard."""
+        """Return the header of the old shard. Returns zeros if it has none, because chunks start before its end."""
         room = self.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)
@@ -225,7 +226,7 @@ class ShardWriter:
             new = ShardIndex(self.form, table, end - tail)
             new.filled = filled
             self._cache(stored, end, new)
-        # with as few writes as possible, so that readers see few intermediate states
+        # merge patches: the fewer the writes, the fewer the intermediate states that readers can see
         return pieces if separate else _joined(pieces)
 
     def _cache(self, stored: Buffer, size: int, index: ShardIndex) -> None:
