@@ -46,7 +46,7 @@ class StorageTransformer(Extension):
         """Raise MetadataError, with a pointer relative to the transformer, if it does not fit the array."""
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Return an equivalent array without this transformer, its first one. Returns None if there is no such one."""
+        """Return an equivalent array without this transformer, its first one. Returns None if that is impossible."""
         return None
 
     @abstractmethod
@@ -59,7 +59,7 @@ class StorageTransformer(Extension):
 
 
 def leading_bytes_after(array: ArrayInStore, transformer: StorageTransformer | None = None) -> int:
-    """Return the leading bytes of the transformer that receives the values of another one, or of the array."""
+    """Return the leading bytes of the transformer after `transformer`; if that is None, of the first one."""
     known = iter([each for each in array.storage_transformers or () if not isinstance(each, Ignored)])
     if transformer is not None:
         next((each for each in known if each is transformer), None)

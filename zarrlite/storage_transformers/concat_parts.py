@@ -3,8 +3,8 @@
 Rules (proposal `concat-parts`, Description and Configuration)
 - "The key for each part is formed by appending the key_suffix to the base key of the chunk."
 - Writing splits by `size`, which "is required for all but at most one part".
-- A `key_suffix` cannot make two parts meet on one key: no two are equal, none starts with a digit (which would carry
-  chunk 1 over to chunk 10), none leads anywhere (`names.key_text_fault`).
+- No two parts may share a key: suffixes must differ, must not start with a digit (chunk 1 with suffix `0` would have
+  the key of chunk 10), and must not move a key elsewhere (`names.key_text_fault`).
 
 How parts are read and written is in parts_store.py.
 """
@@ -30,7 +30,7 @@ from zarrlite.stores.base import Store
 @register
 @dataclass(frozen=True)
 class ConcatParts(StorageTransformer):
-    """Chunks in parts."""
+    """Stores each chunk in consecutive parts, each of which is an object of its own."""
 
     # proposal concat-parts, Concatenate Parts Storage Transformer: "Name: concat-parts"
     name = "concat-parts"
@@ -79,7 +79,7 @@ class ConcatParts(StorageTransformer):
         return sum(size or 0 for size in sizes[: sizes.index(None)]) if None in sizes else 0
 
     def check(self, array: ArrayInStore) -> None:
-        """Refuse suffixes that a concat-parts nearer to the array uses: its parts reach this one as ordinary keys."""
+        """Refuse suffixes of another `concat-parts` nearer to the array: its parts reach this one as ordinary keys."""
         taken = {part.key_suffix for other in self._nearer(array) for part in other.parts}
         for i, part in enumerate(self.parts):
             if part.key_suffix and part.key_suffix in taken:

@@ -1,15 +1,15 @@
 """The journal of a chunk in parts: enough to complete a change that was interrupted between two parts.
 
 Rules
-- It is stored beside the chunk, under `__zarrlite.journal.` and the last segment of the chunk's key. A `concat-parts`
-  after another one has a number in that name, since chunks of both may have one key.
-- It has the sizes of the parts before and after the change, and the bytes that change; a checksum covers all of it.
-  Without such bytes it says that a chunk whose parts do not fit together is missing: enough for a new chunk, and for
-  one that is erased.
-- A large part that is replaced as a whole is not in it, since that would write it twice. Instead it has the way back,
-  the old bytes of the part that is emptied, and a mark: bytes of the large part that only the new one has. While these
-  are not stored, the chunk is the old one.
-- Parts that fit together are the chunk, whatever a journal says: another program may have written since.
+- It is stored beside the chunk; its name is `__zarrlite.journal.` and the last segment of the chunk's key. The journals
+  of a `concat-parts` after another one also have a number in the name, since chunks of both may have the same key.
+- It records the sizes of the parts before and after the change, and the bytes that change; a checksum covers all of it.
+  Without such bytes, it states that the chunk is missing if its parts do not fit together. This suffices to create and
+  to erase a chunk.
+- A large part that is replaced as a whole is not recorded, since it would be written twice. Instead, the journal
+  records how to undo the change (the old bytes of the part that is emptied) and a mark: bytes in which the new large
+  part differs from the old one. As long as the stored part does not have the mark, the chunk is the old one.
+- If the parts fit together, they are the chunk, whatever a journal says: another program may have written them since.
 
 The order of changes is in parts_store.py.
 """
@@ -29,12 +29,12 @@ from zarrlite.stores.files import JOURNAL
 
 NAME: Final = JOURNAL
 _MAGIC = b"zarrlite journal 2\n"
-_COUNTS = struct.Struct("<IIII")  # numbers of parts, of patches, of patches that lead back, and of marks
+_COUNTS = struct.Struct("<IIII")  # numbers of parts, of patches, of undo patches, and of marks
 _MISSING = 2**64 - 1  # the size of a missing part
 _PATCH = struct.Struct("<IQQ")  # number of the part, offset in it, length
 _CHECKSUM = Crc32c()
 Sizes = Sequence[int | None]  # sizes of all parts of a chunk, None for missing ones
-PartPatch = tuple[int, int, Value]  # number of the part, offset in it, the bytes there
+PartPatch = tuple[int, int, Value]  # number of the part, offset in it, the bytes to write there
 
 
 def key_of(chunk: str, level: int) -> str:
@@ -56,11 +56,11 @@ class Journal(NamedTuple):
     before: Sizes
     after: Sizes
     patches: Sequence[PartPatch]
-    back: Sequence[PartPatch] = ()  # patches that lead back to the old chunk, as long as the mark is not stored
-    mark: PartPatch | None = None  # bytes of a part that is not in the journal; no bytes if its size tells it apart
+    back: Sequence[PartPatch] = ()  # undo patches: they restore the old chunk if the mark is not stored
+    mark: PartPatch | None = None  # bytes of a new part that is not in the journal; empty if its size identifies it
 
     def encode(self) -> list[Buffer]:
-        """Return the stored form, in pieces. It lacks the part that has the mark."""
+        """Return the stored form, in pieces. It omits the part that has the mark."""
         marks = [] if self.mark is None else [self.mark]
         patches = [patch for patch in self.patches if self.mark is None or patch[0] != self.mark[0]]
         sizes = [_MISSING if size is None else size for size in (*self.before, *self.after)]
@@ -75,7 +75,7 @@ class Journal(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> Journal | None:
-        """Return the journal of a stored form. Returns None if the form is unknown or damaged."""
+        """Parse the stored form of a journal. Returns None if the form is unknown or damaged."""
         position = len(_MAGIC) + _COUNTS.size
         if not data.startswith(_MAGIC) or len(data) < position:
             return None
@@ -97,7 +97,7 @@ class Journal(NamedTuple):
         return cls(sizes[:count], sizes[count:], patches[:changed], back, next(iter(marks), None))
 
     def explains(self, found: Sizes, parts: Sizes) -> bool:
-        """Whether this change leads to parts of these sizes on its way; `parts` are the sizes that some must have."""
+        """Whether parts of the sizes `found` can occur during this change. `parts` are the required sizes, or None."""
         if len(self.before) != len(found) or not self._can_be_applied(found):
             return False
         for size, before, after, expected in zip(found, self.before, self.after, parts, strict=True):
@@ -110,7 +110,7 @@ class Journal(NamedTuple):
         return True
 
     def _can_be_applied(self, found: Sizes) -> bool:
-        """Whether all patches are within parts, which do not grow by more than the bytes of the patches."""
+        """Whether patches fit the sizes of their parts, and begin at most their total size after the end of a part."""
         room = sum(size_of(data) for _, _, data in self.patches)
         ends = [*((patch, self.after) for patch in self.patches), *((patch, self.before) for patch in self.back)]
         for (number, start, data), sizes in ends:
@@ -120,7 +120,7 @@ class Journal(NamedTuple):
         return self.mark is None or self.mark[0] < len(found)
 
     def remaining(self, stored: Sequence[Buffer | None]) -> Journal:
-        """Return the change that makes the chunk of the stored parts: this one, or the one that leads back."""
+        """Return the change that makes the stored parts a chunk: this one or, if the mark is not stored, its undo."""
         if self.mark is None:
             return self
         number, start, data = self.mark
@@ -130,7 +130,7 @@ class Journal(NamedTuple):
         return Journal(self.before, self.before, self.back)
 
     def values(self, stored: Sequence[Buffer | None]) -> list[Buffer] | None:
-        """Return the parts after the change, given the stored ones. Returns None if there is no chunk then."""
+        """Return the parts after the change, given the stored ones. Returns None if the chunk is missing then."""
         if not self.patches:
             return None
         values: list[Buffer] = []

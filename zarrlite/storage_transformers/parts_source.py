@@ -4,8 +4,8 @@ Rules
 - All reads see one state of the chunk. A read that one part can serve opens only that part. Every other read opens all
   parts, those with a size first, and checks afterwards that they are still the stored ones. If not, it raises
   ReplacedError, and the reader starts over.
-- Parts that a store reads by key are requested together, those of several chunks in one batch, and their sizes only if
-  the answers do not fit.
+- Parts that a store reads by key are requested together, those of several chunks in one batch. Their sizes are
+  requested only if the answers do not fit.
 - If all parts are missing, the chunk is missing. If some are missing, or a part does not have its size, the journal
   decides (parts_journal.py); without one, an error names the part.
 """
@@ -36,7 +36,7 @@ Piece = tuple[int, ByteRange, int | None]  # number of a part, a range of it, an
 
 
 class Parts:
-    """The parts of every chunk of an array, and which of them hold which bytes."""
+    """The parts that every chunk of an array has, and which of them hold which bytes."""
 
     def __init__(self, parts: Sequence[Part], level: int = 0) -> None:
         self.all = tuple(parts)
@@ -46,16 +46,16 @@ class Parts:
         unsized = [i for i, size in enumerate(self.sizes) if size is None]
         self.first_unsized, self.last_unsized = (unsized[0], unsized[-1]) if unsized else (len(parts), len(parts))
         known = [size or 0 for size in self.sizes]
-        self.head = sum(known[: self.first_unsized])  # bytes of the sized parts at the start
-        self.tail = sum(known[self.last_unsized + 1 :])  # and at the end
-        self.main = self.first_unsized if len(unsized) == 1 else None  # the only part without a size
-        # bytes of the last part, if it is sized and follows the one without a size: it can be replaced alone
+        self.head = sum(known[: self.first_unsized])  # bytes of the sized parts before the first part without a size
+        self.tail = sum(known[self.last_unsized + 1 :])  # bytes of the sized parts after the last part without a size
+        self.main = self.first_unsized if len(unsized) == 1 else None  # the part without a size, if it is the only one
+        # bytes of the last part if it can be replaced alone (it is sized, and the part before it is not), otherwise 0
         self.separate_tail = known[-1] if self.last_unsized == len(self.all) - 2 else 0
-        # the part that is emptied while others are replaced, if one has a size that is not 0
+        # the part that is emptied while others are replaced; None if no part has a size other than 0
         self.sentinel = max([i for i, size in enumerate(self.sizes) if size], default=None)
         # numbers of the parts in the order in which they are opened
         self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
-        # pieces of ranges that are exactly the first or the last part, such as that of an index
+        # pieces of the ranges that are exactly the first or the last part, such as that of an index
         self._ends: dict[ByteRange, list[Piece]] = {}
         if known[0]:
             self._ends[ByteRange(0, known[0])] = [(0, ALL, known[0])]
@@ -63,10 +63,10 @@ class Parts:
             self._ends[ByteRange(-known[-1])] = [(len(self.all) - 1, ALL, known[-1])]
 
     def guess(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range if they are known, or likely, without the sizes. Returns none otherwise."""
+        """Return the pieces of a range that are known, or likely, without looking up sizes. Returns [] otherwise."""
         start, stop = byte_range
         if self.main is not None and stop is not None and self.head <= start < stop:
-            # most likely all of it is in the part without a size: reading it shows whether that ends too early
+            # most likely the whole range is in the part without a size: reading shows whether that part is too short
             inside = ByteRange(start - self.head, stop - self.head) if self.head else byte_range
             return [(self.main, inside, stop - start)]
         if byte_range in self._ends:
@@ -86,7 +86,7 @@ class Parts:
     def whole(self, most: int, size: int | None) -> list[Piece]:
         """Return the pieces of a whole chunk that has at most `most` bytes, or exactly `size`.
 
-        Where possible they request one byte more, to detect parts that are too long.
+        Where possible, the pieces request one byte more, to detect parts that are too long.
         """
         rest = None if size is None else size - self.head - self.tail
         main = (ByteRange(0, most - self.head if rest is None else rest + 1), rest)
@@ -108,14 +108,14 @@ def cut(sizes: Sequence[int | None], start: int, stop: int) -> list[Piece]:
 class ChunkInParts(Source):
     """A chunk that is read from its parts.
 
-    With `by_key`, the sizes of parts take requests, and parts are requested at the same time.
+    With `by_key`, looking up the size of a part takes a request, and parts are requested concurrently.
     """
 
-    _sizes: list[int] | None = None  # sizes of all parts, once they are known; none if the chunk is missing
-    _belong_together = False  # whether the open parts were seen to be of one state of the chunk
-    _has_answered = False  # whether anything was read of a part before all of them were opened
+    _sizes: list[int] | None = None  # sizes of all parts, once they are known; empty if the chunk is missing
+    _belong_together = False  # whether the open parts were found to belong to one state of the chunk
+    _has_answered = False  # whether anything was read before all parts were opened
     _is_changing = False  # whether a part that was read alone turned out not to fit the others
-    _was_replaced = False  # whether that was seen in another way than by a source
+    _was_replaced = False  # whether this object found that the chunk was replaced; the parts may also report it
 
     def __init__(self, store: Store, key: str, parts: Parts, by_key: bool) -> None:
         self._store = store
@@ -206,7 +206,7 @@ class ChunkInParts(Source):
         return self._key + self._parts.suffixes[number]
 
     def _open(self, number: int) -> Source:
-        """Return a part, which is opened once."""
+        """Return a part. Opens it on first use."""
         found = self._opened.get(number)
         if found is None:
             found = self._opened[number] = self._store.source(self._key_of(number))
@@ -222,12 +222,12 @@ class ChunkInParts(Source):
         self._belong_together = True
 
     def _replaced(self, message: str) -> ReplacedError:
-        """Return the error for a chunk that was replaced. From now on this source is not current."""
+        """Return the error for a chunk that was replaced, and mark this source as no longer current."""
         self._was_replaced = True
         return ReplacedError(message)
 
     def plan(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range. If sizes take requests, these are the most likely ones."""
+        """Return the pieces of a range. If looking up sizes takes requests, these are the most likely pieces."""
         pieces = self._parts.guess(byte_range)
         if self._sizes is None:
             is_alone = len(pieces) == 1 and (not self._opened or self._opened.keys() == {pieces[0][0]})
@@ -241,9 +241,9 @@ class ChunkInParts(Source):
         return cut(sizes, *byte_range.resolve(sum(sizes)))
 
     def plan_alone(self, byte_range: ByteRange, size: int | None) -> list[Piece]:
-        """Return the pieces of a range that is requested alone; the chunk may be known to have a certain size.
+        """Return the pieces of a range that is requested alone. `size` is the size of the chunk, if it is known.
 
-        All of a chunk, also if its size is not known but has a limit, is in pieces of all parts.
+        A whole chunk, or its maximum size if the size is not known, is requested as one piece of every part.
         """
         parts, (start, stop) = self._parts, byte_range
         is_all = start == 0 and stop is not None and size in (None, stop)
@@ -254,7 +254,7 @@ class ChunkInParts(Source):
     def _complete(
         self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
     ) -> Buffer | None:
-        """Return a range, given what was found of its planned pieces. If that does not fit, reads it by all sizes."""
+        """Return a range, given the answers for its planned pieces. If these do not fit, reads it by all sizes."""
         if not pieces or not _fits(pieces, found):
             opened = {**self._opened}
             sizes = self.sizes()
@@ -311,13 +311,13 @@ class ChunkInParts(Source):
             values = self._values(journal)
         else:
             journal = None
-        # as long as the parts are what they were, the journal belongs to them
+        # the journal belongs to these parts only if they have not changed since
         now = [self._store.size(self._key_of(number)) for number in range(len(sizes))] if self.by_key else sizes
         if now != sizes or not self.is_current() or self._store.get(key) != stored:
             raise self._replaced("was replaced while it was read; read it again")
         if journal is None:
-            # A missing part may have been stored, with its journal removed, and erased again. Then another part that
-            # is still there proves that the journal of the erasure is there, too.
+            # After the sizes were read, a missing part may have been stored, its journal removed, and the chunk erased
+            # again. If another part is still there then, so is the journal of the erasure, which this finds.
             if self._store.get(key) != stored or not self.is_current():
                 self._was_replaced = True
                 raise ReplacedError("was replaced while it was read; read it again")
@@ -329,23 +329,23 @@ class ChunkInParts(Source):
         return self._sizes
 
     def _values(self, journal: Journal) -> list[Buffer] | None:
-        """Return the parts that a journal leads to. Returns None if there is no chunk then."""
+        """Return the parts after the change in a journal. Returns None if the chunk is missing then."""
         stored: list[Buffer | None] = [None] * len(self._opened)
-        # the part with the mark is read last: if it is an old one then, so were the others before
+        # read the part with the mark last: if it is still the old one, so were the others when they were read
         for number in sorted(self._opened, key=lambda i: journal.mark is not None and i == journal.mark[0]):
             stored[number] = self._opened[number].read_one()
         return journal.remaining(stored).values(stored)
 
 
 def _has_only_grown(part: Source) -> bool:
-    """Whether bytes were appended to a part since it was opened: those that an older index points at are unchanged.
+    """Whether bytes were appended to a part since it was opened: the bytes that an older index refers to are unchanged.
 
-    One that still has its size, or was replaced, may have been overwritten in place before.
+    A part that still has its size, or was replaced, may have been overwritten in place before.
     """
     return isinstance(part, GrowingSource) and part.has_grown()
 
 
-Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, and the pieces of that
+Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, and the pieces of that range
 
 
 def read_chunks(plans: Sequence[Plan]) -> list[Buffer | None]:

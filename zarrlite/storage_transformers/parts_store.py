@@ -2,16 +2,16 @@
 
 Rules
 - A value that does not fit the parts is refused before anything is stored.
-- A chunk is replaced in this order, each step a durable operation of the store: its journal (parts_journal.py); one
-  sized part emptied, from which moment on the journal is what counts; the other parts; that part; the journal removed.
-  An interruption leaves the old chunk or the new one, and the next writer completes the change, or undoes it.
-- The largest part is not in the journal if it is replaced as a whole. It is stored before all others, and decides
+- A chunk is replaced in five steps, each a durable operation of the store: store its journal (parts_journal.py); empty
+  one sized part, after which readers follow the journal; store the other parts; store the emptied part; remove the
+  journal. An interruption leaves the old chunk or the new one, and the next writer completes or undoes the change.
+- If the largest part is replaced as a whole, it is not in the journal. It is stored before all others, and determines
   whether the chunk is the new one.
-- A new chunk is missing until all parts are there, and one that is erased as soon as one is not: its journal says so.
-- One object that is replaced as a whole needs no journal. Neither do bytes that are appended before a new last part, as
-  those of a shard whose index is a part of its own.
-- No lock excludes writers on other machines. A store that these may write (`Limits.shared`) is refused.
-- Chunk keys are listed, keys of parts and journals never. Every key that is not a chunk's passes through.
+- A new chunk is missing until all its parts are stored; a chunk is erased as soon as one part is. Its journal says so.
+- Replacing a single object as a whole needs no journal. Neither does appending bytes and then replacing the last part,
+  as for a shard whose index is a part of its own.
+- No lock excludes writers on other machines. A store that they may write to (`Limits.shared`) is refused.
+- Chunk keys are listed, keys of parts and journals never. All other keys pass through.
 
 Reading is in parts_source.py.
 """
@@ -47,11 +47,11 @@ from zarrlite.stores.base import (
 
 _MAX_SEEN = 1024  # chunk keys to remember
 _FIRST_COMPARED = 256  # bytes of a part that are compared first
-_MARK = 16  # bytes that tell a new part from an old one
+_MARK = 16  # bytes; size of the mark by which a new part differs from the old one
 
 
 class PartsStore(Store):
-    """A store whose chunks are in parts in the next one."""
+    """A store whose chunks are stored as parts in the next store."""
 
     def __init__(self, store: Store, parts: Sequence[Part], array: ArrayInStore, journal: bool, level: int) -> None:
         self.store = store
@@ -60,7 +60,7 @@ class PartsStore(Store):
         self.read_only, self.limits = store.read_only, store.limits
         self._decode = array.chunk_key_encoding.decode
         self._ndim = len(array.shape)
-        self._seen: set[str] = set()  # chunk keys: one that was used is likely to be used again
+        self._seen: set[str] = set()  # keys that are known to be chunk keys: they are likely to be used again
         self._by_key: bool = getattr(store.source("zarr.json"), "by_key", False)
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class PartsStore(Store):
     def _read(
         self, sources: dict[str, ChunkInParts], requests: Sequence[Request], memory: memoryview | None
     ) -> Buffers:
-        """Read ranges of chunks, each of which must have the size that its request names."""
+        """Read ranges of chunks. A chunk must have the size that its request specifies."""
         if len(requests) == 1 and not self._by_key:
             found: Any = sources[requests[0][0]].read((requests[0][1],), memory) or [None]
         else:
@@ -156,7 +156,7 @@ class PartsStore(Store):
                     self._write(key, self._changed(key, change) if callable(change) else change)
 
     def _check_single_writer(self, key: str) -> None:
-        """Refuse to write several parts to a store that other machines write: no lock excludes these."""
+        """Refuse to write several parts to a store that other machines may write to: no lock excludes them."""
         if self.limits.shared and len(self.parts.all) > 1:
             raise StoreError(
                 f"{key!r} in {self.store!r} must not be written: its parts need a single writer; pass"
@@ -185,7 +185,7 @@ class PartsStore(Store):
                 self._replace(key, self._difference(key, values, after))
 
     def _difference(self, key: str, values: list[list[Any]], after: Sequence[int]) -> Journal:
-        """Return the change that leads to these values: of one part, if all others are the same already.
+        """Return the change that stores these values. It changes only one part if all others have the same values.
 
         The largest part is compared only if another one differs, and only up to the first difference.
         """
@@ -218,9 +218,9 @@ class PartsStore(Store):
         return change
 
     def _mark(self, keys: Sequence[str], number: int, value: Value, before: int | None, after: int) -> PartPatch | None:
-        """Return the first bytes of a part that differ from the stored ones. Returns None if it is the same.
+        """Return the first bytes of a part that differ from the stored ones. Returns None if the part is the same.
 
-        They are empty if the size tells the new part from the old one.
+        The bytes are empty if the size alone distinguishes the new part from the old one.
         """
         if before != after:
             return number, 0, b""
@@ -239,7 +239,7 @@ class PartsStore(Store):
         return [self.store.size(part) for part in self.keys_of(key)]
 
     def _fit(self, sizes: Sizes) -> bool:
-        """Whether parts of these sizes make a chunk."""
+        """Whether parts of these sizes form a chunk."""
         pairs = zip(sizes, self.parts.sizes, strict=True)
         return all(size is not None and expected in (None, size) for size, expected in pairs)
 
@@ -260,14 +260,14 @@ class PartsStore(Store):
         self._erase_journal(key)
 
     def _roll_forward(self, key: str, change: Journal, sizes: Sizes) -> None:
-        """Make a change whose journal is stored; each step is one that a crash may follow."""
+        """Make a change whose journal is stored. A crash is safe after every step."""
         if not change.patches:
             self._erase_parts(key)
             return
         changes: list[tuple[str, Change]] = []
         sentinel = self.parts.sentinel
         if sentinel is not None and sizes[sentinel] == self.parts.sizes[sentinel]:
-            # from here on the parts do not fit together, so that the journal counts
+            # from here on the parts do not fit together, so readers follow the journal
             changes.append((self.keys_of(key)[sentinel], b""))
         numbers = dict.fromkeys(number for number, _, _ in change.patches)
         changes += self._changes(key, change, [number for number in numbers if number != sentinel])
@@ -275,7 +275,7 @@ class PartsStore(Store):
         self.store.change(changes)
 
     def _changes(self, key: str, change: Journal, numbers: Iterable[int]) -> list[tuple[str, Change]]:
-        """Return the changes of parts: first the one that decides whether the chunk is new, last those with a size."""
+        """Return the changes of parts: first the part with the mark, last those with a size."""
         keys = self.keys_of(key)
         decisive = None if change.mark is None else change.mark[0]
         changes: list[tuple[str, Change]] = []
@@ -297,7 +297,7 @@ class PartsStore(Store):
         self._erase_journal(key)
 
     def _erase_parts(self, key: str) -> None:
-        """Erase all parts; first the one that readers of several parts open."""
+        """Erase all parts. The first one is the part that readers of several parts open."""
         keys = self.keys_of(key)
         if self.parts.sentinel is not None:
             self.store.erase(keys.pop(self.parts.sentinel))
@@ -307,7 +307,8 @@ class PartsStore(Store):
         if self.journal:
             self.store.set(self.journal_of(key), join([*change.encode()]))
         else:
-            self.store.erase(self.journal_of(key))  # one of an earlier change must not be taken for that of this one
+            # the journal of an earlier change must not be taken for that of this change
+            self.store.erase(self.journal_of(key))
 
     def _erase_journal(self, key: str) -> None:
         if self.journal:
@@ -350,7 +351,7 @@ class PartsStore(Store):
                 return
             end = sum(before[: (self.parts.main or 0) + 1])  # end of the part that grows
             if _is_appended(patches, end, new_size, self.parts.separate_tail):
-                # an index of its own: what it points at is stored before
+                # the index is a part of its own: the chunks that it points at are stored before it
                 change = Journal(before, after, _by_part(patches, after))
                 main: Any = self.parts.main
                 self.store.change([*self._changes(key, change, [main]), *self._changes(key, change, [len(after) - 1])])
@@ -362,9 +363,9 @@ class PartsStore(Store):
     def _patch(
         self, key: str, source: Source, before: Sequence[int], after: Sequence[int], patches: Sequence[Patch]
     ) -> None:
-        """Overwrite bytes of parts that have these sizes before and after."""
+        """Overwrite bytes of the parts, which have the sizes `before` and `after` the change."""
         changed = _by_part(patches, after)
-        # stored as a whole: the part that is emptied meanwhile, or else the only one that has any bytes
+        # this part is stored as a whole: the part that is emptied meanwhile or, if none is, the only one with any bytes
         number = self.parts.main if self.parts.sentinel is None else self.parts.sentinel
         if changed and number is not None:
             start = sum(before[:number])
@@ -389,7 +390,7 @@ class PartsStore(Store):
         return [rest if part.size is None else part.size for part in self.parts.all]
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
-        """Lock a chunk by its first part: writers of any of them hold that."""
+        """Lock a chunk by its first part: the writers of all its parts do so."""
         return self.store.lock(self.keys_of(key)[0] if self.is_chunk(key) else key)
 
     # listing
@@ -407,7 +408,7 @@ class PartsStore(Store):
         return sorted(self._above(keys, prefix)), prefixes
 
     def _above(self, keys: Iterable[str], prefix: str) -> Iterator[str]:
-        """Yield the keys that are visible here: that of a chunk, once, for those of its parts."""
+        """Yield the keys of this store, given those of the next one: each chunk key once, in place of its parts."""
         seen: set[str] = set()
         for key in keys:
             chunk = self.chunk_of(key)
@@ -433,12 +434,12 @@ class PartsStore(Store):
 
 
 def _is_whole(change: Journal, number: int, start: int, data: Value) -> bool:
-    """Whether a patch is all of a part."""
+    """Whether a patch replaces a whole part."""
     return start == 0 and size_of(data) == change.after[number]
 
 
 def _first_difference(old: Buffer, new: Buffer) -> Patch:
-    """Return a few bytes of a new value, with their offset, that are not the same in the old value."""
+    """Return a few bytes of a new value that differ from the old value, with their offset."""
     start, data = 0, memoryview(new)
     while len(data) > _MARK:
         half = len(data) // 2
@@ -454,7 +455,7 @@ def _overwriting(patches: Sequence[Patch]) -> Update:
 
 
 def _by_part(patches: Sequence[Patch], sizes: Sequence[int]) -> list[PartPatch]:
-    """Return patches of a chunk as those of its parts, which have these sizes."""
+    """Translate patches of a chunk into patches of its parts, which have these sizes."""
     found: list[PartPatch] = []
     for number, (start, stop) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
         found += [(number, offset, data) for offset, data in overlapping(patches, start, stop)]
@@ -462,7 +463,7 @@ def _by_part(patches: Sequence[Patch], sizes: Sequence[int]) -> list[PartPatch]:
 
 
 def _is_appended(patches: Sequence[Patch], end: int, new_size: int, tail: int) -> bool:
-    """Whether patches are bytes after `end`, one after the other, and a last part of `tail` bytes after them."""
+    """Whether patches are consecutive bytes from `end` on, the last `tail` of which are the last part."""
     length = sum(len(data) for _, data in patches)
     last = patches[-1] if patches else (0, b"")
     return tail > 0 and min(patches)[0] == end and length == new_size - end and last[0] == new_size - tail

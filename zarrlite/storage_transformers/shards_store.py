@@ -262,7 +262,7 @@ class ChunkInShard(Source):
         self._store = store
         self._shard = shard
         self._number = number
-        self._index: ShardIndex | None = None  # read at the first use, None also if there is no shard
+        self._index: ShardIndex | None = None  # read on first use; also None if the shard is missing
 
     def _entry(self) -> Entry | None:
         if self._index is None:
@@ -296,7 +296,7 @@ def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
 
 
 def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]]) -> Reading[Buffers]:
-    """Run a reading of at most one round together with other requests. Returns their answers first."""
+    """Run a reading of at most one round together with other requests. Returns the answers of the others first."""
     others = [*others]
     try:
         requests, memory = next(reading)
