@@ -135,7 +135,7 @@ PARTLY_DAMAGED = [
 @pytest.mark.parametrize(
     ("index", "kind", "message"),
     [
-        (np.s_[0], ShardError, f"an entry at {2**63} of 2 bytes leaves the shard"),
+        (np.s_[0], ShardError, f"an entry of 2 bytes at offset {2**63} extends beyond the shard"),
         (np.s_[0, 2], TruncatedError, f"inner chunk (0, 1): 1 bytes are missing at offset {2**63}"),
     ],
 )

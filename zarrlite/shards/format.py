@@ -214,6 +214,6 @@ def cut(wanted: Sequence[Entry], places: Sequence[tuple[int, int]], found: Seque
     for (offset, length), (n, start) in zip(wanted, places, strict=True):
         chunk = views[n][start : start + length]
         if len(chunk) != length:
-            raise ShardError(f"an entry at {offset} of {length} bytes leaves the shard")
+            raise ShardError(f"an entry of {length} bytes at offset {offset} extends beyond the shard")
         chunks.append(chunk)
     return chunks
