@@ -91,7 +91,7 @@ def test_an_array_is_written_to_a_url_of_another_protocol() -> None:
 @pytest.mark.parametrize(
     ("create", "message"),
     [
-        (lambda: FsspecStore(5), "filesystem must be one of fsspec, not int"),
+        (lambda: FsspecStore(5), "filesystem must be an fsspec filesystem, not int"),
         (
             lambda: FsspecStore(fsspec.filesystem("http", asynchronous=True)),
             "filesystem must not be asynchronous: create HTTPFileSystem with asynchronous=False",

@@ -83,7 +83,7 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
             last += 1
         ranges = [byte_range] if last == first + 1 else [r for _, r, _ in requests[first:last]]
         found = source.read(ranges, memory)
-        memory = None  # only for the first request: later answers must not overwrite it
+        memory = None  # only for the first source: later answers must not overwrite it
         if found is not None and size is not None and source.known_size() not in (None, size):
             raise TruncatedError(f"has {source.known_size()} bytes, must have {size}")
         answers += [None] * len(ranges) if found is None else found

@@ -1,4 +1,4 @@
-"""Stores, which map keys to values. Those of `_LATE` are loaded when they are first used."""
+"""Stores, which map keys to values. The classes in `_LATE` are loaded when they are first used."""
 
 from __future__ import annotations
 

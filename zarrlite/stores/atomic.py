@@ -1,16 +1,16 @@
 """Atomic replacement of values: temporary files, renamed under a lock.
 
 Rules
-- A value is written to a temporary file in the directory of its path, which is renamed under the lock of the path
-  (filelock.py).
+- A value is written to a temporary file in the directory of its path. The file is then renamed under the lock of the
+  path (filelock.py).
 - All values of a batch are written before the first is renamed; then they are renamed in order.
-- With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: a power cut
-  never leaves a value new while an earlier one of the batch is old.
+- With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: after a power
+  cut, no value of a batch is new unless all earlier ones are.
 - Consecutive new files of one directory are renamed under one lock of that directory.
-- Journals are stored without a lock: their writers hold that of the value that the journal belongs to. A new one is not
-  renamed either: it has a checksum, and nothing depends on it before it is complete.
-- If another writer removes the directory meanwhile, a single value creates it again. A batch fails and can be stored
-  again.
+- Journals are stored without a lock: their writers hold the lock of the value that the journal belongs to. A new
+  journal is not renamed either: it has a checksum, and nothing depends on it before it is complete.
+- If another writer removes the directory meanwhile, storing a single value creates it again. Storing a batch fails and
+  can be repeated.
 - A failure leaves no temporary file and no empty directory.
 """
 
@@ -45,8 +45,8 @@ class _Temporary(NamedTuple):
 def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: PathLock | None = None) -> None:
     """Store values under their keys, in order.
 
-    If the caller holds the lock of the only key and changes nothing after this, it passes `lock`: the lock need not be
-    transferred to the new file then.
+    A caller that holds the lock of the only key, and changes nothing afterwards, passes it as `lock`. Then the lock is
+    not transferred to the new file.
     """
     with _Temporaries(root, fsync) as temporaries:
         value: Value = b""

@@ -2,14 +2,15 @@
 
 Rules
 - A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
-- `get(k, r) == get(k)[r.start:r.stop]` for every store and every range. A missing key gives None.
+- `get(k, r) == get(k)[r.start:r.stop]` for every store and every range. The result for a missing key is None.
 - A subclass must implement `get`, plus `set`, `erase` and `list` for writing. The other operations have correct but
-  slow defaults built on these four. A class that overrides one of the four gets the defaults built on it back.
+  slow defaults built on these four. If a class overrides one of the four, the defaults built on it are restored.
 - `set` replaces a value as a whole or not at all; with `new` it never replaces one. If the `set` of a class does not
   take `new`, it is wrapped in a lookup under the lock of the key. Erasing a missing key is not an error.
-- `lock(key)` excludes all other writers of that key. A change given as a function reads, computes and writes under it.
+- `lock(key)` excludes all other writers of that key. A change that is a function reads, computes and writes under the
+  lock.
 - An exception raised by an operation of a user's class reaches the caller as a StoreError with the key, unless it is an
-  error of the library. So does one of a source that the class returns. Exceptions of functions that are passed to
+  error of the library. The same holds for sources that the class returns. Exceptions of functions that are passed to
   `change`, and of the contexts that `lock` returns, pass unchanged.
 """
 
@@ -62,11 +63,11 @@ Change = Value | Update | None  # a new value, a function of the old one, or Non
 class Limits(NamedTuple):
     """How many requests a store handles well at once, and when one large request is cheaper than two."""
 
-    # requests under way at once; 1: they do not wait, as in memory or on a local disk; None: one for each core
+    # requests under way at once; 1: requests do not wait, as in memory or on a local disk; None: one for each core
     concurrency: int | None = None
     gap: int = NEAR_CHUNK_BYTES  # bytes; two ranges of a value with a smaller gap are cheaper as one request
-    longest: int = MAX_REQUEST_BYTES  # bytes; ranges are not joined to a longer request
-    # whether other machines may write at the same time, which no lock excludes: an update then erases no value, and
+    longest: int = MAX_REQUEST_BYTES  # bytes; ranges are not merged into a longer request
+    # whether other machines, which no lock excludes, may write at the same time: an update then erases no value, and
     # consolidated metadata is not restored after a change
     shared: bool = False
 
@@ -142,8 +143,8 @@ class Store(ABC):
         """Return parts of values, in order, None for missing keys.
 
         Where the store can guarantee it, adjacent requests for the same key read the same version of the value. If
-        `memory` has room, the parts may be in it, consecutively. Raises WrongSizeError if the store notices that a
-        value does not have the size specified in its request.
+        `memory` has room, the parts may be placed there, consecutively. Raises WrongSizeError if the store notices that
+        a value does not have the size specified in its request.
         """
         return threads.gather(lambda request: self._get_part(*request), requests, place_of(self))
 
@@ -225,7 +226,7 @@ class Store(ABC):
                 self._store(key, change)
 
     def _apply(self, key: str, change: Update) -> None:
-        """Change a value by a function of it, under the lock of the key."""
+        """Replace a value by the result of a function of it, under the lock of the key."""
         source = self.source(key)
         if isinstance(source, StoredValue):
             source = ValueReadOnce(source)
@@ -244,7 +245,7 @@ class Store(ABC):
 
     @final
     def update(self, key: str, fn: Callable[[Buffer | None], Value | None]) -> None:
-        """Replace a value atomically by a function of it. None means a missing value, as argument and as result."""
+        """Replace a value atomically by `fn(value)`. None means a missing value, as argument and as result."""
         self.change([(key, lambda source: fn(source.read_one()))])
 
     @final
@@ -295,7 +296,7 @@ def place_of(store: Store) -> threads.Place | None:
 
 
 def slowest_place(*stores: Store) -> threads.Place | None:
-    """Return the place of these stores that takes the most requests at once. Returns None if none makes them wait."""
+    """Return the place of these stores that takes the most requests at once. Returns None if no requests wait."""
     return max(filter(None, map(place_of, stores)), key=lambda place: place.requests, default=None)
 
 
@@ -309,7 +310,7 @@ _BUILT_ON = {
 }
 
 
-# operations whose exceptions become StoreErrors, and what could not be done to the key
+# operations whose exceptions become StoreErrors, and how these continue after "'key' cannot be"
 _ACTIONS = {
     "get": "read",
     "get_partial_values": "read",
@@ -326,7 +327,7 @@ _ACTIONS = {
 
 
 def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]:
-    """Return an operation of a store, all exceptions of which are errors of the library."""
+    """Wrap an operation of a store so that all its exceptions are errors of the library."""
 
     @functools.wraps(operation)
     def reporting(self: Store, *args: Any, **keywords: Any) -> Any:
@@ -345,7 +346,7 @@ def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]
 
 
 def _reporting_source(operation: Callable[..., Source]) -> Callable[..., Source]:
-    """Return a `source` whose results report the exceptions of a user's source. Those that read by key do so anyway."""
+    """Wrap `source` so that exceptions of a user's sources become errors of the library. Leaves `StoredValue` as is."""
 
     @functools.wraps(operation)
     def source(self: Store, key: str) -> Source:
@@ -356,7 +357,7 @@ def _reporting_source(operation: Callable[..., Source]) -> Callable[..., Source]
 
 
 def _reporting_change(operation: Callable[..., None]) -> Callable[..., None]:
-    """Return a `change`, all exceptions of which are errors of the library, save those of the changes themselves."""
+    """Wrap `change` so that all its exceptions are errors of the library, except those of the changes themselves."""
 
     @functools.wraps(operation)
     def change(self: Store, changes: Iterable[tuple[str, Change]]) -> None:
@@ -402,7 +403,7 @@ def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
 
 
 def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
-    """Return a `set` that takes `new`, for a class whose own `set` may not."""
+    """Return a `set` that takes `new`, for a class whose own `set` may not take it."""
     code = getattr(store_value, "__code__", None)
     if code is None or "new" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return store_value
@@ -430,7 +431,7 @@ def set_under_lock(store: Store, key: str, value: Buffer) -> bool:
 
 
 class StoredValue(Source):
-    """A value that every read looks up by its key, so that it may change between reads."""
+    """A value that every read looks up by its key. It may change between reads."""
 
     by_key = True  # each read is a separate request: readings prefer one large read to two small ones
 
@@ -453,7 +454,7 @@ class StoredValue(Source):
 
 
 class ValueReadOnce(Source):
-    """A value that is read as a whole at the first use, so that a change is made to the bytes that it was made for."""
+    """A value that is read whole on first use, so that a change applies to the bytes from which it was computed."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -485,7 +486,7 @@ def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryvi
             found.append(source.read_one(byte_range))
     for values in by_store.values():
         answers = values[0][1].read_all([(source, byte_range) for _, source, byte_range in values], memory)
-        memory = None  # used up
+        memory = None  # only for the first store: later answers must not overwrite it
         for (i, _, _), answer in zip(values, answers, strict=True):
             found[i] = answer
     return found

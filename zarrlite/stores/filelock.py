@@ -285,7 +285,7 @@ def remove_directory(directory: str) -> bool:
         with LockContext(_DirectoryLock(directory, wait=False)) as is_mine:
             return is_mine and _rmdir(directory)
     except OSError as error:
-        # then the holders of absent files have lock files, so the directory is not empty
+        # where directories cannot be locked, holders of absent files have lock files, so the directory is not empty
         return error.errno in inode_locks.UNSUPPORTED and _rmdir(directory)
 
 

@@ -45,7 +45,7 @@ DISK_FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSP
 RESERVED: Final = "__zarrlite."  # prefix of the names of this library's own files
 TEMPORARY: Final = RESERVED + "tmp."  # prefix of the names of files that are being written
 LOCK: Final = RESERVED + "lock."  # prefix of the names of lock files
-JOURNAL: Final = RESERVED + "journal"  # prefix of the names of values that are changed only under the lock of another
+JOURNAL: Final = RESERVED + "journal"  # prefix of the names of journals, which the lock of their value protects
 FILE_TYPE_MASK: Final = 0o170000  # bits of a mode; the masked mode is compared with stat.S_IFREG and the like
 
 
@@ -246,7 +246,7 @@ def _write_all(fd: int, pieces: Sequence[tuple[int, memoryview]], fsync: bool) -
         if not piece and os.fstat(fd).st_size < start:
             os.ftruncate(fd, start)  # an empty piece beyond the end extends the file
         if fsync:
-            os.fsync(fd)  # each before the next: an index must not be durable before the data it points to
+            os.fsync(fd)  # before the next piece: an index must not be durable before the data it points to
 
 
 def _write_at(fd: int, start: int, value: memoryview) -> None:

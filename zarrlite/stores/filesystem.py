@@ -4,13 +4,13 @@ Rules
 - Ranges are read by `cat_file(start, end)`. Filesystems that are asynchronous inside run on fsspec's own event loop; a
   batch of requests waits on the threads of this library, so that all stores of a place share its limit.
 - A key counts as missing only if the filesystem says so. A missing bucket, refused access and all other failures are
-  StoreErrors; so are failures that fsspec reports as missing files (an HTTP server that fails, behind a file cache).
-- A server that ignores ranges sends whole values. The length of an answer tells; where it does not, the size is looked
-  up.
-- Listings and sizes that fsspec has cached are dropped before they are asked for: other writers may have changed them.
-- fsspec has no conditional requests. A source that takes several steps compares size, ETag and time of modification
-  before the first and after every other step, and reads the whole value if a filesystem reports none of them.
-- A file of a local filesystem is replaced by renaming a temporary one. Other filesystems write as they do.
+  StoreErrors; so are failures that fsspec reports as missing files (such as those of a server behind a file cache).
+- A server that ignores ranges sends whole values. The length of an answer shows this; if it is not conclusive, the size
+  of the value is looked up.
+- Listings and sizes that fsspec has cached are dropped before each lookup: other writers may have changed them.
+- fsspec has no conditional requests. A source that reads in several steps compares size, ETag and time of modification
+  before the first step and after each later one, and reads the whole value if a filesystem reports none of them.
+- A file of a local filesystem is replaced by renaming a temporary one. Other filesystems write in their own way.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAX_OFFSET = 2**62  # bytes; larger offsets are compared with the size of the v
 _MAX_ATTEMPTS = 20  # attempts to read or write a value while other writers change it, or remove its folder
 _NEAR: Final = {"file", "local", "memory", "zip", "tar", "libarchive"}  # requests to these protocols do not wait
 _HTTP: Final = {"http", "https"}
-# members of `info` that a new value changes; filesystems name them as they like
+# members of `info` that change with the value; their names depend on the filesystem
 _VERSION_MEMBERS: Final = (
     *("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5", "Content-MD5"),
     *("Digest", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "mtime", "ino", "sha"),
@@ -71,7 +71,7 @@ class FsspecStore(Store):
     DependencyError
         If fsspec is not installed.
     ArgumentError
-        If the filesystem is not one of fsspec, or is for use within an event loop.
+        If it is not an fsspec filesystem, or is for use within an event loop.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class FsspecStore(Store):
         missing_exceptions: tuple[type[Exception], ...] = _MISSING,
     ) -> None:
         if not isinstance(filesystem, _library().AbstractFileSystem):
-            raise ArgumentError(f"filesystem must be one of fsspec, not {type(filesystem).__name__}")
+            raise ArgumentError(f"filesystem must be an fsspec filesystem, not {type(filesystem).__name__}")
         if getattr(filesystem, "asynchronous", False):
             raise ArgumentError(
                 f"filesystem must not be asynchronous: create {type(filesystem).__name__} with asynchronous=False"
@@ -104,7 +104,7 @@ class FsspecStore(Store):
         self._protocols = _protocols(filesystem)
         self._is_local = bool(self._protocols & {"file", "local"})
         self._is_http = bool(self._protocols & _HTTP)
-        self._is_cache = _is_cache(filesystem)  # its values may be older than their properties
+        self._is_cache = _is_cache(filesystem)  # whether its values may be older than their properties
         self._honours_ranges = not self._is_http  # whether the server is known to send ranges
         self.limits = _limits(filesystem)
 
@@ -117,9 +117,10 @@ class FsspecStore(Store):
         Parameters
         ----------
         url : str
-            A URL of a protocol that fsspec knows.
+            A URL whose protocol fsspec knows.
         storage_options : mapping, optional
-            Arguments of the filesystem; those of the others in a chain are mappings under their protocols.
+            Arguments of the filesystem. In a chain, arguments of the other filesystems are mappings, keyed by
+            protocol.
         read_only : bool, optional
             Whether the store refuses changes.
 
@@ -157,7 +158,7 @@ class FsspecStore(Store):
 
     @classmethod
     def from_mapper(cls, mapper: MutableMapping[str, Any]) -> FsspecStore:
-        """Return the store of an `FSMap`, which reads parts of values; the mapping itself reads whole ones.
+        """Return the store of an `FSMap`. It can read parts of values, unlike the mapping itself.
 
         Parameters
         ----------
@@ -207,7 +208,7 @@ class FsspecStore(Store):
         return f"{self.path}/{name}" if self.path else name
 
     def _key(self, path: str) -> str | None:
-        """Return the key of a path that a listing has. Returns None if it is not below the folder, or not a key."""
+        """Return the key of a path in a listing. Returns None if the path is not below the folder, or is not a key."""
         base = f"{self.path}/" if self.path else ""
         path = path.rstrip("/") if self._is_http else path
         if not path.startswith(base) or path == base or (self._is_http and "?" in path):
@@ -234,7 +235,7 @@ class FsspecStore(Store):
                 return read(path)
             except ReplacedError:
                 if not attempts_left:
-                    raise StoreError(f"{key!r} cannot be read: its size changes all the time", key=key) from None
+                    raise StoreError(f"{key!r} cannot be read: its size keeps changing", key=key) from None
             except Exception as error:
                 if self._is_missing(error) and self._is_confirmed(error, key, path):
                     return None
@@ -242,7 +243,7 @@ class FsspecStore(Store):
         raise RuntimeError("the last attempt returns or raises")
 
     def _is_confirmed(self, error: BaseException, key: str, path: str) -> bool:
-        """Whether a missing file is missing. A cache of fsspec reports all failures as missing files."""
+        """Whether a file reported as missing is missing. A cache of fsspec reports all failures as missing files."""
         if error.__cause__ is not None or not self._is_cache:
             return True
         try:
@@ -285,7 +286,7 @@ class FsspecStore(Store):
             return None
         expected = max(0, min(stop, size) - start)
         if len(data) == expected:
-            self._honours_ranges = True  # the whole value has more bytes: `start` is not 0
+            self._honours_ranges = True  # not the whole value, which has more bytes: `start` is not 0
             return data
         if len(data) == size:
             return data[start:stop]
@@ -296,7 +297,7 @@ class FsspecStore(Store):
             data = self._cat(path, -count)
         except _MISSING:
             raise
-        except Exception:  # not all servers have ranges from the end, and an empty value has none
+        except Exception:  # some servers do not support ranges from the end, and an empty value has no ranges
             data = self._cat(path)
         return data[-count:]
 
@@ -322,7 +323,7 @@ class FsspecStore(Store):
     def _info(self, path: str) -> Mapping[str, Any] | None:
         """Return the properties of a value. Returns None if it does not exist, or is a folder."""
         files = self._files()
-        while _is_cache(files):  # a cache of fsspec lists a folder for the properties of a file
+        while _is_cache(files):  # a cache of fsspec lists the whole folder to find the properties of a file
             files = _inner(files)
         files.invalidate_cache(path)
         try:
@@ -346,7 +347,7 @@ class FsspecStore(Store):
         return iter(self._find(prefix))
 
     def _find(self, prefix: str) -> Sequence[str]:
-        if self._is_http:  # fsspec takes a page for a folder and for a file
+        if self._is_http:  # to fsspec, each page is both a folder and a file
             keys, prefixes = self.list_dir(prefix)
             return [*keys, *(key for below in prefixes for key in self._find(below))]
         try:
@@ -512,7 +513,7 @@ class _Value(VersionedSource):
         self._version: str | None = None
         self._is_open = False
         self._is_checked = True  # whether the version was looked up after the last read
-        self._steps = 0  # reads since the version was looked up first
+        self._steps = 0  # reads since the version was first looked up
 
     def _open(self) -> None:
         """Look up size and version. Without a version, read the whole value."""
@@ -554,7 +555,7 @@ class _Value(VersionedSource):
         if self._steps > 1:
             self._check()
         if any(value is None or len(value) != stop - start for value, (start, stop) in zip(found, bounds, strict=True)):
-            raise ReplacedError("was replaced or cut while it was read", key=self._key)
+            raise ReplacedError("was replaced or truncated while it was read", key=self._key)
         return found  # type: ignore[return-value]
 
     def _fetch(self, bounds: tuple[int, int]) -> Buffer | None:
@@ -612,7 +613,7 @@ def _protocols(filesystem: Any) -> set[str]:
 
 def _inner(filesystem: Any) -> Any:
     """Return the filesystem that this one is a view or a cache of. Returns None if it is neither."""
-    inner = object.__getattribute__(filesystem, "__dict__").get("fs")  # caches pass `__dict__` on
+    inner = object.__getattribute__(filesystem, "__dict__").get("fs")  # caches forward `__dict__`
     return inner if isinstance(inner, _library().AbstractFileSystem) else None
 
 
@@ -628,7 +629,7 @@ def _limits(filesystem: Any) -> Limits:
 
 
 def _identity(filesystem: Any) -> Hashable:
-    """Return a name that is the same for filesystems of the same arguments, also in other processes."""
+    """Return a name that is the same for all filesystems with the same arguments, also in other processes."""
     if not filesystem.cachable or getattr(filesystem, "global_store", True) is False:
         return "fsspec", id(filesystem)
     try:

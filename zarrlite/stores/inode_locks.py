@@ -7,7 +7,7 @@ Rules
   parent unlocks explicitly: if it only closed its own, the child would keep the lock.
 - flock has no time limit, so a busy inode is tried repeatedly, with pauses.
 - A large file that has been replaced is freed when its last descriptor is closed, which takes longer than writing it.
-  Another thread does this after the lock has been released (`threads.run_later`).
+  Another thread closes the descriptor after the lock has been released (`threads.run_later`).
 - Where files cannot be locked (Windows, network file systems without flock), threads exclude each other but processes
   do not.
 

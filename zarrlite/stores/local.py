@@ -143,7 +143,7 @@ class LocalStore(Store):
             runs = itertools.groupby(requests, key=lambda request: request[0])
             return [value for key, run in runs for value in self._read_run(key, [*run])]
         found: Buffers = []
-        paths = [self._root.path(request[0]) for request in requests]  # before the loop, in which threads alternate
+        paths = [self._root.path(request[0]) for request in requests]  # before the loop, whose reads release the GIL
         for path, request in zip(paths, requests, strict=True):
             value = _read_range(path, request, memory)
             if value is None:  # missing, or not an ordinary file or range

@@ -5,10 +5,11 @@ Rules
   lock, on any file system and across machines. The threads of a process are excluded by other means (filelock.py).
 - The file names its holder: process, start time of the process, machine. It is written under a temporary name and then
   linked, so that it names its holder from the first moment. Where links are not supported, it is created and then
-  written: a process that is killed in between leaves a file without a name.
-- A lock is stale if its process ran on this machine and has ended. Only then may another process remove it; the lock of
-  the lock file admits one at a time.
-- Any other lock is waited for. The error names the holder, and the file to remove if the holder has ended.
+  written: a process that is killed in between leaves a file that does not name its holder.
+- A lock is stale if its process ran on this machine and has ended. Only then may another process remove it. It does so
+  under a lock of the lock file, which excludes other processes that remove it.
+- A process waits for any other lock. If this takes too long, the error names the holder, and the file to remove if the
+  holder has ended.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class LockFile:
         except FileNotFoundError:
             self._discard_temporary()
             raise
-        except OSError:  # links are not supported, or nothing can be written: then this fails, too
+        except OSError:  # links are not supported, or nothing can be written, in which case this fails, too
             try:
                 self._fds.extend(map(os.open, (self.path,), (CREATE,), (0o666,)))
             except FileExistsError:
@@ -114,7 +115,7 @@ class LockFile:
             return
         guard = LockFile(self.path)
         try:
-            # read again: no other process has removed it since the guard was created
+            # read again, now that no other process can remove the file: it may be that of another holder
             if guard._try_acquire() and _has_ended(_read(self.path)):
                 os.unlink(self.path)
         except FileNotFoundError:

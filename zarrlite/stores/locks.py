@@ -7,8 +7,8 @@ Rules
   who holds a key, and a single call to C changes it: `(result,) = map(function, (argument,))` stores a result without
   checking for signals after the call. `release` may be repeated, and completes a `release` that was interrupted.
 - No wait exceeds its deadline. The TimeoutError names the holder.
-- A lock is added to a table under the guard of the table: a thread that has the guard and finds no lock of a key there
-  may change its value without a lock, in the meantime. It must not wait for anything else.
+- Locks are added to a table only under the guard of the table. So a thread that holds the guard, and finds no lock of a
+  key in the table, may change the value of the key without a lock. It must not wait for anything while it does so.
 - A forked child starts with empty tables: the threads that could release the locks do not exist there.
 """
 

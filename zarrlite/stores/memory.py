@@ -93,7 +93,7 @@ class MappingStore(Store):
         return True
 
     def _is_free(self, key: str) -> bool:
-        """Whether the guard of the locks suffices to change a value: a dict runs no code of others meanwhile."""
+        """Whether the guard of the lock table suffices to change a value: a dict runs no foreign code meanwhile."""
         holder = _locks.get((id(self._mapping), check_key(key)))
         return type(self._mapping) is dict and (holder is None or holder.thread == get_ident())
 
@@ -137,7 +137,7 @@ class MappingStore(Store):
 
 
 class _Reported:
-    """A mapping of a user, all exceptions of which are errors of the library."""
+    """Wraps a user's mapping so that all its exceptions are errors of the library."""
 
     def __init__(self, mapping: Mapping[str, Any]) -> None:
         self._mapping: Any = mapping

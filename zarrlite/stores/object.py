@@ -4,9 +4,9 @@ Rules
 - Each value is an object, and is replaced as a whole. Reading is in object_value.py, requests are in object_client.py.
 - A value is updated by a conditional request: it is stored only if the old one is still the version that was read, and
   otherwise the update is repeated on the new version. So writers on any number of machines lose no updates.
-- Servers that ignore conditions are found out before the first update, and updates are then refused. With
-  `single_writer` there are no conditions; updates exclude only the threads of this process.
-- No request erases a value under a condition, so that only a single writer may erase one by an update.
+- Servers that ignore conditions are detected before the first update, and updates are then refused. With
+  `single_writer`, requests have no conditions; updates exclude only the threads of this process.
+- There are no conditional requests that erase a value, so an update may erase a value only with `single_writer`.
 - If the answer to a conditional request is lost, the value is read: equal bytes mean that it was stored.
 - A bucket or an HTTP server is a place: all stores there share its limit of requests.
 """
@@ -56,15 +56,15 @@ from zarrlite.tuning import REMOTE_CONCURRENCY, REMOTE_GAP_BYTES
 
 PROBE = "__zarrlite.probe."  # start of the names of keys that are created and removed to test conditional requests
 _WRONG_VERSION = Version('"00000000000000000000000000000000"', "1", None, 0)
-_honours_conditions: dict[Hashable, bool] = {}  # by place; a place that was not tested is not in it
+_honours_conditions: dict[Hashable, bool] = {}  # by place; contains only places that were tested
 
 
 class ObjectStore(Store):
     """A store in a bucket of S3, Google Cloud Storage or Azure, or on an HTTP server, which is read-only.
 
     Settings that are not passed are taken from the environment variables of the service (`AWS_ACCESS_KEY_ID`,
-    `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Functions that take a store take
-    the keywords as `storage_options`. The package obstore makes the requests (`pip install 'zarrlite[cloud]'`).
+    `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Functions that take a store
+    accept these keywords as `storage_options`. Requests need the package obstore (`pip install 'zarrlite[cloud]'`).
 
     Parameters
     ----------
@@ -72,33 +72,33 @@ class ObjectStore(Store):
         A URL: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `http://...` or `https://...`. Or a store
         of obstore, which has its settings already; then only the last four parameters can be passed.
     anonymous : bool, optional
-        Whether requests are not signed, as for public data. No credentials are looked for.
+        Whether to send unsigned requests, as for public data, without looking for credentials.
     endpoint : str or None, optional
         The URL of the server, if it is not that of the service.
     region : str or None, optional
         The region of the bucket.
     credentials : mapping or callable, optional
-        The credentials by the names that obstore has for them, such as `{"access_key_id": ..., "secret_access_key":
-        ...}` for S3 or `{"account_name": ..., "account_key": ...}` for Azure; or a credential provider of obstore.
+        The credentials, under the names that obstore uses: `{"access_key_id": ..., "secret_access_key": ...}` for S3,
+        `{"account_name": ..., "account_key": ...}` for Azure; or a credential provider of obstore.
     config : mapping, optional
-        More settings of the service, by the names that obstore has for them.
+        More settings of the service, under the names that obstore uses.
     headers : mapping, optional
-        Headers that all requests carry.
+        Headers to send with every request.
     timeout : float, optional
-        Seconds that a request may take.
+        How many seconds a request may take.
     connect_timeout : float, optional
-        Seconds that it may take to connect to the server.
+        How many seconds connecting to the server may take.
     retries : int, optional
         How often a request is repeated after an error of the server or the network.
     retry_timeout : float, optional
-        Seconds after which a request is not repeated again.
+        How many seconds after its first attempt a request may still be repeated.
     concurrency : int, optional
         How many requests to the bucket or server may be under way at once.
     single_writer : bool, optional
         Whether no other process writes to the store. Updates are then not conditional, and can erase values.
     missing_status : sequence of int, optional
-        The statuses of an answer that mean that a key does not exist. Use `(403, 404)` for public buckets that answer
-        403 to requests for missing keys.
+        The HTTP statuses that mean that a key does not exist. Pass `(403, 404)` for public buckets that answer 403 to
+        requests for missing keys.
     read_only : bool, optional
         Whether the store refuses changes.
 
@@ -205,7 +205,7 @@ class ObjectStore(Store):
         return self._get_part(key, byte_range)
 
     def _get_part(self, key: str, byte_range: ByteRange, size: int | None = None) -> Buffer | None:
-        """Return part of a value, without comparing versions if one request has all of it."""
+        """Return part of a value, without comparing versions if one request suffices."""
         if size is not None and byte_range == (0, size):
             byte_range = ALL
         start, stop = byte_range
@@ -220,9 +220,9 @@ class ObjectStore(Store):
         return None if found is None else found[0]
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        """Return parts of values, those of one key from the same version of it.
+        """Return parts of values. All parts of a value are from the same version.
 
-        The answers are in the memory of obstore, which costs no copy; `memory` is not used.
+        The answers stay in the memory of obstore, which saves a copy; `memory` is not used.
         """
         if len(requests) == 1:
             return [self._get_part(*requests[0])]
@@ -260,7 +260,7 @@ class ObjectStore(Store):
         return (key for key, _, _ in self.list_versions(prefix))
 
     def list_versions(self, prefix: str) -> Iterator[tuple[str, int, str]]:
-        """Yield every key under a prefix, with the size of its value and the ETag, which is empty if it has none."""
+        """Yield every key under a prefix, with the size and the ETag of its value. A missing ETag is empty."""
         start = len(self._root)
         for key, size, tag in self.client.list(self._root + check_prefix(prefix)):
             yield key[start:], size, tag
@@ -308,13 +308,13 @@ class ObjectStore(Store):
         super().erase_prefix(prefix)
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values, in order. Consecutive keys that are only erased take one request for a thousand."""
+        """Change several values, in order. Up to 1000 consecutive keys that are only erased take one request."""
         self._check_writable()
         for is_erasure, group in itertools.groupby(changes, key=lambda item: item[1] is None):
             if not is_erasure:
                 for item in group:
                     self._change_one(item)
-            elif self.single_writer:  # an update of another thread must not store a value again that is erased here
+            elif self.single_writer:  # an update by another thread must not bring back a value that is erased here
                 super().change([*group])
             else:
                 self.client.delete([self.full_key(key) for key, _ in group])
@@ -382,7 +382,7 @@ class ObjectStore(Store):
             raise self._refused(key, f"updated: its ETag must be strong to detect other writers, not {version.etag!r}")
 
     def _probe(self) -> bool:
-        """Return whether the server honours conditions: creates a key twice, and replaces it with a wrong ETag."""
+        """Test whether the server refuses to create a key twice, and to replace a value under a wrong ETag."""
         key = f"{self._root}{PROBE}{uuid.uuid4().hex}"
         try:
             for _ in pauses():

@@ -1,7 +1,7 @@
-"""Requests to object stores and HTTP servers, by obstore. No other module imports it.
+"""Requests to object stores and HTTP servers, through obstore. No other module imports obstore.
 
 Rules
-- Each method makes one request, on the thread of its caller; obstore repeats it after errors of the server or the line.
+- Each method makes one request, on the thread of its caller; obstore repeats it after server or network errors.
 - Errors of obstore become errors of the library. Reading a missing key returns None, but a missing bucket is an error.
 - A forked child cannot use the threads of obstore, and would wait for them forever: it gets an error instead.
 """
@@ -43,20 +43,20 @@ except ImportError:  # no store can be created then
 _CLASSES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore", "http": "HTTPStore", "https": "HTTPStore"}
 SCHEMES = tuple(_CLASSES)
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
-_LARGEST = 2**62  # bytes; no value is as large, and larger offsets do not fit the integers of obstore
-_MAX_WHOLE_BYTES = 2**30  # bytes; a longer value is not read as a whole because a server has no ranges
-_UNKNOWN_TIME = 86400.0  # seconds since 1970; a value that seems to be older has no modification time
+_LARGEST = 2**62  # bytes; no value is this large, and larger offsets do not fit the integers of obstore
+_MAX_WHOLE_BYTES = 2**30  # bytes; a larger value is not read from a server without ranges, which sends it whole
+_UNKNOWN_TIME = 86400.0  # seconds since 1970; an earlier modification time means that it is not known
 _MISSING_BUCKET = re.compile(r"\b(NoSuchBucket|InvalidBucketName|ContainerNotFound|bucket does not exist)\b").search
 _MISSING_KEY = re.compile(r"\b(NoSuchKey|BlobNotFound)\b|No such object").search
 _WRONG_CREDENTIALS = re.compile(
     r"\b(InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|ExpiredToken)\b"
 ).search
-# requests for the credentials of the machine, which are made if there are no others
+# requests for the credentials of the machine, which obstore makes if it finds no others
 _ASKED_MACHINE = re.compile(r"/latest/(api/token|meta-data)|/metadata/identity|/computeMetadata/").search
 _RANGE_IGNORED = re.compile(r"non-partial response|Range request not supported").search
 _STATUS = re.compile(r"status code: (\d{3})").search
 _has_made_requests = False
-_is_forked = False  # from a process that had made requests
+_is_forked = False  # whether this process was forked from one that had made requests
 
 
 def _enter_child() -> None:
@@ -78,16 +78,16 @@ class Version(NamedTuple):
 
     @property
     def is_strong(self) -> bool:
-        """Whether the ETag tells any two values apart. RFC 9110, 8.8.1: a weak one may stay when the value changes."""
+        """Whether different values have different ETags, which weak ones need not have (RFC 9110, section 8.8.1)."""
         return self.etag is not None and not self.etag.startswith("W/")
 
     @property
     def is_comparable(self) -> bool:
-        """Whether another version can be told from this one, as far as the server can."""
+        """Whether other versions can be distinguished from this one, as far as the server distinguishes them."""
         return self.is_strong or self.modified is not None
 
     def is_same(self, other: Version) -> bool:
-        """Whether two versions are one: by their ETags if these are strong, or else by everything that is known."""
+        """Whether two versions are the same: by their ETags if both are strong, otherwise by all that is known."""
         return self.etag == other.etag if self.is_strong and other.is_strong else self == other
 
 
@@ -100,7 +100,7 @@ class Answer(NamedTuple):
 
 
 class ChangedError(Exception):
-    """A condition of a request does not hold: the value is another one, or exists, or does not. Users never see it."""
+    """A condition of a request does not hold: the value has changed, exists, or is missing. Users never see it."""
 
 
 class LostAnswerError(Exception):
@@ -119,7 +119,7 @@ class Client:
     store : store of obstore
         The store.
     missing_status : sequence of int
-        The statuses of an answer that mean that a key does not exist.
+        The HTTP statuses that mean that a key does not exist.
     """
 
     def __init__(self, store: Any, missing_status: Sequence[int] = (404,)) -> None:
@@ -128,7 +128,7 @@ class Client:
         self._kind = type(store).__name__
         self.is_http = self._kind == "HTTPStore"
         self.has_suffix_ranges = self._kind != "AzureStore"
-        self.has_ranges = True  # until the server ignores one
+        self.has_ranges = True  # False once the server has ignored a range
         self._once: Any = None
         self._bucket_exists = self._kind not in ("S3Store", "GCSStore", "AzureStore")  # others have no buckets
 
@@ -174,8 +174,8 @@ class Client:
     ) -> Answer | None:
         """Return all bytes of a range that exist, and perhaps more. Returns None if the key does not exist.
 
-        With a version that has a strong ETag, raises ChangedError if the value is another one. Raises WrongSizeError,
-        before the bytes are received, if the value does not have the specified size.
+        If a version with a strong ETag is passed, raises ChangedError if the value has another version. Raises
+        WrongSizeError, before the bytes are received, if the value does not have the specified size.
         """
         options: dict[str, Any] = {}
         wanted = self._range_header(byte_range)
@@ -199,7 +199,7 @@ class Client:
                 now = self._past_end(key, byte_range)
                 if now is not None:
                     return Answer(memoryview(b""), now.size, now)
-                if _status(error) == 416:  # it was shorter when it was requested than it is now
+                if _status(error) == 416:  # the value was shorter when it was requested than it is now
                     raise ChangedError from error
             if wanted is not None and _RANGE_IGNORED(str(error)):
                 self.has_ranges = False
@@ -212,16 +212,19 @@ class Client:
             return None
 
     def _past_end(self, key: str, byte_range: ByteRange) -> Version | None:
-        """Return the version of a value that has no byte of a range, a request for which failed."""
+        """Return the version of a value that has no bytes in a range; used after a request for the range failed.
+
+        Returns None if it has some, or if its version cannot be requested.
+        """
         try:
             now = self.head(key)
         except StoreError:
-            return None  # the error of the request itself is the better one
+            return None  # the error of the first request is more helpful
         is_empty = now is not None and len(set(byte_range.resolve(now.size))) == 1
         return now if is_empty else None
 
     def _range_header(self, byte_range: ByteRange) -> Any:
-        """Return a range of obstore that has all bytes of a range. Returns None for all of the value."""
+        """Return a range, or a longer one, in the form that obstore takes. Returns None for the whole value."""
         start, stop = byte_range
         if not self.has_ranges:
             return None
@@ -244,7 +247,7 @@ class Client:
     def put(self, key: str, value: memoryview) -> None:
         """Store a value."""
         try:
-            is_long = len(value) > MAX_PUT_BYTES  # such a value is stored in parts, and appears when all are there
+            is_long = len(value) > MAX_PUT_BYTES  # such a value is sent in parts, and appears when all are complete
             self._request(
                 obstore.put, self.store, key, self._owned(value), use_multipart=is_long, chunk_size=MAX_PUT_BYTES // 4
             )
@@ -252,7 +255,7 @@ class Client:
             self._raise(error, key, "written")
 
     def put_if(self, key: str, value: memoryview, version: Version | None) -> None:
-        """Store a value if the current one is this version, or if there is neither.
+        """Store a value if the current one has this version or, without a version, if the key does not exist.
 
         The request is not repeated. Raises ChangedError if the condition does not hold, and LostAnswerError if it is
         not known whether the value was stored.
@@ -272,7 +275,7 @@ class Client:
                     key=key,
                     errno=errno.ENOTSUP,
                 ) from error
-            # S3 reports conditional requests that were made at the same time; a value to replace may have been erased
+            # 409: S3 refuses one of two simultaneous conditional requests; missing: the value to replace was erased
             if _status(error) == 409 or (version is not None and _is_missing_key(error)):
                 raise ChangedError from error
             failure = self._error(error, key, "written")
@@ -353,13 +356,13 @@ class Client:
             self._find_bucket()
 
     def _find_bucket(self) -> None:
-        """Raise BucketNotFoundError if the bucket does not exist. An answer to HEAD does not tell."""
+        """Raise BucketNotFoundError if the bucket does not exist, which the answer to a HEAD request does not show."""
         try:
             self._request(obstore.list_with_delimiter, self.store, "__zarrlite.none")
         except Exception as error:
             if isinstance(self._error(error, "", "listed"), BucketNotFoundError) or _status(error) == 404:
                 raise self._no_bucket() from error
-        self._bucket_exists = True  # other errors do not tell, and do not come from a missing bucket
+        self._bucket_exists = True  # other errors have other causes than a missing bucket
 
     def _no_bucket(self) -> BucketNotFoundError:
         return BucketNotFoundError(f"{self.describe()} does not exist: there is no such bucket", errno=errno.ENOENT)
@@ -398,7 +401,7 @@ class Client:
         if isinstance(error, exceptions.UnauthenticatedError) or _WRONG_CREDENTIALS(text):
             return CredentialsError(f"{what}: the credentials were refused: {reason}", errno=errno.EACCES, **where)
         if isinstance(error, exceptions.PermissionDeniedError) or _status(error) in (401, 403):
-            hint = "; a server may answer so for a missing key: missing_status=(403, 404)" if action == "read" else ""
+            hint = "; if this means a missing key, pass missing_status=(403, 404)" if action == "read" else ""
             return AccessError(f"{what}: access was refused: {reason}{hint}", errno=errno.EACCES, **where)
         if isinstance(error, ValueError):
             return KeyRefusedError(f"{what}: {reason}", errno=errno.EINVAL, **where)

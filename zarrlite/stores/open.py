@@ -3,9 +3,9 @@
 Rules
 - `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
 - `memory://name` is the same store throughout the process; `memory://` is a new store each time.
-- A URL with `::`, and one of a protocol that no other store has, is one of fsspec; so is an `FSMap`.
-- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory. Such a URL is a zip file, too.
-- `storage_options` are the keywords of `ObjectStore`, or those of the filesystem of fsspec; other stores have none.
+- URLs with `::`, URLs of protocols that no other store supports, and `FSMap` objects are opened by fsspec.
+- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory. A URL that ends so is a zip file, too.
+- `storage_options` are the keywords of `ObjectStore` or of the fsspec filesystem; other stores have no options.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ObstoreLike(Protocol):
 
 
 StoreLike = Store | str | os.PathLike[str] | Mapping[str, Any] | ObstoreLike | None
-StorageOptions = Mapping[str, Any]  # keywords of `ObjectStore`, or of a filesystem of fsspec
+StorageOptions = Mapping[str, Any]  # keywords of `ObjectStore`, or of an fsspec filesystem
 
 REMOTE = ("s3://", "gs://", "az://", "http://", "https://")  # starts of URLs of object stores and HTTP servers
 ZIP_SUFFIXES = (".zip", ".ozx")  # ends of the names of zip files, in lower case

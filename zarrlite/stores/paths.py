@@ -40,14 +40,14 @@ class Root:
         self.directory = directory
         self.follow_symlinks = follow_symlinks  # whether symlinks may leave the root
         self.lock_method = lock_method  # how processes exclude each other: "flock" or "file"
-        self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: for ever
+        self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: forever
         self._base = directory if directory.endswith("/") else directory + "/"
         self._checked = {""}  # directories below the root that are known to be inside it, each with a trailing "/"
         self.has_tmpfile = files.TMPFILE > 0  # whether files without a name can be created, as far as known
         self.locks_directories = True  # whether flock works for directories, as far as known
 
     def __reduce__(self) -> tuple[type[Root], tuple[Any, ...]]:
-        # directories checked in this process may differ elsewhere
+        # without the checked directories: they may differ where the copy is used
         return type(self), (self.directory, self.lock_method, self.lock_timeout, self.follow_symlinks)
 
     def path(self, key: str) -> str:

@@ -4,12 +4,12 @@ Rules
 - All ranges of a key that are cached belong to one version of its value. Storing a range of another version drops the
   others. A version is a tag and the size of the value.
 - A cache never holds more than `max_bytes`. The ranges that were used least recently are dropped first.
-- `generation(key)` changes whenever a key is dropped. A range is stored only if the generation is still the one of
+- `generation(key)` changes whenever a key is dropped. A range is stored only if the generation is still the same as
   before the range was read, so that a reader never stores a value that a writer has replaced meanwhile.
 - In a directory, the file of a range has a checksum of its key, its name and its content, and is renamed into place: a
   file that is torn, damaged or moved is never served, but removed. Files change under the lock of the directory. Its
-  file `state` has the bytes that are stored, and a generation for each of `_SLOTS` groups of keys.
-- A directory that fails to serve or to store a range costs a request. One in which a key cannot be dropped is an error.
+  file `state` has the total number of bytes stored, and a generation for each of `_SLOTS` groups of keys.
+- If a directory fails to serve or to store a range, this costs a request. Failing to drop a key is an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MAX_KNOWN = 2**14  # keys whose version a process remembers
 
 
 class Version(NamedTuple):
-    """A version of a value. `version_of` and `new_version` return one."""
+    """A version of a value, as created by `version_of` or `new_version`."""
 
     tag: str  # hexadecimal digits: it is part of a file name
     size: int  # bytes of the whole value
@@ -66,7 +66,7 @@ def new_version(size: int) -> Version:
     return Version(uuid.uuid4().hex, size)
 
 
-Span = tuple[int, int]  # start and stop of a range that is not empty, and is inside of the value
+Span = tuple[int, int]  # start and stop of a range that is not empty and is within the value
 
 
 class RangeCache(ABC):
@@ -77,7 +77,7 @@ class RangeCache(ABC):
 
     @abstractmethod
     def version(self, key: str) -> Version | None:
-        """Return the version whose ranges are cached. Returns None if no range of the key is."""
+        """Return the version whose ranges are cached. Returns None if no range of the key is cached."""
 
     @abstractmethod
     def find(self, key: str, version: Version, span: Span) -> bytes | memoryview | None:
@@ -85,11 +85,11 @@ class RangeCache(ABC):
 
     @abstractmethod
     def generation(self, key: str) -> int:
-        """Return a number that is another one after the key was dropped."""
+        """Return a number that changes whenever the key is dropped."""
 
     @abstractmethod
     def store(self, key: str, generation: int, version: Version, span: Span, data: bytes) -> None:
-        """Cache a range that was read after the generation was. Does nothing if the key was dropped since."""
+        """Cache a range that was read after `generation` was obtained. Does nothing if the key was dropped since."""
 
     @abstractmethod
     def drop(self, keys: Iterable[str]) -> None:
@@ -172,7 +172,7 @@ def _clear_caches() -> None:
         cache._clear()
 
 
-if hasattr(os, "register_at_fork"):  # a thread of the parent may have changed one at that moment
+if hasattr(os, "register_at_fork"):  # a thread of the parent may have been changing a cache
     os.register_at_fork(after_in_child=_clear_caches)
 
 
@@ -296,7 +296,7 @@ class DirectoryCache(RangeCache):
         if total > self.max_bytes:
             total = self._evict(self.max_bytes - self.max_bytes // 10 - nbytes - _HEADER.size)
             total += nbytes + _HEADER.size
-        self._set_total(state, total)  # before the file: a crash between the two counts too much, never too little
+        self._set_total(state, total)  # before the file: a crash in between leaves it too high, never too low
         os.makedirs(folder, exist_ok=True)
         os.replace(temporary, path)
         self._remember(key, version)
@@ -321,9 +321,9 @@ class DirectoryCache(RangeCache):
             raise StoreError(message, errno=error.errno) from error
 
     def _evict(self, target: int) -> int:
-        """Remove the files that were used least recently until at most `target` bytes are left. Returns how many are.
+        """Remove the files that were used least recently until at most `target` bytes are left.
 
-        Also removes what killed processes have left.
+        Returns how many bytes are left. Also removes leftovers of killed processes.
         """
         entries: list[tuple[int, int, str]] = []
         for folder in _subfolders(self.path):
@@ -343,7 +343,7 @@ class DirectoryCache(RangeCache):
                 break
             os.unlink(path)
             total -= size
-            with contextlib.suppress(OSError):  # it is not empty
+            with contextlib.suppress(OSError):  # the folder is not empty
                 os.rmdir(os.path.dirname(path))
         return total
 
@@ -405,7 +405,7 @@ def _name(version: Version, span: Span) -> str:
 
 
 def _parse(name: str) -> tuple[Version | None, Span]:
-    """Return the version and the span of a file. A file that is not one of the cache has no version."""
+    """Return the version and the span in a file name. The version is None if the file does not belong to the cache."""
     try:
         tag, size, start, stop = name.split(".")
         return Version(tag, int(size)), (int(start), int(stop))

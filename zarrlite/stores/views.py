@@ -101,7 +101,7 @@ class PrefixStore(Store):
 
 
 class ReadOnlyStore(Store):
-    """A read-only view of a store that others may write."""
+    """A read-only view of a store, which other users of the store may still write."""
 
     read_only = True
 
@@ -190,5 +190,5 @@ class PrefetchedStore(ReadOnlyStore):
 
 
 def prefetched(store: Store, keys: Sequence[str], byte_range: ByteRange) -> Store:
-    """Return a view of a store for which some values were requested at once, or the store if it is not far away."""
+    """Return a view of a store with some values prefetched in one batch, or the store if its requests do not wait."""
     return store if place_of(store) is None else PrefetchedStore(store, keys, byte_range)

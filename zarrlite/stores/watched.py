@@ -1,4 +1,4 @@
-"""A view of a store that learns of every change that is made through it.
+"""A view of a store that is notified of every change made through it.
 
 Rules
 - `changed` is called before and after a change, and also if the change fails: what a reader has read in between may be

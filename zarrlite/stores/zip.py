@@ -1,13 +1,14 @@
 """A zip file as a store: a key is the name of an entry.
 
 Rules
-- A file is read by byte ranges: its end and its directory first (zip_format.py), then the header of an entry together
-  with its value, or before parts of it. So a zip file in another store, which is read-only, costs few requests.
+- A file is read by byte ranges: its end and its directory first (zip_format.py), then the header of an entry, together
+  with its value or before parts of the value. So reading a zip file in another store takes few requests. Such a file is
+  read-only.
 - Values are written uncompressed to a draft, a temporary file next to the zip file. Closing the store copies the
   current entries, compressed or not, to another temporary file, syncs it, and renames it to the zip file. A draft that
-  holds nothing else becomes the zip file itself. Until then, the old file stays as it was.
-- A lock file excludes other writers from the first change until the store is closed. Readers take no locks, and an open
-  file is read even after it was replaced.
+  contains exactly these entries becomes the zip file itself. Until then, the old file stays as it was.
+- A lock file excludes other writers from the first change until the store is closed. Readers take no locks, and
+  continue to read the file that they opened even if it is replaced.
 - A writer is closed at exit if it was not closed before. A forked child cannot use or close it.
 - A file named `.ozx` follows RFC-9 of OME-NGFF: zip64, no compression, documents first, a comment with the version.
 """
@@ -50,10 +51,10 @@ _CREATE = files.CREATE & ~os.O_WRONLY | os.O_RDWR
 
 
 class ZipStore(Store):
-    """A store in a zip file, of which one program at a time is the writer.
+    """A store in a zip file. Only one program at a time may write the file.
 
-    Nothing that is written is in the file before the store is closed. Use the store in a `with` statement, which closes
-    it; after an exception the file stays as it was.
+    Changes reach the file when the store is closed, not before. Use the store in a `with` statement, which closes it;
+    after an exception, the file stays as it was.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class ZipStore(Store):
     # Opening and closing
 
     def _load(self) -> _State:
-        """Read the directory. A file that does not exist is empty, but not for a reader."""
+        """Read the directory. For a writer, a missing file is an empty one; for a reader, it is an error."""
         file = _File(self._open_source())
         try:
             found = zip_format.read_directory(file.source)
@@ -200,7 +201,7 @@ class ZipStore(Store):
         return self._path.lower().endswith(".ozx")
 
     def _ordered(self, state: _State) -> Sequence[_Member]:
-        """Return the entries in the order in which they are written: as they are now, old ones first."""
+        """Return the entries in the order in which they are written: those of the zip file, then those of the draft."""
         members = sorted(
             state.members.values(), key=lambda member: (member.file is not state.file, member.entry.offset)
         )
@@ -210,7 +211,7 @@ class ZipStore(Store):
         return members
 
     def _comment(self, state: _State) -> bytes:
-        """Return the comment of the file. That of an OME-Zarr hierarchy has its version (RFC-9)."""
+        """Return the comment of the file. For an OME-Zarr hierarchy, it has the OME-Zarr version (RFC-9)."""
         if not self._is_ozx:
             return state.comment
         try:
@@ -297,7 +298,7 @@ class ZipStore(Store):
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
-        self._current()  # before any lock, which a thread of the parent process may hold for ever
+        self._current()  # before acquiring a lock: after a fork, a thread of the parent may hold it forever
 
 
 class _Member(NamedTuple):
@@ -478,7 +479,7 @@ class _Draft(_File):
         (fd,) = map(os.open, (path,), (_CREATE,), (0o666,))
         super().__init__(_OpenDescriptor(fd))
         self.path = path
-        self.end = 0  # bytes; later ones are left by an entry that could not be written completely
+        self.end = 0  # bytes; any later bytes are from an entry that could not be written completely
         self._fd: int | None = fd
 
     def append(self, entry: Entry, blocks: Iterable[Buffer], *, zip64: bool) -> Entry:
@@ -589,7 +590,7 @@ class _Writer:
         return position == self.draft.end
 
     def discard(self) -> None:
-        """Remove the draft, if it was not renamed, and end the right to write."""
+        """Remove the draft, if it was not renamed, and give up the right to write."""
         self.draft.close()
         files.discard(self.draft.path)
         self._lock.release()

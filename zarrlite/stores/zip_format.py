@@ -1,9 +1,9 @@
 """The zip format: its directory, the headers of its entries, and deflated values (PKWARE APPNOTE 6.3).
 
 Rules
-- The directory decides. The header of an entry, which is read only with its value, must agree with it.
+- The directory is authoritative. The header of an entry, which is read only with its value, must agree with it.
 - A file is refused if readers could disagree about its contents: two end records, two entries of one name, entries that
-  overlap, names that are not keys, bytes before the first entry of a file that is known as a whole.
+  overlap, names that are not keys, a size that differs from the end records (as with bytes before the first entry).
 - Sizes are checked before anything is allocated: against the size of the file, and those of deflated values relative
   to their stored size.
 - Nothing here does I/O: a function receives bytes, or a source that provides byte ranges.
@@ -91,7 +91,7 @@ def read_directory(source: Source) -> Directory | None:
         raise DataError("must not be a part of a zip file in several parts")
     described = offset + size + len(tail) - position
     actual = source.known_size()
-    if actual is None:  # then only the size of a small file is known
+    if actual is None:  # if the source has no size, only that of a small file is known
         actual = len(tail) if len(tail) < TAIL_BYTES else max(described, len(tail))
     if described != actual:
         raise DataError(f"must have the {described} bytes that its end records describe, not {actual}")
@@ -230,8 +230,8 @@ def _parse_zip64(
 def _decode_name(name: bytes, flags: int, system: int, extra: dict[int, bytes]) -> str:
     """Return a name as text.
 
-    Some programs have the name in UTF-8 in an extra field, with a checksum of the other one. On Unix, Info-ZIP stores
-    the bytes of a file name, which are UTF-8, without the flag for it.
+    Some programs store the name in UTF-8 in an extra field, with a checksum of the regular name. On Unix, Info-ZIP
+    stores the bytes of a file name, which are UTF-8, without setting the flag for UTF-8.
     """
     unicode_name = extra.get(_UNICODE_NAME_FIELD, b"")
     try:
@@ -287,7 +287,7 @@ def decode(stored: Buffer, entry: Entry) -> Buffer:
 
 
 def new_entry(key: str, value: Buffer, offset: int) -> Entry:
-    """Return the entry for an uncompressed value. Its end is that of its value, once a header is chosen."""
+    """Return the entry for an uncompressed value. Its `end` is 0 until the entry is appended to a file."""
     year, month, day, hour, minute, second, *_ = time.localtime()
     clock = hour << 11 | minute << 5 | second // 2
     date = min(max(year - 1980, 0), 127) << 9 | month << 5 | day
