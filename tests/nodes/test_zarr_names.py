@@ -63,7 +63,7 @@ def test_a_value_that_does_not_fit_changes_no_setting(key: str, value: object) -
 
 @pytest.mark.parametrize("key", ["array.ordr", "codecs.blosc", ""])
 def test_an_unknown_setting_is_refused(key: str) -> None:
-    with pytest.raises(ArgumentError, match=r"^zarrlite has no setting .*; there are array.order, "):
+    with pytest.raises(ArgumentError, match=r"^zarrlite has no setting .*; the settings are array.order, "):
         zarrlite.config.get(key)
     with pytest.raises(ArgumentError, match="no setting"):
         zarrlite.config.set({key: 1})

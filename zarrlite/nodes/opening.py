@@ -673,12 +673,12 @@ def create_array(
     chunks : int, sequence of int or of lists, "auto", bool or None, optional
         The shape of a chunk, or of an inner chunk if there are shards. A single number applies to all dimensions.
         "auto", True and None choose chunks of at most 1 MiB, and False stores the array as one chunk. With `codecs`,
-        this is the shape of the chunk grid. Chunks of different lengths are a list for each dimension, or a number for
-        equal ones: `[[3, 4, 5], 10]`.
+        this is the shape of the chunk grid. For chunks of different lengths, pass a list of lengths for each
+        dimension, or a number if they are equal: `[[3, 4, 5], 10]`.
     shards : int, sequence of int or of lists, mapping, "auto", bool or None, optional
         The shape of a shard, a multiple of `chunks`. A shard is stored as one value with an index. "auto" and True put
-        up to 8 chunks along each dimension into a shard. None and False store each chunk separately. Lists are shards
-        of different lengths, as for `chunks`. `{"shape": ..., "index_location": "start"}` puts the index first.
+        up to 8 chunks along each dimension into a shard. None and False store each chunk separately. Lists define
+        shards of different lengths, as for `chunks`. `{"shape": ..., "index_location": "start"}` puts the index first.
     filters : array -> array codec, list of them, "auto" or None, optional
         Codecs that transform the elements, such as `transpose`. "auto" and None mean no filters.
     serializer : array -> bytes codec or "auto", optional
@@ -709,7 +709,7 @@ def create_array(
     max_chunk_bytes : int or None, optional
         The largest chunk that the returned array reads and writes, as for `open`.
     progress : callable, optional
-        Called while the returned array is read or written, also with `data`, as for `open`.
+        Called as for `open` while the returned array is read or written, also while `data` is written.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
     overwrite : bool, optional
@@ -840,9 +840,9 @@ def consolidate_metadata(
     """Copy the documents of a hierarchy into the document of its root group.
 
     Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under the
-    lock of the document. A change of a node through this library removes them and restores updated copies after the
-    change; if it is interrupted, they are absent. Documents larger than 4 MiB lose them instead. Changes by other
-    programs do not update them.
+    lock of the document. When this library changes a node, it removes the copies first and restores updated copies
+    after the change; if the change is interrupted, the copies are missing. A document larger than 4 MiB loses its
+    copies instead. Changes made by other programs do not update the copies.
 
     Parameters
     ----------

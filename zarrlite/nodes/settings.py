@@ -2,7 +2,7 @@
 
 Rules
 - A setting has an effect, or is refused. Nothing else in the library is configured here: options are arguments.
-- Nodes take over `array.*` when they are opened or created; later changes do not affect them.
+- Nodes read `array.*` when they are opened or created; later changes do not affect them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def _is_count(value: Any) -> bool:
 SETTINGS = {
     "array.order": Setting("C", lambda value: value in ("C", "F"), "'C' or 'F', the memory order of results"),
     "array.write_empty_chunks": Setting(False, lambda value: isinstance(value, bool), "True or False"),
-    "async.concurrency": Setting(None, _is_count, "the most requests at once to one store, or None for its own limit"),
+    "async.concurrency": Setting(None, _is_count, "a positive number of requests to a store, or None for its limit"),
     "default_zarr_format": Setting(3, lambda value: value == 3, "3: zarrlite writes only Zarr version 3"),
-    "threading.max_workers": Setting(None, _is_count, "the most threads that work at once, or None for all cores"),
+    "threading.max_workers": Setting(None, _is_count, "a positive number of threads, or None for all cores"),
 }
 
 
@@ -43,8 +43,8 @@ class Configuration:
     """The settings of the process: `zarrlite.config`.
 
     The settings are `array.order` and `array.write_empty_chunks`, the defaults for arrays that are opened or created;
-    `threading.max_workers`, the most threads that encode and decode; `async.concurrency`, the most requests at once to
-    one store; and `default_zarr_format`, which is always 3.
+    `threading.max_workers`, the maximum number of threads that encode and decode; `async.concurrency`, the maximum
+    number of simultaneous requests to one store; and `default_zarr_format`, which is always 3.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Configuration:
         return Changed(self, old)
 
     def reset(self) -> None:
-        """Give all settings their defaults.
+        """Reset all settings to their defaults.
 
         Examples
         --------
@@ -152,7 +152,7 @@ class Configuration:
         stream : file, optional
             The target; standard output if omitted.
         width : int, optional
-            The most characters of a line.
+            The maximum number of characters in a line.
 
         Examples
         --------
@@ -172,7 +172,7 @@ class Configuration:
 
 
 class Changed:
-    """Restores settings at the end of a `with` statement. `Configuration.set` returns it.
+    """A context manager that restores settings at its end, as returned by `Configuration.set`.
 
     Parameters
     ----------
@@ -197,12 +197,12 @@ class Changed:
 
 def _known(key: str) -> str:
     if key not in SETTINGS:
-        raise ArgumentError(f"zarrlite has no setting {key!r}; there are {', '.join(SETTINGS)}")
+        raise ArgumentError(f"zarrlite has no setting {key!r}; the settings are {', '.join(SETTINGS)}")
     return key
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings by their full names."""
+    """Return settings, keyed by their full names."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         flat.update(_flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value})
@@ -219,7 +219,7 @@ def array_options(
     cache: ChunkCache | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> ArrayOptions:
-    """Return the runtime options of a node; those of `config` where the caller passes none."""
+    """Return the runtime options of a node. Options that the caller does not pass are taken from `config`."""
     values = config._values
     if write_empty_chunks is None:
         write_empty_chunks = values["array.write_empty_chunks"]
