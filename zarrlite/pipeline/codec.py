@@ -357,7 +357,7 @@ class Serializer:
         return None if missing else target.reshape(())[()]
 
     def encode(self, array: NDArray, old: Buffer | None = None) -> Value:
-        """Encode a chunk. `old` is the encoded chunk that it replaces; only if `needs_old`."""
+        """Encode a chunk. `old` is the encoded chunk that it replaces, and is used only if `needs_old`."""
         return self.codec.encode(array, self.spec)
 
     def update(self, old: Buffer | None, selection: Selection, values: NDArray) -> Value | None:

@@ -202,7 +202,7 @@ class Selection:
         return self._slices
 
     def numpy_index(self) -> tuple[tuple[Any, ...], list[int] | None]:
-        """Return the numpy index, and the order of dimensions that it needs: None if it is that of the array."""
+        """Return the numpy index, and the order of dimensions that it needs (None: that of the array)."""
         if self._mesh is not None:
             return self._mesh, None
         if Points in map(type, self.parts):
@@ -342,7 +342,7 @@ class FlatSelection(Selection):
 
 
 def _one_for_each(values: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Return one string per element: numpy (2.0 to 2.4) loses a single long string assigned through index arrays."""
+    """Return one string per element: numpy (seen in 2.0 to 2.4) loses a single long one assigned by index arrays."""
     return np.broadcast_to(np.asarray(values, dtype), shape)
 
 

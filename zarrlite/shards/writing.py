@@ -161,7 +161,7 @@ class ShardWriter:
         return [stored, *pieces] if form.at_start else [*pieces, stored]
 
     def _header(self, old: Buffer | None) -> Buffer:
-        """Return the header of the old shard. Returns zeros if it has none, because chunks start before its end."""
+        """Return the header of the old shard, or zeros if there is no old shard, or if chunks use these bytes."""
         room = self.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)

@@ -254,7 +254,7 @@ class ChunkInParts(Source):
     def _complete(
         self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
     ) -> Buffer | None:
-        """Return a range, given the answers for its planned pieces. If these do not fit, reads it by all sizes."""
+        """Return a range, given the answers for its planned pieces. If they do not fit, looks up all sizes."""
         if not pieces or not _fits(pieces, found):
             opened = {**self._opened}
             sizes = self.sizes()
