@@ -138,7 +138,7 @@ def test_list_has_every_workload(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "nothing"]) == 2
 
 
-def test_best_peer_is_the_fastest_with_a_right_result() -> None:
+def test_best_peer_is_the_fastest_with_a_correct_result() -> None:
     times = {"limit": [1.0], "zarrlite": [2.0, 3.0], "zarr-python": [9.0], "zarrs": [1.5], "tensorstore": [6.0, 4.0]}
     result = {name: Entry(turns) for name, turns in times.items()}
     result["zarrs"].status = "wrong"

@@ -97,7 +97,7 @@ def test_only_the_attributes_that_are_shown_are_formatted() -> None:
 
 
 @pytest.mark.parametrize("length", [2**63 - 1, 10**18])
-def test_shapes_beyond_every_float_are_described(length: int, capsys: Any, tmp_path: Path) -> None:
+def test_arrays_larger_than_every_float_are_described(length: int, capsys: Any, tmp_path: Path) -> None:
     from zarrlite.tools.cli.main import main
 
     array = zarrlite.create_array(tmp_path / "a", shape=(length,) * 64, chunks=(1,) * 64, dtype="f8")
@@ -178,7 +178,7 @@ def set_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]
     default_limit.cache_clear()
 
 
-def test_the_limit_is_an_option_of_every_way_to_tiff_files() -> None:
+def test_every_function_that_opens_tiff_files_takes_max_chunk_bytes() -> None:
     keywords: dict[str, Any] = {"chunks": (10, 20), "compression": "zstd"}
     images: dict[str, bytes] = {}
     tiff.create_array(images, data=np.ones((10, 20), "float32"), **keywords)
@@ -193,7 +193,7 @@ def test_the_limit_is_an_option_of_every_way_to_tiff_files() -> None:
     assert tiff.open_folder(folder, max_chunk_bytes=799).options.max_chunk_bytes == 799
 
 
-def test_the_limit_of_a_unit_of_decoding_is_an_option_of_n5() -> None:
+def test_every_function_that_opens_n5_takes_max_chunk_bytes() -> None:
     container: dict[str, bytes] = {}
     keywords: dict[str, Any] = {"path": "a", "shape": (10, 20), "dtype": "f4", "chunks": (10, 20)}
     limited = n5.create_array(container, **keywords, max_chunk_bytes=799)
@@ -210,7 +210,7 @@ def test_the_limit_of_a_unit_of_decoding_is_an_option_of_n5() -> None:
         n5.create_array({}, shape=3, dtype="i1", max_chunk_bytes=0)
 
 
-def test_the_limit_is_an_option_of_every_way_to_an_array(set_limit: Callable[[str], None]) -> None:
+def test_every_function_that_opens_an_array_takes_max_chunk_bytes(set_limit: Callable[[str], None]) -> None:
     root = zarrlite.create_group("memory://")
     root.create_array("a", data=range(100), chunks=(100,))
     keywords: dict[str, Any] = {"mode": "r", "max_chunk_bytes": 799}
@@ -347,7 +347,7 @@ def test_shards_whose_chunks_share_bytes_are_checked_in_proportion_to_their_size
     assert array.store.nbytes < 100 * levels * size
 
 
-def test_only_damaged_entries_of_an_index_are_looked_at_one_by_one() -> None:
+def test_only_damaged_entries_of_an_index_are_examined_one_by_one() -> None:
     array = zarrlite.create_array({}, shape=2**12, dtype="u1", chunks=(1,), shards=(2**12,))
     array[7] = 7
     data = bytearray(array.store.get("c/0"))

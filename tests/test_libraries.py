@@ -40,14 +40,14 @@ def choose(module: str, *hidden: str) -> str:
 STANDARD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
-def test_the_library_is_the_first_that_can_be_imported() -> None:
+def test_the_first_library_that_can_be_imported_is_chosen() -> None:
     assert choose("zstd") == "zstandard"
     assert choose("zstd", "zstandard") == STANDARD
     assert choose("crc32c") == "google_crc32c"
     assert choose("crc32c", "google_crc32c") == "crc32c"
 
 
-def test_slow_code_is_used_only_if_there_is_no_other() -> None:
+def test_a_slow_library_is_used_only_if_there_is_no_other() -> None:
     assert choose("crc32c", "google_crc32c._crc32c", "google_crc32c.cext") == "crc32c"
     assert choose("crc32c", "google_crc32c._crc32c", "google_crc32c.cext", "crc32c") == "google_crc32c"
 
@@ -77,7 +77,7 @@ def test_checksums_are_those_of_the_specification(hidden: list[str]) -> None:
 
 @pytest.mark.parametrize("level", [-5, 0, 1, 3, 19])
 @pytest.mark.parametrize("checksum", [False, True])
-def test_frames_have_their_size_and_decode_with_every_library(zstd: Any, level: int, checksum: bool) -> None:
+def test_frames_contain_their_content_size_and_decode_with_every_library(zstd: Any, level: int, checksum: bool) -> None:
     reader = importlib.import_module("zarrlite.libraries.zstd").Decompressor()
     compressor = zstd.Compressor(level, checksum=checksum)
     for data in (DATA, b"a", memoryview(DATA)[7:]):
@@ -88,7 +88,7 @@ def test_frames_have_their_size_and_decode_with_every_library(zstd: Any, level: 
             assert zstd.Decompressor().decompress(frame, len(data)) == data
 
 
-def test_a_frame_is_refused_unless_it_is_whole_and_alone(zstd: Any) -> None:
+def test_a_frame_is_decoded_only_if_it_is_complete_and_nothing_follows(zstd: Any) -> None:
     frame, decompressor = zstd.Compressor(3, checksum=True).compress(DATA), zstd.Decompressor()
     for end in (9, 20, len(frame) - 1):
         with pytest.raises((zstd.Error, DataError)):

@@ -43,7 +43,7 @@ def test_every_job_is_done_once(count: int, nbytes: int) -> None:
     assert sorted(done) == list(range(count))
 
 
-def test_none_is_a_job() -> None:
+def test_a_job_may_be_none() -> None:
     done: list[Any] = []
     threads.run(done.append, [None] * 5, LARGE)
     assert done == [None] * 5
@@ -263,7 +263,7 @@ def test_arrays_can_be_used_while_the_interpreter_shuts_down() -> None:
     assert (process.stdout, process.stderr) == ("True\n", "")
 
 
-def test_a_call_that_finds_a_place_full_gets_its_threads_when_they_are_free() -> None:
+def test_a_call_that_starts_while_a_place_is_full_gets_its_threads_once_they_are_free() -> None:
     place = threads.Place(4)
     first_is_under_way, first_may_end = threading.Barrier(5), threading.Event()
     second_is_under_way = threading.Barrier(4)  # broken by the timeout unless four jobs are under way at once
@@ -285,7 +285,7 @@ def test_a_call_that_finds_a_place_full_gets_its_threads_when_they_are_free() ->
         call.result()
 
 
-def test_a_place_keeps_no_call_that_has_ended() -> None:
+def test_a_place_keeps_no_reference_to_a_call_that_has_ended() -> None:
     place = threads.Place(2)
     arrays = [np.zeros(1)]
     references = [weakref.ref(array) for array in arrays]

@@ -40,7 +40,7 @@ def test_the_package_declares_that_it_has_types() -> None:
     assert (PACKAGE / "py.typed").is_file()
 
 
-def test_correct_code_has_no_errors(errors: dict[str, list[tuple[int, str]]]) -> None:
+def test_mypy_accepts_correct_code(errors: dict[str, list[tuple[int, str]]]) -> None:
     assert errors[GOOD.name] == []
 
 
@@ -54,7 +54,7 @@ def test_correct_code_runs(tmp_path: Path) -> None:
     assert namespace["use_names_of_zarr_python"]() == ["C", None, "C", "array", "int16"]  # type: ignore[operator]
 
 
-def test_every_mistake_is_found(errors: dict[str, list[tuple[int, str]]]) -> None:
+def test_mypy_finds_every_mistake(errors: dict[str, list[tuple[int, str]]]) -> None:
     lines = BAD.read_text(encoding="utf-8").splitlines()
     expected = [(i, line.rpartition("  # ")[2]) for i, line in enumerate(lines, 1) if "  # " in line]
     assert len(expected) > 40

@@ -55,14 +55,14 @@ def test_all_kinds_of_arrays_are_read_and_written(data: Any) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["sync", "threads"])
-def test_values_are_those_of_the_array(array: Array, scheduler: str) -> None:
+def test_dask_arrays_have_the_values_of_the_array(array: Array, scheduler: str) -> None:
     lazy = array.to_dask()
     assert lazy.dtype == array.dtype
     assert (lazy.compute(scheduler=scheduler) == DATA).all()
     assert (lazy[3:41, ::7].compute(scheduler=scheduler) == DATA[3:41, ::7]).all()
 
 
-def test_equal_arrays_have_equal_names_and_others_have_not(array: Array, tmp_path: Path) -> None:
+def test_dask_arrays_have_equal_names_only_if_their_arrays_are_equal(array: Array, tmp_path: Path) -> None:
     again = zarrlite.open_array(tmp_path / "a.zarr", mode="r")
     assert again.to_dask().name == array.to_dask().name
     other = zarrlite.create_array(tmp_path / "b.zarr", data=DATA, chunks=(5, 10), shards=(20, 30))

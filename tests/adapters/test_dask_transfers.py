@@ -103,7 +103,7 @@ def victim(cluster: Client, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]
     [("disk", "chunks"), ("disk", "parts"), ("s3", "chunks"), ("s3", "shards")],
     indirect=["place"],
 )
-def test_an_array_is_reencoded_though_a_worker_is_killed(
+def test_an_array_is_reencoded_even_if_a_worker_is_killed(
     cluster: Client, place: Callable[[str], Store], form: str, victim: subprocess.Popen[bytes]
 ) -> None:
     source = create(place("a"))
@@ -119,7 +119,7 @@ def test_an_array_is_reencoded_though_a_worker_is_killed(
 
 
 @everywhere
-def test_a_hierarchy_is_copied_though_a_worker_is_killed(
+def test_a_hierarchy_is_copied_even_if_a_worker_is_killed(
     cluster: Client,
     place: Callable[[str], Store],
     victim: subprocess.Popen[bytes],

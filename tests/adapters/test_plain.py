@@ -103,7 +103,7 @@ def test_zarr_python_reads_every_array(name: str) -> None:
 
 
 @every_array
-def test_codecs_are_those_that_every_reader_knows(name: str) -> None:
+def test_the_plain_view_has_only_codecs_that_every_reader_supports(name: str) -> None:
     document = zarrlite.open(plain(hierarchy(name)), mode="r")["x/c/y"].metadata.to_json()
     assert [codec["name"] for codec in document["codecs"]] == ARRAYS[name][1]
     assert document["chunk_key_encoding"]["name"] == "default"
@@ -125,7 +125,7 @@ def test_missing_chunks_stay_missing(name: str) -> None:
 
 
 @every_array
-def test_ranges_of_chunks_are_slices_of_them(name: str) -> None:
+def test_ranges_of_a_chunk_equal_slices_of_it(name: str) -> None:
     view = plain(hierarchy(name))
     key = next(key for key in view.list() if "/c/0" in key)
     whole = bytes(view.get(key))
@@ -167,7 +167,7 @@ def test_a_shard_with_a_header_in_parts_is_read_in_two_small_requests() -> None:
 
 
 @pytest.mark.parametrize("name", ["padding of inner chunks", "a shard between two frames"])
-def test_framed_shards_are_read_in_two_requests_without_their_size(name: str) -> None:
+def test_framed_shards_are_read_in_two_requests_without_asking_for_their_size(name: str) -> None:
     store = Recording(hierarchy(name))
     view = zarr.open_array(ZarrStore(plain(store)), path="x/c/y", mode="r")
     store.requests.clear()
@@ -213,7 +213,7 @@ def test_documents_are_read_again() -> None:
     assert view.get("x/c/y/zarr.json") is view.get("x/c/y/c/0/0") is None
 
 
-def test_a_node_that_is_refused_hides_no_other() -> None:
+def test_a_refused_node_does_not_hide_other_nodes() -> None:
     store = hierarchy("parts")
     store.set("bad/zarr.json", b"{}")
     with pytest.warns(UserWarning, match="'bad' is skipped"):

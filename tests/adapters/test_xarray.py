@@ -59,7 +59,7 @@ def test_datasets_are_identical_to_those_of_zarr_python(root: Path, numbers: ran
 
 
 @pytest.mark.parametrize("options", [{"mask_and_scale": False}, {"decode_times": False}, {"decode_coords": False}])
-def test_decoding_can_be_switched_off(root: Path, options: dict[str, bool]) -> None:
+def test_decoding_options_have_the_same_effect_as_in_zarr_python(root: Path, options: dict[str, bool]) -> None:
     for number in NUMBERS[:20]:
         path = written(root, number)
         expected = xr.open_dataset(path, engine="zarr", consolidated=number % 2 == 0, **options)
@@ -222,7 +222,7 @@ def test_a_dataset_can_be_written_again_with_its_encoding(root: Path) -> None:
     xr.testing.assert_identical(again.load(), found.load())
 
 
-def test_codecs_are_part_of_the_encoding(root: Path) -> None:
+def test_the_encoding_of_a_variable_contains_its_codecs(root: Path) -> None:
     group = zarrlite.create_group(root / "codecs.zarr")
     made = group.create_array(
         "t",

@@ -173,7 +173,7 @@ def test_an_icechunk_repository_holds_a_hierarchy_of_zarrlite(tmp_path: Path, ic
         array[0] = 1
 
 
-def test_references_to_values_elsewhere_are_read(tmp_path: Path) -> None:
+def test_fsspec_references_to_parts_of_other_files_are_read(tmp_path: Path) -> None:
     source = zarrlite.create_array(tmp_path / "source", data=DATA, chunks=(3, 10), compressors=None)
     joined = b"".join(bytes(source.store.get(key) or b"") for key in ("c/0/0", "c/1/0"))
     (tmp_path / "joined").write_bytes(b"head" + joined)
@@ -197,7 +197,7 @@ def test_a_failure_of_a_store_of_zarr_python_is_a_store_error() -> None:
         zarrlite.open(FromZarr(Failing()), mode="r")
 
 
-def test_slashes_around_the_paths_of_zarr_python_mean_nothing() -> None:
+def test_slashes_around_the_paths_of_zarr_python_are_ignored() -> None:
     store = ZarrStore(zarrlite.create_array("memory://", name="a/b", data=[1]).store)
     assert not zarr.core.sync.sync(store.is_empty("/"))
     assert not zarr.core.sync.sync(store.is_empty("/a/"))

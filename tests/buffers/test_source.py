@@ -277,7 +277,7 @@ def test_a_closed_source_opens_the_value_again(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_file_that_is_changed_in_place_is_not_current(tmp_path: Path) -> None:
+def test_the_source_of_a_file_that_is_changed_in_place_is_not_current(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set(KEY, b"0123")
     source = store.source(KEY)
@@ -288,7 +288,7 @@ def test_a_file_that_is_changed_in_place_is_not_current(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_file_whose_directory_became_a_file_is_not_current(tmp_path: Path) -> None:
+def test_a_source_is_not_current_once_its_directory_is_replaced_by_a_file(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.set(KEY, b"0123")
     source = store.source(KEY)

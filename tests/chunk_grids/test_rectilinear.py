@@ -265,7 +265,7 @@ def _uneven(axes: list[Any]) -> bool:
     st.lists(st.integers(0, 30), min_size=1, max_size=5),
     st.booleans(),
 )
-def test_resizing_keeps_what_is_inside(edges: list[int], lengths: list[int], sharded: bool) -> None:
+def test_resizing_keeps_the_elements_inside_the_new_shape(edges: list[int], lengths: list[int], sharded: bool) -> None:
     edges = [2 * edge for edge in edges]
     expected = np.arange(1, sum(edges) + 1)
     keywords: dict[str, Any] = {"chunks": (2,), "shards": [edges]} if sharded else {"chunks": [edges]}

@@ -61,7 +61,7 @@ class TestHundreds(KeyEncodingLaws):
         *("c//012", "c/0", "c/0/1_2", "c/0/+12", "c/9" + "/999" * 10),
     ],
 )
-def test_other_texts_are_not_keys(key: str) -> None:
+def test_malformed_keys_are_not_decoded(key: str) -> None:
     assert FanoutKeys().decode(key, 1) is None
 
 

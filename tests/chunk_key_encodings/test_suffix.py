@@ -48,7 +48,7 @@ def test_keys_are_encoded_and_decoded(configuration: dict[str, Any], coords: Any
 @pytest.mark.parametrize(
     "key", ["c/1/2", "c/1/2.tif", "c/01/2.tiff", "c/+1/2.tiff", "c/1/2.tiff.tiff", ".tiff", "c/1/٢.tiff", "c/1/2 .tiff"]
 )
-def test_other_texts_are_not_keys(key: str) -> None:
+def test_malformed_keys_are_not_decoded(key: str) -> None:
     assert SuffixKeys(".tiff").decode(key, 2) is None
 
 

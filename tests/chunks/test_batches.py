@@ -283,7 +283,7 @@ class ShuffledStore(LocalStore):
 )
 @pytest.mark.parametrize("way", ["gaps", "backwards", "elsewhere"])
 @pytest.mark.parametrize("length", [4, 4000, 40_000])
-def test_answers_of_a_store_may_be_anywhere(
+def test_a_store_may_return_the_values_of_a_batch_in_any_memory(
     chain: Any, way: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = np.random.default_rng(3).integers(0, 200, 100 * length).astype("u1")
@@ -378,7 +378,7 @@ def test_reading_one_inner_chunk_equals_reading_it_with_others(chain: Any, index
 
 
 @pytest.mark.parametrize("chain", [SMALL, [Bytes("big"), Crc32c()], [Bytes(), Zstd()]], ids=["all", "crc32c", "zstd"])
-def test_absent_inner_chunks_are_filled_and_damaged_ones_named_in_a_batch(chain: Any) -> None:
+def test_a_batch_fills_absent_inner_chunks_and_names_damaged_ones(chain: Any) -> None:
     store = MemoryStore()
     data = DATA + 1
     data[8:12, 8:16] = data[60:, 56:] = data[:4] = 7

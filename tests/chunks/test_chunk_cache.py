@@ -74,7 +74,7 @@ def create(store: Any, kind: str = "compressed", shape: tuple[int, int] = (20, 3
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["r", "r+"])
-def test_what_was_read_is_not_read_again(kind: str, mode: Any) -> None:
+def test_cached_chunks_are_not_read_again(kind: str, mode: Any) -> None:
     store = Counting()
     data = create(store, kind)
     array = zarrlite.open_array(store, mode=mode, chunk_cache=2**20)
@@ -121,7 +121,7 @@ def test_inner_chunks_of_a_shard_are_read_together() -> None:
     assert array[6:8, 6:9].tolist() == data[6:8, 6:9].tolist()
 
 
-def test_without_a_cache_nothing_changes() -> None:
+def test_arrays_have_no_cache_by_default() -> None:
     store = MemoryStore()
     create(store)
     array = zarrlite.open_array(store)
@@ -263,7 +263,7 @@ def test_a_pickle_has_an_empty_cache_of_the_same_size() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "1"])
-def test_other_sizes_are_refused(size: Any) -> None:
+def test_invalid_sizes_are_refused(size: Any) -> None:
     with pytest.raises(ArgumentError, match="chunk_cache must be a positive number of bytes"):
         zarrlite.open({}, chunk_cache=size)
 
@@ -322,7 +322,7 @@ def test_a_reader_never_keeps_what_a_writer_has_replaced_meanwhile() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), kind=st.sampled_from([*KINDS]), size=st.sampled_from([1, 300, 2000, 10**6]))
-def test_any_sequence_of_operations_gives_what_an_array_without_a_cache_has(
+def test_any_sequence_of_operations_has_the_same_results_without_a_cache(
     data: st.DataObject, kind: str, size: int
 ) -> None:
     store = MemoryStore()

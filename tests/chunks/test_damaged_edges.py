@@ -80,7 +80,7 @@ def test_elements_that_another_handle_has_added_are_kept(kind: str) -> None:
     assert (zarrlite.open_array(store)[6:, 6:] == 5).all()
 
 
-def test_padding_that_cannot_be_kept_is_an_error_at_the_edge_as_well() -> None:
+def test_padding_that_cannot_be_kept_is_an_error_even_in_edge_chunks() -> None:
     array, store = make("padding that is kept")
     for key, part in (("c/0/0", array[:4, :4]), ("c/1/1", array[4:, 4:])):
         store.set(key, b"123")

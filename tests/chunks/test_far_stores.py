@@ -165,7 +165,7 @@ def test_chunks_are_written_and_erased_with_as_many_requests_as_the_store_takes(
     assert store.requests_of(lambda: store.erase_prefix("c/"), 16) == 64
 
 
-def test_a_thread_that_holds_a_lock_erases_by_itself() -> None:
+def test_a_thread_that_holds_a_lock_erases_without_other_threads() -> None:
     """Other threads would wait for the lock of the first part, which the erasing thread holds."""
     parts = [ConcatParts([Part(""), Part(".a", 4), Part(".b", 8), Part(".c", 16)])]
     store, array = create([Bytes()], storage_transformers=parts)
@@ -181,7 +181,7 @@ def test_parts_of_chunks_are_changed_at_once() -> None:
     assert np.array_equal(array[...], expected)
 
 
-def test_a_store_that_says_nothing_is_asked_by_as_many_threads_as_there_are_cores(
+def test_a_store_without_limits_gets_as_many_requests_at_once_as_there_are_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(threads, "workers", lambda: 3)
@@ -256,7 +256,9 @@ def test_as_many_threads_decode_and_encode_as_there_are_cores(cores: int, monkey
     assert np.array_equal(array[...], DATA)
 
 
-def test_threads_that_wait_share_the_scratch_buffers_of_as_many_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_threads_share_scratch_buffers_that_are_bounded_by_the_number_of_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     buffers: list[int] = []
     monkeypatch.setattr(scratch, "_aligned", lambda size: buffers.append(size) or memoryview(bytearray(size)))
     monkeypatch.setattr(threads, "workers", lambda: 2)
@@ -303,7 +305,7 @@ def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: 
         assert peak - result < bound + 2**18
 
 
-def test_the_first_error_is_raised_and_nothing_is_under_way_then() -> None:
+def test_the_first_error_is_raised_after_all_requests_have_ended() -> None:
     store, array = create([Bytes()])
 
     class FailingStore(FarStore):
@@ -321,7 +323,7 @@ def test_the_first_error_is_raised_and_nothing_is_under_way_then() -> None:
     assert np.array_equal(array[...], DATA)  # the pool still works
 
 
-def test_nested_requests_end_although_all_threads_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_requests_complete_even_if_all_threads_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "MAX_REQUESTS", 2)
     monkeypatch.setattr(threads, "_waiting_pool", None)
     store, array = create([ShardingIndexed((8, 8), [Bytes()])], 32)

@@ -63,7 +63,7 @@ def test_reads_and_writes_report_their_chunks(store: Any, keywords: Any) -> None
     assert reports == []
 
 
-def test_long_reads_report_each_chunk_of_a_store_that_is_far_away() -> None:
+def test_long_reads_from_a_remote_store_report_each_chunk() -> None:
     reports = Reports()
     array = zarrlite.open_array(FarStore(), mode="w", data=np.zeros((20, 30)), chunks=(4, 5), progress=reports)
     assert reports.take() == (30, 30)
@@ -71,7 +71,7 @@ def test_long_reads_report_each_chunk_of_a_store_that_is_far_away() -> None:
     assert reports.take() == (30, 30)
 
 
-def test_groups_pass_the_callback_on_and_pickles_do_not_have_it() -> None:
+def test_groups_pass_the_progress_callback_to_members_and_pickles_drop_it() -> None:
     reports = Reports()
     group = zarrlite.open_group(MemoryStore(), progress=reports, chunk_cache=2**20)
     group.create_array("a", data=np.arange(10), chunks=2)

@@ -84,7 +84,7 @@ def test_dump_selects_the_same_values_as_numpy(text, hierarchy, run):
 
 @pytest.mark.parametrize("block", [1, 3, 7, 64])
 @pytest.mark.parametrize("index", [slice(None), slice(3, 61, 4), slice(None, None, -1), slice(50, 3, -7), slice(5, 5)])
-def test_pieces_of_a_selection_add_up_to_its_values(index, block, monkeypatch):
+def test_the_pieces_of_a_selection_contain_all_of_its_values(index, block, monkeypatch):
     monkeypatch.setattr(selections, "PIECE_BYTES", block * 8)
     array = zarrlite.create_array("memory://", data=np.arange(64), chunks=8)
     text = f"{index.start}:{index.stop}:{index.step}".replace("None", "")

@@ -50,7 +50,7 @@ def test_a_copy_is_zarr_v3_and_equal(old, run):
     assert run("diff", "old.zarr", "new.zarr").code == 0
 
 
-def test_reencode_converts_for_good(old, run):
+def test_reencode_converts_zarr_v2_to_zarr_v3(old, run):
     assert run("reencode", X, "new.zarr", "--codecs", "zstd", "--keys", "default").code == 0
     assert sorted(path.name for path in Path("new.zarr").iterdir()) == ["c", "zarr.json"]
     assert zarrlite.open_array("new.zarr", mode="r")[...].tolist() == [0, 1, 2, 3, 4]
@@ -82,7 +82,7 @@ def test_refused_nodes_are_named_and_nothing_is_written(old, run):
     assert run("v2", "bad.zarr", "--overwrite").code == 2
 
 
-def test_arrays_that_only_unknown_codecs_keep_closed_have_their_own_exit_code(old, run):
+def test_unknown_codecs_alone_make_the_exit_code_4(old, run):
     for path in Path("bad.zarr").iterdir():
         if path.name not in ("pickle", "msgpack", ".zgroup"):
             shutil.rmtree(path)
@@ -90,7 +90,7 @@ def test_arrays_that_only_unknown_codecs_keep_closed_have_their_own_exit_code(ol
     assert run("info", "bad.zarr/pickle").code == 4
 
 
-def test_other_directories_are_not_found(old, run):
+def test_directories_without_a_node_are_not_found(old, run):
     Path("empty").mkdir()
     assert run("v2", "empty").code == 3
     assert run("info", "old.zarr/a/b/x/0").code == 3

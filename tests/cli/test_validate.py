@@ -165,7 +165,7 @@ OLD_FORMS = {
 
 
 @pytest.mark.parametrize(("pointer", "members"), OLD_FORMS.items(), ids=OLD_FORMS)
-def test_forms_that_readers_accept_are_reported(pointer, members, hierarchy, run):
+def test_faults_that_readers_repair_silently_are_reported(pointer, members, hierarchy, run):
     write("x/zarr.json", {**ARRAY, **members})
     assert zarrlite.open("x", mode="r").shape == tuple(ARRAY["shape"])
     (fault,) = run("validate", "x", "--json").json["faults"]

@@ -153,7 +153,7 @@ def test_settings_of_blosc_that_are_passed_are_kept() -> None:
     assert written([Bytes(), Blosc(shuffle="shuffle", typesize=2)]) == {**SHUFFLED, "typesize": 2}
 
 
-def test_a_document_must_still_have_every_required_member_of_blosc() -> None:
+def test_a_document_must_have_every_required_member_of_blosc() -> None:
     array = zarrlite.create_array({}, shape=(6,), dtype="int32", codecs=[Bytes(), "blosc"])
     document = json.dumps(array.metadata.to_json()).replace('"shuffle": "shuffle", ', "").encode()
     (fault,) = zarrlite.validate(document)

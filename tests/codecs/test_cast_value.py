@@ -55,7 +55,7 @@ def test_numbers_of_few_bits_are_converted_exactly(name: str) -> None:
         check(other, name)
 
 
-def test_a_wrong_conversion_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_detects_a_wrong_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
     exactly = convert
 
     def truncate(values: Any, source: Any, target: Any, rounding: str, out_of_range: str | None) -> Any:
@@ -100,7 +100,9 @@ EXAMPLES = [  # the examples of the text
 
 
 @pytest.mark.parametrize(("source", "value", "target", "options", "expected"), EXAMPLES)
-def test_the_examples_of_the_text_hold(source: str, value: Any, target: str, options: Any, expected: Any) -> None:
+def test_the_examples_of_the_specification_hold(
+    source: str, value: Any, target: str, options: Any, expected: Any
+) -> None:
     chain = pipeline([CastValue(target, **options), LITTLE], (1,), source)  # type: ignore[arg-type]
     array = np.array([value], source)
     if expected is None:
@@ -114,7 +116,7 @@ def cast_value(**configuration: Any) -> Any:
     return {"name": "cast_value", "configuration": configuration}
 
 
-def test_the_scalar_map_comes_first_and_its_first_key_counts() -> None:
+def test_the_scalar_map_is_applied_first_and_its_first_matching_entry_counts() -> None:
     encode_map = [["NaN", 0], ["+Infinity", 255], ["-Infinity", 1], [7, 70], [7, 71], [0, 9]]
     codec = cast_value(data_type="uint8", out_of_range="wrap", scalar_map={"encode": encode_map, "decode": [[9, 0]]})
     chain = pipeline([codec, LITTLE], (7,), "float64", 1.0)
@@ -125,7 +127,7 @@ def test_the_scalar_map_comes_first_and_its_first_key_counts() -> None:
     assert [*encode(chain, payload)] == [0] * 6 + [9]
 
 
-def test_a_stored_number_without_counterpart_is_damage() -> None:
+def test_a_stored_number_that_the_decoded_type_cannot_represent_is_an_error() -> None:
     chain = pipeline([cast_value(data_type="int16"), LITTLE], (2,), "uint8")
     with pytest.raises(DataError, match="codec cast_value: cannot be decoded: -1 cannot be stored as uint8"):
         chain.decode(np.array([1, -1], "<i2").tobytes())

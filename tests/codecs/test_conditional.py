@@ -73,6 +73,6 @@ def test_an_unknown_decision_is_refused() -> None:
         Conditional((Zstd(),), decision="sometimes")
 
 
-def test_other_codecs_are_refused() -> None:
+def test_codecs_other_than_bytes_to_bytes_are_refused() -> None:
     with pytest.raises(ArgumentError, match="codecs must be bytes -> bytes codecs"):
         Conditional((LITTLE,))

@@ -40,7 +40,7 @@ def reshape(*shape: Any) -> Any:
         ((100, 50, [], [2], 3), (100, 50, 1, 64, 3)),
     ],
 )
-def test_lengths_are_computed_as_the_text_has_it(shape: Any, expected: Any) -> None:
+def test_lengths_are_computed_as_specified(shape: Any, expected: Any) -> None:
     bound = pipeline([reshape(*shape), LITTLE], (100, 50, 64, 3), "uint8")
     assert bound.serializer.spec.shape == expected
 

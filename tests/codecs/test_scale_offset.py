@@ -105,7 +105,7 @@ def scale_offset(**configuration: Any) -> Any:
     return {"name": "scale_offset", "configuration": configuration}
 
 
-def test_the_example_of_the_text_holds() -> None:
+def test_the_example_of_the_specification_holds() -> None:
     cast = {"name": "cast_value", "configuration": {"data_type": "uint8"}}
     chain = pipeline([scale_offset(offset=1000), cast, LITTLE], (3,), "uint16", 1000)
     assert encode(chain, np.array([1000, 1005, 1255], "u2")) == bytes([0, 5, 255])

@@ -110,5 +110,5 @@ def test_objects_in_cases_without_documents_match_the_schema(kind: str) -> None:
             assert VALIDATORS[name].is_valid(value), case["id"] + pointer
 
 
-def test_exceptions_are_existing_cases() -> None:
+def test_the_listed_exceptions_are_existing_cases() -> None:
     assert {case["id"] for case in CASES} >= FLOATS

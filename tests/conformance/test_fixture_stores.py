@@ -105,7 +105,7 @@ def chunks_of(shard: bytes, entries: int) -> dict[str, bytes]:
 
 
 @cases("store")
-def test_store_operations_above_transformers(case: dict[str, Any]) -> None:
+def test_operations_above_transformers_have_the_results_of_the_case(case: dict[str, Any]) -> None:
     below = Recorder({key: decode(value) for key, value in case["before"].items()})
     store = store_above_transformers(case, below)
     for op in case["operations"]:

@@ -59,7 +59,7 @@ def refuses(case: dict[str, Any]) -> bool:
     return "refuse" in case or "error" in case or any("error" in op for op in operations) or bool(case.get("refused"))
 
 
-def test_at_least_500_cases_and_a_third_of_them_are_refusals() -> None:
+def test_there_are_at_least_500_cases_and_a_third_of_them_are_refusals() -> None:
     assert len(CASES) >= 500
     assert 3 * sum(map(refuses, CASES)) >= len(CASES)
 

@@ -57,7 +57,7 @@ def test_documents_are_compared_by_meaning_not_by_spelling(suite, change, result
     assert judge(expected, {"document": {**DOCUMENT, **change}}, set())[0] == result
 
 
-def test_the_fault_of_a_document_that_is_written_back_wrong_is_reported(suite):
+def test_an_invalid_document_written_back_is_reported_with_its_fault(suite):
     step = step_of(suite, "core/array/dimension_names/same", "open")
     expected = type(step)("open", step.request, {"document": DOCUMENT})
     assert judge(expected, {"document": {**DOCUMENT, "fill_value": 256}}, set()) == (
@@ -192,7 +192,7 @@ def test_result_of_a_case_is_its_worst_supported_request():
     ],
     ids=lambda value: None if isinstance(value, set) else str(value),
 )
-def test_required_extensions_that_are_not_claimed(change, expected):
+def test_required_extensions_that_are_not_claimed_are_found(change, expected):
     claims = {
         "data_type": ["uint8", "r*"],
         "chunk_grid": ["regular"],

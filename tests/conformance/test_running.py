@@ -65,7 +65,7 @@ def test_zarrlite_passes_every_case(itself, suite):
         ("open-only", READ, "unsupported", "is not among the operations"),
     ],
 )
-def test_each_behaviour_of_a_harness_has_its_result(toy, mode, case, result, detail):
+def test_each_behaviour_of_a_harness_gets_the_expected_result(toy, mode, case, result, detail):
     actual = toy(mode, case).results[case]
     assert (actual.result, actual.detail) == (result, detail)
 

@@ -83,7 +83,7 @@ def test_names_and_dtypes_denote_the_same_data_type(name: str) -> None:
     assert zarrlite.create_array({}, shape=2, dtype=scalar).dtype == scalar
 
 
-def test_types_of_one_bit_have_no_data_type() -> None:
+def test_one_bit_types_of_ml_dtypes_are_refused() -> None:
     with pytest.raises(ArgumentError, match="Zarr has no data type for int1"):
         from_dtype(ml_dtypes.int1)
 
@@ -152,7 +152,7 @@ def test_nan_has_the_bits_of_the_specification(name: str, nan: int) -> None:
         assert math.isnan(scalar)
 
 
-def test_infinities_are_those_of_types_that_have_them() -> None:
+def test_infinite_fill_values_are_accepted_only_by_types_that_have_infinities() -> None:
     for name in FLOATS:
         data_type = from_dtype(name)
         has_infinity = name in ("bfloat16", "float8_e3m4", "float8_e4m3", "float8_e5m2")
@@ -243,7 +243,7 @@ def test_a_double_is_not_rounded_by_way_of_a_float() -> None:
         ("complex_float16", [1, "0x7fc00000"], 'must be a number, "NaN", "Infinity", "-Infinity" or "0x" with 4'),
     ],
 )
-def test_other_fill_values_are_refused(name: str, value: Any, message: str) -> None:
+def test_invalid_fill_values_are_refused(name: str, value: Any, message: str) -> None:
     with pytest.raises(MetadataError) as caught:
         from_dtype(name).parse_fill_value(value)
     assert caught.value.message.startswith(message)
@@ -309,7 +309,7 @@ def test_complex_fill_values_keep_the_bits_of_both_components(name: str) -> None
         ("complex_bfloat16", [1 - 2j], "803f00c0", "3f80c000", "803f00c0"),
     ],
 )
-def test_elements_have_these_bytes(name: str, values: Any, little: str, big: str, packed: str) -> None:
+def test_elements_are_stored_as_the_expected_bytes(name: str, values: Any, little: str, big: str, packed: str) -> None:
     data = np.array(values).astype(from_dtype(name).dtype)
     for serializer, expected in ((Bytes("little"), little), (Bytes("big"), big), ("packbits", packed)):
         array = zarrlite.create_array({}, data=data, chunks=len(data), serializer=serializer, compressors=None)

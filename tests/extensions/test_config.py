@@ -306,7 +306,7 @@ def test_a_warning_has_a_pointer() -> None:
     assert str(warning) == "zarr.json#/a/b: is odd"
 
 
-def test_a_tolerated_fault_has_the_name_of_the_document() -> None:
+def test_a_tolerated_fault_names_its_document() -> None:
     context = Context(document="x/zarr.json")
     context.tolerate("is old", "/a", "value")
     assert [(str(fault), fault.kind) for fault in context.tolerated] == [("x/zarr.json#/a: is old", "value")]

@@ -40,7 +40,7 @@ def fields(descr: Any) -> Any:
 
 
 @pytest.mark.parametrize(("name", "path"), ARRAYS)
-def test_every_array_reads_as_zarr_python_read_it(name, path, tmp_path):
+def test_every_array_reads_the_same_as_in_zarr_python(name, path, tmp_path):
     for store in (memory(name), disk(name, tmp_path)):
         array = zarrlite.open_array(store, mode="r", path=path)
         assert_as_recorded(array[...], name, path)

@@ -151,7 +151,7 @@ small_headers = st.builds(
 
 
 @given(headers | small_headers, st.binary(min_size=1, max_size=9), st.binary(max_size=3))
-def test_every_header_is_parsed_back(header: tiff.Header, data: bytes, after: bytes) -> None:
+def test_every_header_that_is_written_can_be_parsed(header: tiff.Header, data: bytes, after: bytes) -> None:
     data = data if header.compression else bytes(header.pixel_bytes)
     store = MemoryStore({"0.0.tif": header(data) + data + after})
     assert read_image(store, "0.0.tif") == TiffImage(header, header.nbytes, len(after))

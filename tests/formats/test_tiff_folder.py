@@ -79,7 +79,7 @@ def test_the_chunk_key_encoding_follows_from_file_names(name: str, encoding: Any
     assert sorted(array.store.list()) == sorted([*files, "zarr.json"])
 
 
-def test_missing_files_are_fill_values_and_the_shape_can_be_chosen() -> None:
+def test_missing_files_read_as_fill_values_and_the_shape_can_be_chosen() -> None:
     store = MemoryStore({"3/1/2.tif": build(grey((2, 3)), pixels=bytes(range(6)))})
     assert tiff.open_folder(store).shape == (4, 4, 9)
     array = tiff.open_folder(store, shape=(5, 3, 7), fill_value=9)

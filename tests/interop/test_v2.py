@@ -58,7 +58,7 @@ ZARR_TYPES += ["<M8[ns]", ">M8[D]", "<m8[s]", "|S3", "<U4", ">U2", "|V5"]
 
 
 @pytest.mark.parametrize("dtype", ZARR_TYPES)
-def test_arrays_of_zarr_python_read_as_it_reads_them(zarr, dtype, tmp_path):
+def test_arrays_written_by_zarr_python_read_the_same_in_both_libraries(zarr, dtype, tmp_path):
     data = np.frombuffer(bytes(range(70)) * 5, dtype).reshape(SHAPE) if "V" in dtype else numbers("u1").astype(dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zarr-python warns of types that other libraries may not know
@@ -79,7 +79,7 @@ def test_arrays_of_zarr_python_read_as_it_reads_them(zarr, dtype, tmp_path):
             assert_same(zarrlite.open_array(path, mode="r")[...], theirs[...], path.name)
 
 
-def test_filters_of_zarr_python_read_as_it_reads_them(zarr, tmp_path):
+def test_filters_of_zarr_python_decode_the_same_in_both_libraries(zarr, tmp_path):
     import numcodecs as nc
 
     chains = {
@@ -98,13 +98,13 @@ def test_filters_of_zarr_python_read_as_it_reads_them(zarr, tmp_path):
         assert_same(zarrlite.open_array(path, mode="r")[...], theirs[...], path.name)
 
 
-def test_text_of_zarr_python_reads_as_it_reads_it(zarr, tmp_path):
+def test_text_written_by_zarr_python_reads_the_same_in_both_libraries(zarr, tmp_path):
     theirs = zarr.create_array(tmp_path, shape=(4,), chunks=(2,), dtype=str, zarr_format=2, fill_value="?")
     theirs[:3] = np.array(["a", "", "é" * 30], dtype=object)
     assert zarrlite.open_array(tmp_path, mode="r")[...].tolist() == theirs[...].tolist()
 
 
-def test_hierarchies_of_zarr_python_read_as_it_reads_them(zarr, tmp_path):
+def test_hierarchies_written_by_zarr_python_read_the_same_in_both_libraries(zarr, tmp_path):
     root = zarr.open_group(tmp_path, mode="w", zarr_format=2, attributes={"title": "x", "nan": float("nan")})
     root.create_group("a/b", attributes={"k": [1, None]})
     root.create_array("a/b/x", data=np.arange(5.0), chunks=(2,), attributes={"_ARRAY_DIMENSIONS": ["t"]})
@@ -157,7 +157,7 @@ TENSORSTORE_COMPRESSORS: list[Any] = [
 @pytest.mark.parametrize(
     "dtype", ["|b1", "|u1", "|i1", "<i2", ">u2", "<i4", ">i8", "<u8", "<f2", ">f4", "<f8", "<c8", ">c16"]
 )
-def test_arrays_of_tensorstore_read_as_it_reads_them(tensorstore, dtype, tmp_path):
+def test_arrays_written_by_tensorstore_read_the_same_in_both_libraries(tensorstore, dtype, tmp_path):
     layouts = ("C.", "F/", "C/", "F.")
     for i, (compressor, (order, separator)) in enumerate(itertools.product(TENSORSTORE_COMPRESSORS, layouts)):
         kvstore = {"driver": "file", "path": f"{tmp_path}/{i}/", "file_io_sync": False}
@@ -184,7 +184,7 @@ def test_arrays_of_tensorstore_read_as_it_reads_them(tensorstore, dtype, tmp_pat
 @pytest.mark.parametrize(
     "dtype", ["uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
 )
-def test_arrays_of_z5py_read_as_it_reads_them(z5py, dtype, tmp_path):
+def test_arrays_written_by_z5py_read_the_same_in_both_libraries(z5py, dtype, tmp_path):
     file = z5py.File(str(tmp_path / "z.zarr"), mode="a", use_zarr_format=True)
     for compression in ("raw", "zlib", "bzip2", "blosc", "zstd"):
         file.create_dataset(f"g/{compression}", data=numbers(dtype), chunks=CHUNKS, compression=compression)
@@ -198,7 +198,7 @@ def test_arrays_of_z5py_read_as_it_reads_them(z5py, dtype, tmp_path):
 # netCDF-C
 
 
-def test_variables_of_netcdf_read_as_netcdf_reads_them(netcdf, tmp_path):
+def test_variables_written_by_netcdf_read_the_same_in_both_libraries(netcdf, tmp_path):
     url = f"file://{tmp_path}/a.zarr#mode=nczarr,file"
     with netcdf.Dataset(url, "w") as file:
         file.title, file.nan = "hello", np.float32("nan")
@@ -279,7 +279,7 @@ def test_hierarchies_of_nccopy_have_the_elements_that_it_copied(mode, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "f4", "f8", "c8", "c16"])
-def test_rasters_of_gdal_read_as_gdal_reads_them(rasterio, dtype, tmp_path):
+def test_rasters_written_by_gdal_read_the_same_in_both_libraries(rasterio, dtype, tmp_path):
     data = numbers(dtype)
     compressions = ("NONE", "ZLIB", "GZIP", "BLOSC", "ZSTD", "LZMA")
     settings = [{}, {"BLOCKSIZE": "4,3", "DIM_SEPARATOR": "/"}]

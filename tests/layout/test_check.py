@@ -40,11 +40,11 @@ def found(store: Any, path: str = "") -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
-def test_nothing_is_found_in_a_healthy_array(kind: str) -> None:
+def test_no_problems_are_found_in_a_healthy_array(kind: str) -> None:
     assert list(check(ARRAYS[kind]().store)) == []
 
 
-def test_nothing_is_found_in_a_healthy_hierarchy(tmp_path: Path) -> None:
+def test_no_problems_are_found_in_a_healthy_hierarchy(tmp_path: Path) -> None:
     root = zarrlite.create_group(tmp_path)
     for i, kind in enumerate(KINDS):
         make(kind, zarrlite.stores.PrefixStore(root.store, f"deep/{i}/"))
@@ -58,11 +58,11 @@ def test_nothing_is_found_in_a_healthy_hierarchy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in HIERARCHIES if name != "refused"])
-def test_nothing_is_found_in_a_healthy_hierarchy_of_the_draft(name: str) -> None:
+def test_no_problems_are_found_in_a_healthy_hierarchy_of_the_draft(name: str) -> None:
     assert list(check(memory(name))) == []
 
 
-def test_nothing_is_found_in_tiff_files_and_n5_containers(tmp_path: Path) -> None:
+def test_no_problems_are_found_in_tiff_files_and_n5_containers(tmp_path: Path) -> None:
     tiff.create_array(tmp_path / "tiff", data=DATA, chunks=(4, 4))
     folder = tiff.open_folder(tmp_path / "tiff")
     n5.create_array(tmp_path / "n5", shape=DATA.shape, dtype=DATA.dtype, chunks=(4, 4))[...] = DATA

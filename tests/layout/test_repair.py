@@ -235,7 +235,7 @@ def test_an_interrupted_removal_is_reported_and_completed(path: str, erased: int
     assert ("g/h/b/zarr.json" in nodes) == (not erased)
 
 
-def test_a_damaged_mark_remains_a_problem() -> None:
+def test_a_damaged_mark_of_an_interrupted_operation_is_not_repaired() -> None:
     store = MemoryStore()
     zarrlite.create_array(store, name="g/a", data=[1, 2])
     store.set("g/a/__zarrlite.resize", b"?")

@@ -94,7 +94,7 @@ def test_a_serializer_is_inserted_after_the_filters(codecs: list[Any], names: li
     assert len(found) == 1
 
 
-def test_a_document_with_a_fault_that_stays_raises_it_without_warnings() -> None:
+def test_a_fault_that_cannot_be_repaired_is_raised_without_warnings() -> None:
     with pytest.raises(MetadataError) as caught:  # a warning would be another error
         parse_node(array(fill_value=None, shape=[-1]), strict=False)
     assert caught.value.pointer == "/shape/0"

@@ -30,7 +30,7 @@ RUNNERS: dict[str, tuple[Callable[[dict[str, Any]], None], ...]] = {
     "damage": (fixtures.test_damage_is_refused,),
     "refusal": (fixtures.test_documents_of_other_versions_are_refused,),
     "reads": (stores.test_reads_request_exactly_the_expected_ranges,),
-    "store": (stores.test_store_operations_above_transformers,),
+    "store": (stores.test_operations_above_transformers_have_the_results_of_the_case,),
 }
 
 

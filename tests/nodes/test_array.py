@@ -121,7 +121,7 @@ def test_properties_follow_from_the_metadata(arguments: dict[str, Any], expected
     assert {name: getattr(reopened, name) for name in expected} == expected
 
 
-def test_path_name_and_basename() -> None:
+def test_nodes_have_a_path_a_name_and_a_basename() -> None:
     array = zarrlite.create_array(MemoryStore(), name="/some/where/", shape=3, dtype="u1")
     assert (array.path, array.name, array.basename, array.read_only) == ("some/where", "/some/where", "where", False)
     root = make()
@@ -186,7 +186,7 @@ def test_iteration_reads_each_chunk_once() -> None:
     assert array.store.count == 10  # type: ignore[attr-defined]
 
 
-def test_conversion_to_a_numpy_array() -> None:
+def test_arrays_can_be_converted_to_numpy_arrays() -> None:
     data = np.arange(12, dtype="i4").reshape(3, 4)
     array = make(data.shape, "i4", chunks=2)
     array[...] = data
@@ -781,13 +781,13 @@ def test_values_of_the_wrong_shape_are_refused(index: Any, shape: tuple[int, ...
     assert keys(array) == []
 
 
-def test_the_message_for_a_wrong_shape() -> None:
+def test_the_message_about_a_wrong_shape_names_both_shapes() -> None:
     with pytest.raises(ArgumentError) as caught:
         make((6, 10))[:2] = np.ones((3, 10))
     assert str(caught.value) == "values of shape (3, 10) do not fit a selection of shape (2, 10)"
 
 
-def test_the_message_for_a_value_out_of_range() -> None:
+def test_the_message_about_a_value_out_of_range_names_the_value_and_the_type() -> None:
     with pytest.raises(ArgumentError) as caught:
         make(3, "uint8")[0] = 300
     assert str(caught.value) == "the values cannot be stored as uint8: Python integer 300 out of bounds for uint8"
@@ -947,7 +947,7 @@ def test_field_values_that_do_not_fit_are_refused() -> None:
     assert keys(array) == []
 
 
-def test_arrays_without_dimensions() -> None:
+def test_arrays_without_dimensions_are_read_and_written() -> None:
     array = make((), "f4", fill_value=1.5)
     assert array[()] == 1.5
     assert type(array[()]) is np.float32

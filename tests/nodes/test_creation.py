@@ -137,7 +137,7 @@ def test_the_document_is_written_in_this_form() -> None:
     ],
     ids=str,
 )
-def test_shapes_of_chunks_and_shards(arguments: dict[str, Any], chunks: Any, shards: Any) -> None:
+def test_chunks_and_shards_have_the_requested_shapes(arguments: dict[str, Any], chunks: Any, shards: Any) -> None:
     array = create(**arguments)
     assert (array.chunks, array.shards) == (chunks, shards)
     grid = document(array)["chunk_grid"]["configuration"]["chunk_shape"]

@@ -139,7 +139,7 @@ def judge(old: State, new: State, operate: Operation, store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_nodes_are_old_or_new_or_absent_after_every_cut(name: str) -> None:
+def test_nodes_are_old_or_new_or_absent_wherever_the_writer_dies(name: str) -> None:
     prepare, operate = CHANGES[name]
     old, new = reference(prepare, operate)
     assert run_in_memory(prepare, operate, partial(judge, old, new, operate))
@@ -230,7 +230,7 @@ def test_completing_a_removal_keeps_nodes_that_another_program_created_since() -
     assert sorted(zarrlite.open_group(store, path="g/h")) == ["x"]
 
 
-def test_a_list_of_removed_nodes_beside_a_document_means_nothing() -> None:
+def test_a_list_of_removed_nodes_is_ignored_next_to_a_document() -> None:
     store = SortedStore({})
     tree(store)
     with contextlib.suppress(Cut):

@@ -54,7 +54,7 @@ def gated(concurrency: int) -> tuple[Gate, zarrlite.Array]:
     return store, array
 
 
-def test_results_are_those_of_indexing() -> None:
+def test_asynchronous_reads_return_the_results_of_indexing() -> None:
     array = zarrlite.create_array("memory://", data=DATA, chunks=(3, 7))
     for selection in (..., 3, (slice(2, 9), slice(None, None, 3)), (4, 5), ([1, 2], slice(3))):
         future = array.read_async(selection)
@@ -65,7 +65,7 @@ def test_results_are_those_of_indexing() -> None:
     assert np.array_equal(array.vindex.read_async(([3, 1], [0, 19])).result(LIMIT), DATA[[3, 1], [0, 19]])
 
 
-def test_writes_are_those_of_assignment(tmp_path: Path) -> None:
+def test_asynchronous_writes_store_what_assignment_stores(tmp_path: Path) -> None:
     array = zarrlite.create_array(tmp_path, shape=DATA.shape, dtype="i4", chunks=(4, 4), shards=(8, 8))
     wait([array.write_async((slice(i, i + 2), slice(j, j + 5)), DATA[i : i + 2, j : j + 5])
           for i in range(0, 20, 2) for j in range(0, 20, 5)])  # fmt: skip
@@ -74,7 +74,7 @@ def test_writes_are_those_of_assignment(tmp_path: Path) -> None:
     assert (array[:4, :4] == 7).all()
 
 
-def test_errors_are_those_of_indexing() -> None:
+def test_asynchronous_operations_raise_the_errors_of_indexing() -> None:
     array = zarrlite.create_array("memory://", data=DATA)
     assert isinstance(array.read_async(99).exception(LIMIT), SelectionError)
     with pytest.raises(SelectionError, match="20"):
@@ -156,7 +156,7 @@ async def test_futures_are_awaited() -> None:
         await asyncio.wrap_future(array.read_async(99))
 
 
-def test_a_finished_read_keeps_nothing() -> None:
+def test_a_finished_read_keeps_no_reference_to_its_result() -> None:
     array = zarrlite.create_array("memory://", data=DATA)
     result = array.read_async().result(LIMIT)
     alive = weakref.ref(result)

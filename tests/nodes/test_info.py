@@ -10,7 +10,7 @@ from zarrlite import LocalStore, MemoryStore
 from zarrlite.nodes.info import human
 
 
-def test_info_of_a_sharded_array() -> None:
+def test_info_describes_a_sharded_array() -> None:
     array = zarrlite.create_array(
         MemoryStore(),
         name="deep/temperature",
@@ -43,7 +43,7 @@ Bytes, decoded  : 2000000 (1.9 MiB)"""
     )
 
 
-def test_info_of_an_array_without_shards() -> None:
+def test_info_describes_an_array_without_shards() -> None:
     store = LocalStore("/nowhere")
     array = zarrlite.create_array(MemoryStore(), shape=(), dtype="int8", compressors=["gzip", "crc32c"])
     info = str(zarrlite.Array(store, "", array.metadata).info)
@@ -70,7 +70,7 @@ def test_every_data_type_has_an_info(dtype: object) -> None:
     assert str(array.info).count("\n") == 10
 
 
-def test_info_of_a_group() -> None:
+def test_info_describes_a_group() -> None:
     top = zarrlite.create_group(MemoryStore())
     top.create_array("a", data=[1])
     top.create_array("b", data=[1])

@@ -75,7 +75,7 @@ def test_a_document_is_read_the_same_with_and_without_the_cache(texts: list[str]
 
 
 @pytest.mark.parametrize("make", [group, partial(group, copies=True), with_ignored_codec])
-def test_attributes_of_something_inside_a_node_are_not_its_own(make: Callable[[Any, Any], str]) -> None:
+def test_nested_members_named_attributes_are_not_those_of_the_node(make: Callable[[Any, Any], str]) -> None:
     opened(make({}, {}))
     document, _ = opened(make({"of": "x"}, {}))
     assert document["attributes"] == {}

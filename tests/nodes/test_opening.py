@@ -85,7 +85,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         for state, outcome in zip(STATES, outcomes, strict=True)
     ],
 )
-def test_every_mode_on_every_state_of_the_store(
+def test_every_mode_has_the_expected_outcome_on_every_state_of_the_store(
     function: str, mode: str, state: Callable[[], MemoryStore], outcome: Outcome, under: str
 ) -> None:
     call, arguments = FUNCTIONS[function]
@@ -579,7 +579,7 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
     ],
     ids=range(18),
 )
-def test_messages_of_errors(
+def test_errors_have_the_expected_class_and_message(
     call: Callable[[], Any], error: type[ZarrliteError], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry.codecs, "names", lambda: KNOWN_CODECS.split(", "))  # without the codecs of other tests

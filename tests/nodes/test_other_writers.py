@@ -176,7 +176,7 @@ def test_nodes_are_created_below_a_node_with_a_reserved_name() -> None:
     assert list(group["__g"]) == ["a"]
 
 
-def test_keys_of_the_library_are_not_nodes() -> None:
+def test_reserved_keys_of_the_library_are_not_nodes() -> None:
     group = zarrlite.open_group(documents(**{"__zarrlite.x": GROUP, "a": GROUP}))
     assert list(group) == ["a"]
     assert "__zarrlite.x" not in group
@@ -206,7 +206,7 @@ def named(caught: list[warnings.WarningMessage]) -> list[str]:
     return [str(warning.message).split("'")[1] for warning in caught]
 
 
-def test_a_bad_member_does_not_close_a_group(mixed: dict[str, bytes]) -> None:
+def test_a_bad_member_does_not_prevent_reading_its_group(mixed: dict[str, bytes]) -> None:
     group = zarrlite.open_group(mixed)
     assert list(group) == ["a", "bad", "g", "z"]
     assert len(group) == 4
@@ -250,7 +250,7 @@ def test_a_group_with_a_bad_member_is_consolidated(mixed: dict[str, bytes]) -> N
     assert [path for path, _ in consolidated.members(None)] == ["a", "g", "g/b", "z"]
 
 
-def test_a_bad_member_and_the_group_of_one_are_removed(mixed: dict[str, bytes]) -> None:
+def test_bad_members_and_groups_that_contain_them_can_be_removed(mixed: dict[str, bytes]) -> None:
     group = zarrlite.open_group(mixed)
     del group["bad"]
     del group["g"]
@@ -273,7 +273,7 @@ def test_copy_refuses_members_behind_links_that_are_not_followed(tmp_path: Path)
     assert sorted(zarrlite.copy(followed, {})) == ["a", "link"]
 
 
-def test_a_chunk_behind_a_link_is_not_left_out_of_a_copy(tmp_path: Path) -> None:
+def test_a_copy_is_refused_if_a_chunk_is_a_link_out_of_the_store(tmp_path: Path) -> None:
     array = zarrlite.create_array(tmp_path / "root", data=[1, 2], chunks=1)
     os.replace(tmp_path / "root/c/1", tmp_path / "chunk")
     os.symlink(tmp_path / "chunk", tmp_path / "root/c/1")

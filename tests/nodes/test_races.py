@@ -72,7 +72,9 @@ CREATE: dict[str, Callable[[Path, str, int], Any]] = {
 
 
 @pytest.mark.parametrize("create", CREATE.values(), ids=CREATE)
-def test_one_of_several_processes_creates_an_array(create: Callable[[Path, str, int], Any], tmp_path: Path) -> None:
+def test_only_one_of_several_processes_creates_an_array(
+    create: Callable[[Path, str, int], Any], tmp_path: Path
+) -> None:
     zarrlite.create_group(tmp_path)
     created = race(lambda n, i: attempt(lambda: create(tmp_path, f"g{n}/a", i)))
     for n, results in enumerate(created):

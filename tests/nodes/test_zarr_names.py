@@ -136,7 +136,7 @@ def test_errors_have_the_names_of_zarr_python(zarr: Any) -> None:
 
 
 @pytest.mark.parametrize("module", ["codecs", "dtype", "storage"])
-def test_names_of_modules_that_users_need_are_there(zarr: Any, module: str) -> None:
+def test_public_names_of_zarr_python_modules_are_available(zarr: Any, module: str) -> None:
     import zarr.codecs
     import zarr.dtype
     import zarr.storage
@@ -163,7 +163,7 @@ def test_consolidated_metadata_is_parsed_under_the_name_of_zarr_python() -> None
     assert {path: node.node_type for path, node in found.metadata.items()} == {"g": "group", "g/a": "array"}
 
 
-def test_names_below_core_are_those_of_the_library() -> None:
+def test_zarrlite_core_has_the_classes_of_the_library() -> None:
     import zarrlite.core.array
     import zarrlite.core.dtype
 
@@ -224,7 +224,7 @@ def test_a_structured_data_type_has_fields() -> None:
     assert isinstance(dtype.parse_dtype([("a", "i2")]), dtype.Structured)
 
 
-def test_a_data_type_refuses_what_does_not_fit() -> None:
+def test_a_data_type_refuses_other_dtypes_and_invalid_scalars() -> None:
     with pytest.raises(ArgumentError, match=r"^dtype must be one of Int8, not 'f4', which is Float32\(float32\)$"):
         dtype.Int8.from_native_dtype("f4")
     with pytest.raises(ArgumentError, match=r"^300 does not fit int8: "):
@@ -233,7 +233,7 @@ def test_a_data_type_refuses_what_does_not_fit() -> None:
         dtype.Int8().from_json_scalar("x")
 
 
-def test_the_text_str_is_text_of_any_length() -> None:
+def test_dtype_str_means_text_of_any_length() -> None:
     array = zarrlite.create_array(shape=2, dtype="str")
     assert array.metadata.data_type.name == "string"
 
@@ -268,7 +268,7 @@ def test_an_object_of_zarr_python_with_a_wrong_kind_is_refused(zarr: Any) -> Non
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
-def test_shards_may_say_where_their_index_is(location: Any) -> None:
+def test_the_shards_argument_may_contain_the_index_location(location: Any) -> None:
     array = zarrlite.create_array(
         data=np.arange(8), chunks=2, shards={"shape": (4,), "index_location": location}, compressors=None
     )
@@ -299,7 +299,7 @@ def test_a_mapping_that_cannot_be_changed_is_a_read_only_store() -> None:
 
 @pytest.mark.parametrize("mode", ["r", "a", "w"])
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_zip_store_takes_read_only_if_it_agrees_with_the_mode(tmp_path: Path, mode: Any, read_only: bool) -> None:
+def test_a_zip_store_accepts_read_only_if_it_agrees_with_the_mode(tmp_path: Path, mode: Any, read_only: bool) -> None:
     path = tmp_path / "a.zip"
     with zarrlite.ZipStore(path, mode="w") as store:
         zarrlite.create_group(store)

@@ -225,7 +225,7 @@ def test_a_group_shows_the_members_in_its_consolidated_metadata(consolidated: bo
         assert "call .tree() to list them" in page
 
 
-def test_importing_the_library_loads_no_pictures() -> None:
+def test_importing_the_library_does_not_import_the_modules_for_pictures() -> None:
     code = "import sys, zarrlite; print({'zarrlite.tools.pictures', 'zarrlite.layout'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -81,7 +81,7 @@ def test_proportional_limits_do_not_multiply_along_a_chain() -> None:
     assert codec.limits == [6]
 
 
-def test_a_budget_bounds_several_values_together() -> None:
+def test_a_budget_limits_the_total_size_of_several_values() -> None:
     budget = Budget(10)
     budget.spend(4)
     budget.spend(6)

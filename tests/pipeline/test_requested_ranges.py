@@ -123,7 +123,7 @@ def test_one_element_of_nested_shards_takes_three_requests() -> None:
     ]
 
 
-def test_partial_reads_of_a_shard_with_a_header() -> None:
+def test_partial_reads_of_a_shard_after_a_header_request_only_what_they_need() -> None:
     array = make((4, 4), (4, 4), [shards((2, 2), location="start")])
     store = CountingStore({"k": b"header" + bytes(zarrlite.MemoryStore.get(array.store, "c/0/0"))})
     bound = Pipeline([*array.metadata.codecs, Offset(6)], array.metadata.pipeline((4, 4)).spec)

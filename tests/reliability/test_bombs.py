@@ -27,7 +27,7 @@ def test_bomb_is_refused_or_harmless(name: str) -> None:
     ],
     ids=["memory", "work", "foreign", "done"],
 )
-def test_limits_are_noticed(action: object, outcome: str) -> None:
+def test_exceeded_limits_are_detected(action: object, outcome: str) -> None:
     assert bombs.in_child(action, 10_000)[0] == outcome  # type: ignore[arg-type]
 
 

@@ -55,7 +55,7 @@ def check_reads(array: zarrlite.Array, data: Any, rng: np.random.Generator, may_
 @pytest.mark.parametrize(
     "fault", ["", "range ignored", "cut", "unavailable", "slow", "weak ETag", "no ETag", "no ETag,no time"]
 )
-def test_reads_are_right_although_the_server_is_not(bad_server: BadServer, fault: str) -> None:
+def test_reads_return_the_right_data_or_fail_if_the_server_misbehaves(bad_server: BadServer, fault: str) -> None:
     for number, rng in enumerate(trials()):
         data = rng.integers(0, 1000, (32, 32), "u2")
         bad_server.behave()
@@ -92,7 +92,7 @@ def test_a_value_that_is_replaced_between_two_ranges_is_read_from_one_version(ba
 
 
 @pytest.mark.parametrize("fault", ["cut", "unavailable", "lost", "slow"])
-def test_updates_are_made_once_although_answers_are_lost(bad_server: BadServer, fault: str) -> None:
+def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer, fault: str) -> None:
     for number, rng in enumerate(trials()):
         data = rng.integers(1, 1000, (32, 32), "u2")
         bad_server.behave()

@@ -118,7 +118,7 @@ def test_a_missing_key_is_not_an_error(make_s3: Any, make_azure: Any) -> None:
         assert array[...].tolist() == [7, 7, 7, 7]
 
 
-def test_403_means_a_missing_key_only_if_the_store_was_opened_so(settings: dict[str, Any]) -> None:
+def test_403_means_a_missing_key_only_if_missing_status_includes_it(settings: dict[str, Any]) -> None:
     anonymous = {"endpoint": settings["endpoint"], "anonymous": True, "retries": 1}
     url = f"s3://{SeaweedFS.bucket}/a"
     with pytest.raises(AccessError, match=r"missing_status=\(403, 404\)"):
@@ -169,7 +169,7 @@ def test_unknown_storage_options_are_refused() -> None:
         zarrlite.open("s3://bucket/a", storage_options={"anon": True})
 
 
-def test_a_store_of_obstore_takes_no_second_settings() -> None:
+def test_a_store_of_obstore_refuses_additional_settings() -> None:
     from obstore.store import MemoryStore
 
     with pytest.raises(ArgumentError, match="a store of obstore has its settings already; do not pass region, retries"):

@@ -123,7 +123,7 @@ def test_ranges_of_a_value_that_are_close_are_one_request(server: BadServer) -> 
     assert len(server.requests()) == 2
 
 
-def test_reading_an_empty_range_looks_for_the_value_only(server: BadServer) -> None:
+def test_reading_an_empty_range_only_checks_that_the_value_exists(server: BadServer) -> None:
     server.behave()
     store = server.store()
     store.set("a", b"0123")
@@ -189,7 +189,7 @@ def test_opening_takes_one_request(server: BadServer) -> None:
     assert kinds(server.requests()) == {"GET": 1 + 1 + 20}
 
 
-def test_parts_of_a_chunk_are_read_at_once_and_looked_at_again(server: BadServer) -> None:
+def test_parts_of_a_chunk_are_read_at_once_and_checked_again(server: BadServer) -> None:
     server.behave()
     index = 16 * 16 + 4
     array = zarrlite.create_array(

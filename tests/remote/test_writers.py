@@ -54,7 +54,7 @@ def test_32_writers_of_one_shard_in_2_processes_lose_nothing(seaweedfs: SeaweedF
     assert [process.communicate() and process.returncode for process in processes] == [0, 0]
 
 
-def test_one_of_several_processes_creates_a_node(seaweedfs: SeaweedFS) -> None:
+def test_only_one_of_several_processes_creates_a_node(seaweedfs: SeaweedFS) -> None:
     url = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex}"
     ObjectStore(url, **seaweedfs.settings()).set("zarr.json", b'{"zarr_format": 3, "node_type": "group"}')
     processes = [start("create_node", url, seaweedfs.settings(), f"writer {i}") for i in range(3)]

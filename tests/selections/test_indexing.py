@@ -204,7 +204,7 @@ def _indexes(array: np.ndarray, index: Any) -> bool:
 
 @settings(max_examples=200)
 @given(st.data())
-def test_the_normal_form_takes_puts_and_projects_the_elements_of_the_index(data: Any) -> None:
+def test_the_normal_form_of_an_index_takes_puts_and_projects_the_same_elements(data: Any) -> None:
     shape = data.draw(shapes())
     array = np.arange(math.prod(shape)).reshape(shape)
     index = data.draw(numpy_indices(shape).filter(lambda i: _indexes(array, i)))

@@ -163,7 +163,7 @@ def test_chunks_are_stored_in_the_chosen_order(kind: str, order: str) -> None:
         ((2, 1, 2), [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1)]),
     ],
 )
-def test_morton_order_of_uneven_grids(grid: Any, sequence: Any) -> None:
+def test_shards_with_uneven_grids_are_written_in_morton_order(grid: Any, sequence: Any) -> None:
     store = RecordingStore()
     shape = tuple(2 * n for n in grid)
     zarrlite.create_array(

@@ -61,7 +61,7 @@ def test_a_header_in_the_store_is_kept(strategy: str) -> None:
     np.testing.assert_array_equal(zarrlite.open_array(store)[...], DATA)
 
 
-def test_header_0_puts_data_into_the_leading_parts() -> None:
+def test_header_0_stores_data_in_the_leading_parts() -> None:
     array, store = make(HEADER, ShardingIndexed((1, 4), header=0))
     assert get(store, "c/0/0.header") == DATA[:2].tobytes()
     assert get(store, "c/0/0") == b""
@@ -90,7 +90,7 @@ def test_another_header_can_be_chosen() -> None:
     ],
     ids=["no leading part", "main part first", "after padding", "compressed", "index at the start", "no shard"],
 )
-def test_nothing_is_left_free_where_the_shard_does_not_start_with_the_parts(transformer: Any, chain: list[Any]) -> None:
+def test_no_space_is_reserved_unless_the_shard_starts_with_the_parts(transformer: Any, chain: list[Any]) -> None:
     array, store = make(transformer, *chain)
     plain = zarrlite.create_array({}, data=DATA, chunks=(2, 4), codecs=chain or [ShardingIndexed((1, 4))])
     parts = [get(store, f"c/0/0{part.key_suffix}") for part in transformer.parts]
@@ -132,7 +132,7 @@ def test_the_unchanged_example_of_the_proposal_is_opened_and_written() -> None:
     assert (int(array[:1000, :1000].sum()), array[600, 600]) == (7 * 250_000 + 3, 3)
 
 
-def test_the_option_is_not_written_to_the_document() -> None:
+def test_the_header_option_is_not_written_to_the_document() -> None:
     array, store = make(HEADER)
     assert "header" not in json.dumps(json.loads(get(store, "zarr.json"))["codecs"])
     assert array.metadata.codecs[0].header is None  # type: ignore[union-attr]

@@ -291,7 +291,7 @@ def test_without_a_journal_an_interrupted_change_is_an_error() -> None:
     assert "journal" not in bytes(below.get("zarr.json") or b"").decode()
 
 
-def test_keys_of_journals_are_beside_their_chunks() -> None:
+def test_keys_of_journals_are_next_to_those_of_their_chunks() -> None:
     for level, chunk, key in (
         (0, "c/0/1", "c/0/__zarrlite.journal.1"),
         (0, "c.0.1", "__zarrlite.journal.c.0.1"),
@@ -352,7 +352,7 @@ def test_a_large_part_is_written_once(start: int) -> None:
     assert len(old) <= store.written < len(old) + 500
 
 
-def test_parts_with_checksums_of_their_own_are_told_apart() -> None:
+def test_versions_of_parts_that_end_with_a_checksum_are_distinguished() -> None:
     # the checksum of data that is followed by its own checksum is constant, so a journal has bytes to compare
     old, new = (value.astype("u8") for value in (OLD, NEW))
     old[:2, :2] = new[2:, 2:] = 0  # another index, and a part of the same size

@@ -93,7 +93,7 @@ SELECTIONS = [np.s_[...], np.s_[3, 3], np.s_[1:3, 0:4]]
 @pytest.mark.parametrize("kind", ["memory", "local"])
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("stack", [stack for stack in STACKS if stack != "parts in shards"])
-def test_a_chunk_that_is_replaced_between_two_steps_of_a_reader_is_read_in_one_state(
+def test_a_read_sees_one_version_of_a_chunk_that_is_replaced_between_its_steps(
     tmp_path: Path, kind: str, changes: list[tuple[Any, Any]], stack: str
 ) -> None:
     count = itertools.count()
@@ -166,7 +166,7 @@ class StoredAndErased(PrefixStore):
 
 
 @pytest.mark.parametrize("kind", ["memory", "local"])
-def test_a_chunk_that_is_stored_and_erased_around_a_look_for_its_journal_is_missing(tmp_path: Path, kind: str) -> None:
+def test_a_chunk_stored_and_erased_while_its_journal_is_looked_up_reads_as_missing(tmp_path: Path, kind: str) -> None:
     below = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
     create(below, "checksum apart")
     sizes = [below.size("c/0/0"), below.size("c/0/0.c")]
@@ -198,7 +198,7 @@ class Recorded(dict[str, bytes]):
 
 @pytest.mark.parametrize("changes", ["all", "erased and written", "some, then all"])
 @pytest.mark.parametrize("stack", ["compressed", "all sized", "shard, rewrite", "shard with a header, in-place"])
-def test_a_reader_that_starts_within_a_write_in_memory_sees_one_state(changes: str, stack: str) -> None:
+def test_a_reader_that_starts_during_a_write_in_memory_sees_one_version(changes: str, stack: str) -> None:
     values: dict[str, bytes] = {}
     create(MappingStore(values), stack)
     recorded = Recorded(values)

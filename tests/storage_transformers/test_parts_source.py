@@ -80,7 +80,7 @@ def test_ranges_read_as_slices_whatever_was_read_before(
     chunk.close()
 
 
-def test_a_missing_chunk_is_none_in_every_way(store: Store, parts: tuple[Part, ...]) -> None:
+def test_every_read_of_a_missing_chunk_returns_none(store: Store, parts: tuple[Part, ...]) -> None:
     source = in_parts(store, parts).source(KEY)
     for read in READS.values():
         assert read(source) is None
@@ -238,7 +238,7 @@ def test_a_chunk_that_is_replaced_before_its_last_part_is_opened_is_an_error(
 
 
 @pytest.mark.parametrize("read", CHECKED_READS)
-def test_a_chunk_that_is_replaced_before_its_first_part_is_opened_is_the_new_one(
+def test_a_chunk_replaced_before_its_first_part_is_opened_reads_as_the_new_one(
     store: Store, parts: tuple[Part, ...], read: str
 ) -> None:
     wrapped = in_parts(store, parts)
@@ -273,7 +273,7 @@ def test_a_chunk_that_is_replaced_after_its_last_part_was_opened_is_read_again(
     source.close()
 
 
-def test_a_chunk_to_which_bytes_are_appended_after_it_was_opened_is_the_old_one(tmp_path: Path) -> None:
+def test_a_source_does_not_see_bytes_appended_after_it_was_opened(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     wrapped = in_parts(store, (Part(""), Part(".index", 4)))
     wrapped.set(KEY, b"datadata" + b"tail")
@@ -287,7 +287,7 @@ def test_a_chunk_to_which_bytes_are_appended_after_it_was_opened_is_the_old_one(
 
 
 @pytest.mark.parametrize("number", [0, -1])
-def test_a_chunk_is_current_until_one_of_its_parts_is_replaced(
+def test_the_source_of_a_chunk_is_current_until_one_of_its_parts_is_replaced(
     store: Store, parts: tuple[Part, ...], number: int
 ) -> None:
     wrapped = in_parts(store, parts)

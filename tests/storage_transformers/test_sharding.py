@@ -93,7 +93,7 @@ def test_a_range_never_extends_beyond_its_chunk(r: Any) -> None:
     assert bytes(store.get("c/0", ByteRange(*r))) == b"012345"[slice(*r)]
 
 
-def test_a_chunk_that_is_read_in_steps_is_of_one_state_of_its_shard(tmp_path: Path) -> None:
+def test_all_reads_of_a_source_see_one_version_of_the_shard(tmp_path: Path) -> None:
     for below in (zarrlite.MemoryStore(), zarrlite.LocalStore(tmp_path)):
         store = wrap(below, (2,))
         assert store.source("c/0").size() is None

@@ -36,7 +36,7 @@ def content(value: Any) -> Any:
 
 @settings(max_examples=120, deadline=None)
 @given(st.sampled_from(STORES), stacks, st.sampled_from(ENCODINGS), st.data())
-def test_a_stack_behaves_like_a_dict(store_class: Any, stack: Any, encoding: Any, data: Any) -> None:
+def test_a_stack_of_transformers_behaves_like_a_dict(store_class: Any, stack: Any, encoding: Any, data: Any) -> None:
     below = store_class()
     store, keys = stack_of(below, stack, encoding)
     model: dict[str, bytes] = {}

@@ -30,7 +30,7 @@ class OneValue(Store):
         return byte_range.of(b"0123") if key == "k" else None
 
 
-def test_a_store_with_get_alone_reads() -> None:
+def test_a_store_with_only_get_can_be_read() -> None:
     store = OneValue()
     assert store.get_partial_values([("k", ByteRange(1, 3)), ("none", ALL)]) == [b"12", None]
     assert (store.size("k"), store.size("none")) == (4, None)
@@ -38,7 +38,7 @@ def test_a_store_with_get_alone_reads() -> None:
         pass
 
 
-def test_a_store_with_get_alone_refuses_to_be_written_or_listed() -> None:
+def test_a_store_with_only_get_cannot_be_written_or_listed() -> None:
     store = OneValue()
     for write in (
         lambda: store.set("k", b""),
@@ -225,7 +225,7 @@ def test_interrupts_and_errors_of_the_library_pass_through_a_users_source(use: A
 
 
 @pytest.mark.parametrize("bases", [(Source,), (VersionedSource,), (GrowingSource,), (VersionedSource, GrowingSource)])
-def test_a_users_source_is_of_the_same_kind_for_the_library(bases: Any) -> None:
+def test_a_users_source_keeps_its_interfaces_when_it_is_wrapped(bases: Any) -> None:
     cls: Any = type("Own", bases, {**dict.fromkeys(["read", "version", "has_grown"], UnreachableSource.fail)})
     source = StoreOfSources(cls()).source("k")
     for kind in (VersionedSource, GrowingSource):
@@ -259,7 +259,7 @@ def test_an_exception_of_a_function_that_changes_a_value_passes_unchanged() -> N
         DictStore({}).update("k", lambda old: bytes(1 // 0))
 
 
-def test_a_change_in_place_is_made_to_the_value_that_it_was_made_for() -> None:
+def test_a_change_in_place_is_applied_to_the_value_it_was_computed_from() -> None:
     class Counting(DictStore):
         reads = 0
 
@@ -375,7 +375,7 @@ def test_a_subclass_keeps_the_operations_that_it_overrides_itself() -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "a/b", "...", ".a", "a.", "a/...", "..a/b", "é", "a b", "a:b", "\n"])
-def test_valid_keys(key: str) -> None:
+def test_valid_keys_are_accepted(key: str) -> None:
     assert check_key(key) == key
     assert check_prefix(f"{key}/") == f"{key}/"
 
@@ -457,7 +457,7 @@ def test_exceptions_of_a_change_by_several_values_are_store_errors(changes: Call
     assert locked.value.errno == 5
 
 
-def test_exceptions_of_an_update_are_its_own() -> None:
+def test_exceptions_of_an_update_function_pass_unchanged() -> None:
     def update(old: object) -> bytes:
         raise ValueError("not the store's")
 

@@ -100,7 +100,7 @@ def test_only_the_parts_that_are_missing_are_requested(cached: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["zarr.json", "a/zarr.json", "a/.zarray", ".zmetadata", "a/attributes.json", "none"])
-def test_documents_and_absences_are_not_cached(cached: Any, key: str) -> None:
+def test_documents_and_missing_keys_are_not_cached(cached: Any, key: str) -> None:
     store = VersionedStore()
     view = cached(store)
     for value in (b"first", b"second", b"third"):
@@ -235,7 +235,7 @@ def test_a_writer_sees_what_it_wrote(cached: Any) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(KINDS), max_bytes=st.sampled_from([1, 40, 100, 10_000]))
-def test_any_sequence_of_operations_gives_what_the_store_has(
+def test_any_sequence_of_operations_returns_the_values_of_the_store(
     data: st.DataObject, kind: str, max_bytes: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     store = VersionedStore(versioned=data.draw(st.booleans()))
@@ -302,7 +302,7 @@ def test_the_least_recently_used_ranges_are_dropped_first(kind: str, tmp_path: P
     assert 1 not in kept
 
 
-def test_values_that_do_not_fit_are_served_but_not_cached(cached: Any) -> None:
+def test_values_larger_than_the_cache_are_served_but_not_cached(cached: Any) -> None:
     store = VersionedStore()
     store.set("c/0", bytes(1000))
     view = cached(store, 999)
@@ -312,7 +312,7 @@ def test_values_that_do_not_fit_are_served_but_not_cached(cached: Any) -> None:
     assert held(view) == 0
 
 
-def test_a_directory_that_was_opened_with_less_room_is_made_smaller(tmp_path: Path) -> None:
+def test_a_cache_directory_opened_with_a_smaller_limit_is_reduced_to_it(tmp_path: Path) -> None:
     store = VersionedStore()
     for number in range(10):
         store.set(f"c/{number}", bytes(100))
@@ -324,7 +324,7 @@ def test_a_directory_that_was_opened_with_less_room_is_made_smaller(tmp_path: Pa
 
 
 @pytest.mark.parametrize("max_bytes", [0, -1, 1.5, True, None, "1"])
-def test_other_sizes_are_refused(max_bytes: Any) -> None:
+def test_invalid_sizes_are_refused(max_bytes: Any) -> None:
     with pytest.raises(ArgumentError, match="max_bytes must be a positive integer"):
         CachedStore(MemoryStore(), max_bytes=max_bytes)
 
@@ -387,7 +387,7 @@ def test_a_damaged_state_is_repaired(tmp_path: Path) -> None:
     assert view.get("c/0") == b"new"
 
 
-def test_a_directory_that_is_gone_costs_requests_only(tmp_path: Path) -> None:
+def test_values_can_be_read_after_the_cache_directory_is_deleted(tmp_path: Path) -> None:
     import shutil
 
     store = VersionedStore()

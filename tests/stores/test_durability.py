@@ -92,7 +92,7 @@ def disk(monkeypatch: pytest.MonkeyPatch, root: Path) -> Disk:
 
 @pytest.mark.parametrize("keys", [KEYS[:2], KEYS], ids=["renamed", "without a name until they are complete"])
 @pytest.mark.parametrize("exists", [False, True])
-def test_no_value_is_new_while_an_earlier_one_is_old(root: Path, disk: Disk, keys: list[str], exists: bool) -> None:
+def test_values_of_one_call_become_durable_in_order(root: Path, disk: Disk, keys: list[str], exists: bool) -> None:
     store = LocalStore(root, fsync=True)
     old = dict.fromkeys(keys, "old") if exists else {}
     store.set_many([(key, value.encode()) for key, value in old.items()])

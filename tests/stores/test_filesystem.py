@@ -193,7 +193,7 @@ def test_a_server_that_ignores_ranges_never_causes_wrong_data(web: WebServer) ->
 # Errors
 
 
-def test_missing_refused_and_failing_are_different_things(web: WebServer, tmp_path: Path) -> None:
+def test_missing_keys_refused_access_and_failures_are_distinguished(web: WebServer, tmp_path: Path) -> None:
     cache = fsspec.filesystem("filecache", fs=fsspec.filesystem("http"), cache_storage=str(tmp_path))
     web.status.update({"refused": 403, "broken": 503, "a/zarr.json": 500})
     for store in (on_the_web(web), FsspecStore(cache, web.url)):
@@ -300,7 +300,7 @@ def test_listings_see_other_writers(memory: Any, tmp_path: Path) -> None:
         assert store.size("b") == 1
 
 
-def test_one_of_many_threads_creates_a_value(memory: Any, tmp_path: Path) -> None:
+def test_only_one_of_many_threads_creates_a_value(memory: Any, tmp_path: Path) -> None:
     for store in (FsspecStore(memory, "/a"), FsspecStore(fsspec.filesystem("file"), str(tmp_path))):
         created: list[int] = []
         start = threading.Barrier(8)
@@ -369,7 +369,7 @@ def _read(store: FsspecStore, answers: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_other_processes_read(web: WebServer, method: str) -> None:
+def test_other_processes_can_read_from_a_store(web: WebServer, method: str) -> None:
     web.values["a"] = b"value"
     store = on_the_web(web)
     assert store.get("a") == b"value"  # the parent has used the event loop
@@ -381,7 +381,7 @@ def test_other_processes_read(web: WebServer, method: str) -> None:
     child.join()
 
 
-def test_a_filesystem_of_a_parent_process_is_an_error_at_once(web: WebServer) -> None:
+def test_using_the_filesystem_of_a_parent_process_is_an_error_at_once(web: WebServer) -> None:
     web.values["a"] = b"value"
     store = FsspecStore(fsspec.filesystem("dir", path=web.url, fs=fsspec.filesystem("http")))
     assert store.get("a") == b"value"

@@ -238,7 +238,7 @@ WRITERS = ("buffers", "chunks", "nodes", "storage_transformers", "stores", "thre
 
 
 @pytest.mark.parametrize("path", WRITERS)
-def test_no_loop_starts_over_outside_of_the_statement_that_cleans_up(path: str) -> None:
+def test_no_loop_repeats_outside_of_the_statement_that_cleans_up(path: str) -> None:
     # since Python 3.12 the jump of a loop that ends with a condition (`while x`, `if` as its last statement) is not
     # covered by the `with` or `try` around it, so an interrupt there skips `__exit__` and `finally`
     package = Path(zarrlite.__file__).parent / path

@@ -238,7 +238,7 @@ def test_writing_into_a_followed_directory_writes_to_its_target(root: Path, outs
     assert (outside / "new").read_bytes() == b"value"
 
 
-def test_a_copy_of_a_store_follows_as_well(root: Path, outside: Path) -> None:
+def test_a_pickled_store_still_follows_symlinks(root: Path, outside: Path) -> None:
     root.mkdir()
     (root / "file").symlink_to(outside / "secret")
     assert pickle.loads(pickle.dumps(following(root))).get("file") == b"secret"

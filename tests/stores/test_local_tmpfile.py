@@ -124,7 +124,7 @@ def _fail(code: int) -> Any:
 
 @needs_tmpfile
 @pytest.mark.parametrize("name", ["open", "link"])
-def test_a_file_system_without_tmpfiles_is_tried_once(
+def test_o_tmpfile_is_tried_only_once_on_a_file_system_without_it(
     root: Path, tree: Tree, monkeypatch: pytest.MonkeyPatch, renamed: list[str], name: str
 ) -> None:
     store, original, attempts = LocalStore(root), getattr(os, name), []

@@ -59,7 +59,7 @@ def test_a_value_is_stored_if_its_key_is_new(make: Callable[[Path], Store], key:
 
 
 @every_store
-def test_one_of_many_threads_stores_a_new_value(make: Callable[[Path], Store], tmp_path: Path) -> None:
+def test_only_one_of_many_threads_stores_a_new_value(make: Callable[[Path], Store], tmp_path: Path) -> None:
     store = make(tmp_path)
     with ThreadPoolExecutor(8) as threads:
         for n in range(10):

@@ -68,7 +68,7 @@ def test_erasing_all_under_a_prefix_leaves_the_rest() -> None:
         ("__exit__", (ValueError, None, None), (ValueError, None, None)),
     ],
 )
-def test_operations_are_passed_on_as_one_call(operation: str, args: tuple, forwarded: tuple) -> None:
+def test_each_operation_is_forwarded_as_one_call(operation: str, args: tuple, forwarded: tuple) -> None:
     below = mock.create_autospec(MemoryStore, instance=True, read_only=False, limits=Limits())
     result = getattr(PrefixStore(below, "p/"), operation)(*args)
     (call,) = getattr(below, operation).call_args_list
@@ -131,7 +131,7 @@ def test_a_read_only_store_refuses_to_be_written(operation: str) -> None:
     assert store.get("k") == b"kept"
 
 
-def test_a_read_only_store_reads() -> None:
+def test_a_read_only_store_can_be_read() -> None:
     below = MemoryStore(MODEL)
     store = ReadOnlyStore(below)
     assert store.read_only

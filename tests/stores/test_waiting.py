@@ -124,7 +124,7 @@ def test_the_lock_file_of_a_killed_process_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", ["open", "write", "close", "link", "unlink"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_while_it_creates_a_lock_file_locks_no_others_out(
+def test_a_process_killed_while_it_creates_a_lock_file_does_not_lock_out_others(
     tmp_path: Path, call: str, when: str
 ) -> None:
     store = LocalStore(tmp_path, lock_method="file", lock_timeout=2)
@@ -145,7 +145,7 @@ def test_a_process_killed_while_it_creates_a_lock_file_locks_no_others_out(
     assert [name for name in os.listdir(tmp_path) if not name.startswith("__zarrlite.tmp.")] == ["k"]
 
 
-def test_a_process_killed_while_it_removes_a_stale_lock_file_locks_no_others_out(tmp_path: Path) -> None:
+def test_a_process_killed_while_it_removes_a_stale_lock_file_does_not_lock_out_others(tmp_path: Path) -> None:
     store = LocalStore(tmp_path, lock_method="file", lock_timeout=2)
 
     def die() -> None:

@@ -83,7 +83,7 @@ def test_a_file_is_changed_and_its_other_entries_are_copied(path: Path) -> None:
     assert {key: bytes(ZipStore(path).get(key) or b"") for key in ZipStore(path).list()} == expected
 
 
-def test_a_file_in_which_nothing_changes_is_not_written(path: Path) -> None:
+def test_a_file_without_changes_is_not_rewritten(path: Path) -> None:
     with ZipStore(path, mode="w") as store:
         store.set("a", b"1")
     before = path.stat()
@@ -208,7 +208,7 @@ def test_a_writer_in_another_process_is_named(path: Path) -> None:
     assert contents(path) == {}
 
 
-def test_two_stores_that_change_a_file_one_after_the_other_lose_nothing(path: Path) -> None:
+def test_consecutive_changes_of_a_file_by_two_stores_lose_nothing(path: Path) -> None:
     first, second = ZipStore(path, mode="a"), ZipStore(path, mode="a")
     with first:
         first.set("a", b"1")
@@ -234,7 +234,7 @@ def test_threads_write_one_store(path: Path) -> None:
     assert contents(path) == {f"{number}/{i}": b"%d" % i * 100 for number in range(8) for i in range(50)}
 
 
-def test_one_of_many_threads_creates_a_key(path: Path) -> None:
+def test_only_one_of_many_threads_creates_a_key(path: Path) -> None:
     with ZipStore(path, mode="w") as store:
         created: list[bool] = []
         in_threads(*[lambda: created.append(store.set("a", b"1", new=True))] * 8)
@@ -373,7 +373,7 @@ def test_nodes_close_their_store(path: Path) -> None:
     assert zarrlite.open_array(path, mode="r", path="x")[7] == 7
 
 
-def test_nodes_in_other_stores_can_be_used_again_after_they_are_closed() -> None:
+def test_nodes_that_are_not_in_a_zip_file_can_be_used_after_they_are_closed() -> None:
     with zarrlite.open("memory://", mode="w") as group:
         group.attrs["a"] = 1
     group.attrs["b"] = 2

@@ -1030,14 +1030,14 @@ def subject(laws: type, attribute: str, value: Any) -> Any:
 @pytest.mark.parametrize(
     "row", ROWS, ids=[f"{getattr(row[2], '__name__', type(row[2]).__name__)}-{row[3]}" for row in ROWS]
 )
-def test_a_law_fails_for_something_broken(row: tuple[Any, ...]) -> None:
+def test_each_broken_class_fails_its_law(row: tuple[Any, ...]) -> None:
     laws, attribute, broken, law, *error = row
     with pytest.raises(error[0] if error else AssertionError):
         getattr(subject(laws, attribute, broken), law)()
 
 
 @pytest.mark.parametrize("laws", BROKEN, ids=lambda laws: laws.__name__)
-def test_every_law_fails_for_something(laws: type) -> None:
+def test_every_law_is_failed_by_a_broken_class(laws: type) -> None:
     assert {row[1] for row in BROKEN[laws][1]} == laws_of(laws)
 
 
