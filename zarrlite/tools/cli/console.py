@@ -72,7 +72,7 @@ class Console:
         """Print a JSON document to stdout. Values that JSON does not have are printed as strings."""
         try:
             text = json.dumps(value, indent=2, allow_nan=False, default=str)
-        except ValueError:  # attributes may have them
+        except ValueError:  # attributes may contain NaN and infinities, which JSON does not have
             text = json.dumps(_with_text(value), indent=2, default=str)
         self.print(text)
 
@@ -98,7 +98,7 @@ class Console:
         return shutil.get_terminal_size().columns if self.stdout.isatty() else None
 
     def _records(self, headers: Sequence[str], cells: list[list[str]]) -> None:
-        """Print each row as one line for each cell: the table is wider than the terminal, which would break words."""
+        """Print one line for each cell, since the terminal would break words of a table that is wider."""
         for i, line in enumerate(cells):
             if i:
                 self.print()
@@ -148,7 +148,7 @@ class Console:
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Progress]:
-        """Show progress on a terminal while the block runs, which calls `advance` `total` times."""
+        """Show progress on a terminal while the block runs. The block must call `advance` `total` times."""
         if not self.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield _NoProgress()
         elif _have_rich():
@@ -231,7 +231,7 @@ def _pad(text: str, width: int, right: bool) -> str:
 
 
 def _with_text(value: Any) -> Any:
-    """Return a value with text in the place of NaN and Infinity, which JSON does not have."""
+    """Return a value in which NaN and infinities, which JSON does not have, are replaced by strings."""
     if isinstance(value, dict):
         return {name: _with_text(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

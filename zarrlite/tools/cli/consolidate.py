@@ -1,4 +1,4 @@
-"""`zarrlite consolidate`: copy the metadata below a group into its own document, so that readers need no listing."""
+"""`zarrlite consolidate`: copy the metadata of all nodes below a group into its document, so no listing is needed."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from zarrlite.tools.transfer.copying import Copy
 
 HELP = "copy an array or a hierarchy without re-encoding it"
 EXAMPLE = "zarrlite copy experiment.zarr/raw backup.zarr"
-DASK_HELP = "let the workers of a dask cluster do it: the address of its scheduler, or local"
+DASK_HELP = "run on the workers of a dask cluster: the address of its scheduler, or local"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

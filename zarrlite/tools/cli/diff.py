@@ -194,7 +194,7 @@ def _describe(difference: Difference) -> str:
             return f"{difference['pointer']} only in {difference['only_in']}: {show(difference['value'])}"
         case "metadata":
             a, b = show(difference["a"]), show(difference["b"])
-            if a == b:  # they differ only after the point where `show` cuts them
+            if a == b:  # the values differ only after the point where `show` cuts them
                 a, b = json.dumps(difference["a"]), json.dumps(difference["b"])
             return f"{difference['pointer']} {a} -> {b}"
         case "values":

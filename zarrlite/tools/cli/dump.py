@@ -1,7 +1,7 @@
 """`zarrlite dump`: print values as text, CSV, JSON or .npy.
 
 Rules
-- The format is the one that is passed, or that of the extension of the output file; other extensions are refused.
+- The format is that of `--format` or else follows from the extension of the output file; other extensions are refused.
 - CSV and .npy are written in pieces, so that memory is bounded. Text is abbreviated like numpy's, and only the values
   shown are read.
 - Text in CSV that a spreadsheet would take for a formula begins with an apostrophe.
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     }
     with _open_output(args.output, binary=output_format == "npy") as output:
         total = math.prod(result_shape(index, array.shape))
-        # a bar would be in the way of values that are printed on the terminal
+        # a progress bar would be mixed with the values if these are printed on the terminal
         shown = console.progress("dump", total) if args.output else contextlib.nullcontext(None)
         with shown as progress:
             writers[output_format](array, index, output, args.full, progress)

@@ -103,7 +103,7 @@ def _write(path: str, content: str) -> None:
 
 
 def _page(array: Array, objects: list[Stored]) -> str:
-    """Return the HTML page: the picture, and what is printed."""
+    """Return the HTML page: the picture and the printed text."""
     plain = Console(io.StringIO(), io.StringIO())
     tables = [[*_rows(plain, array, stored, stored.layout, "", is_stored=True)] for stored in objects]
     heading = f"{array.name}: {', '.join(stored.key for stored in objects)}"

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="remove temporary files of writers that no longer run (those of other machines if they are an hour old), "
+        help="remove temporary files of writers that no longer run (of other machines: if they are an hour old), "
         "and complete changes of chunks in parts, resizes and removals that were interrupted",
     )
     parser.add_argument("--repair-outside", action="store_true", help="remove chunks outside of the chunk grid")

@@ -28,7 +28,7 @@ _VERSION_2 = {".zarray": "array", ".zgroup": "group"}  # documents of Zarr v2 ->
 
 
 def open_location(location: str) -> Store:
-    """Return the store of a location. A file is not refused."""
+    """Return the store of a location, even if the location is a file."""
     return open_store(location, check=False, storage_options=_storage_options() if is_remote(location) else None)
 
 
@@ -74,7 +74,7 @@ def _split_remote(url: str) -> tuple[Store, str]:
     while depth and _remote_node_type(server, names[:depth]) is None:
         depth -= 1
     if _remote_node_type(server, names[:depth]) is None:
-        depth = len(names)  # there is no hierarchy
+        depth = len(names)  # the path is not in a hierarchy
     elif depth == len(names) or _remote_node_type(server, names[:depth]) == "group":
         while depth and _remote_node_type(server, names[: depth - 1]) == "group":
             depth -= 1

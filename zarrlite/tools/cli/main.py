@@ -50,7 +50,7 @@ COMMANDS = {  # name of the module in zarrlite.tools.cli: its HELP, repeated her
     "copy": "copy an array or a hierarchy without re-encoding it",
     "reencode": "copy an array with different chunks, shards, codecs or keys",
     "consolidate": "copy the metadata of all nodes below a group into its document",
-    "v2": "write the metadata that makes a Zarr v2 hierarchy one of Zarr v3",
+    "v2": "write the metadata that makes a Zarr v2 hierarchy readable as Zarr v3",
     "n5": "write the metadata that makes an N5 container readable as Zarr",
     "tiff": "write the metadata that makes a folder of TIFF files readable as Zarr",
     "serve": "serve an array or a hierarchy over HTTP",
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:  # before or after the command itself
+    except KeyboardInterrupt:  # raised before the command began or after it ended
         if sys.flags.dev_mode:
             raise
         Console().error("zarrlite: interrupted")
@@ -146,7 +146,8 @@ def _parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     except TypeError:  # a command with subcommands
         return parser.parse_args(arguments)
     except AttributeError as error:
-        if isinstance(error.__context__, KeyboardInterrupt):  # argparse restores what it has not saved yet
+        # argparse cleans up after Ctrl-C, and fails if it has not saved the values that it restores
+        if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise
 

@@ -17,7 +17,7 @@ from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extensions.config import escape
 
 _LIST_MEMBERS = ("codecs", "storage_transformers", "index_codecs")  # members that hold a list of extensions
-_SINGLE_MEMBERS = ("data_type", "chunk_grid", "chunk_key_encoding", "base_encoding", "base-encoding")  # or just one
+_SINGLE_MEMBERS = ("data_type", "chunk_grid", "chunk_key_encoding", "base_encoding", "base-encoding")  # a single one
 
 
 class Schemas:

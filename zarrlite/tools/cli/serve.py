@@ -18,10 +18,10 @@ EXAMPLE = "zarrlite serve experiment.zarr --plain"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("location", help="a path or URL of a node")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
-    parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0 chooses a free one (8000)")
-    parser.add_argument("--plain", action="store_true", help="show ordinary Zarr v3, which every reader knows")
-    parser.add_argument("--waitress", action="store_true", help="use the server waitress, for many clients")
+    parser.add_argument("--host", default="127.0.0.1", help="address (default: 127.0.0.1, for this machine only)")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on (default: 8000; 0: a free one)")
+    parser.add_argument("--plain", action="store_true", help="serve ordinary Zarr v3, for every reader")
+    parser.add_argument("--waitress", action="store_true", help="use the waitress server, for many clients")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

@@ -1,4 +1,4 @@
-"""`zarrlite v2`: write the metadata that makes a Zarr v2 hierarchy one of Zarr v3, next to its own."""
+"""`zarrlite v2`: write the metadata that makes a Zarr v2 hierarchy readable as Zarr v3, next to that of Zarr v2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zarrlite.errors import ArgumentError, MetadataError, ZarrliteError
 from zarrlite.tools.cli.console import Console, clean
 from zarrlite.tools.cli.locate import split
 
-HELP = "write the metadata that makes a Zarr v2 hierarchy one of Zarr v3"
+HELP = "write the metadata that makes a Zarr v2 hierarchy readable as Zarr v3"
 EXAMPLE = "zarrlite v2 experiment.zarr --write"
 
 

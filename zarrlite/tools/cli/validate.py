@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _read(location: str) -> bytes:
-    """Read a document; of one that is too large, one byte more than allowed."""
+    """Read a document. If it is too large, read one byte more than the limit."""
     if location == "-":
         return sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
     with open(location, "rb") as file:

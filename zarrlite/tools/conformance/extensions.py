@@ -3,7 +3,7 @@
 Rules
 - An extension is a pair: the member of zarr.json that names it, and its name. Nested extensions count separately.
 - An extension with `must_understand: false` is not required.
-- Reading Zarr v2 is claimed as one: ("zarr_format", "2").
+- The ability to read Zarr v2 is claimed as an extension: ("zarr_format", "2").
 - A member of the document that the core specification does not define is an extension too: ("member", its name).
 - Documents may be invalid in any way; a value without a name is not an extension.
 """

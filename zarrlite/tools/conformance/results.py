@@ -130,7 +130,7 @@ def load_run(path: str | Path) -> Run:
 
 @dataclass(frozen=True)
 class Change:
-    """A case whose result changed; None if it was not run."""
+    """A case whose result differs between two runs; a result is None if the case was not run."""
 
     implementation: str
     case: str

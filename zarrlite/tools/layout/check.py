@@ -107,7 +107,7 @@ def check(
             warnings.simplefilter("ignore", MetadataWarning)
             node = opening.open(store, mode="r", path=path, strict=False, use_consolidated=False)
         if isinstance(node.store, ForeignStore):
-            checked, prefix = node.store, ""  # its files have other names
+            checked, prefix = node.store, ""  # the files in `store` do not have the names of Zarr v3
     except ArgumentError:
         raise
     except NodeNotFoundError:

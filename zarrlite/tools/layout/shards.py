@@ -2,9 +2,9 @@
 
 Rules
 - Entries that point outside the shard are faults of the index; the other entries are still followed.
-- If chunks share bytes, the bytes belong to the first chunk; the other chunks are views. A chunk with the same bytes as
-  another one is explained once, and all that are explained have at most as many bytes as the shard: the cost of a shard
-  is in proportion to its size, also if shards are nested.
+- If chunks share bytes, the bytes belong to the first chunk; the other chunks are views. Chunks with the same bytes are
+  explained once, and the explained chunks together have at most as many bytes as the shard: the cost is in proportion
+  to the size of the shard, even if shards are nested.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _lines(b: Box) -> list[list[Box]]:
 
 
 def _line_height(line: list[Box], several: bool) -> float:
-    """Return the height of a line of boxes and the space below it; offsets are there if it is one of several."""
+    """Return the height of a line of boxes and the space below it, which has offsets if there are several lines."""
     height = max(measure(child)[1] for child in line) + _MARGIN
     return height + (_TICK_HEIGHT if several and any(map(_has_tick, line)) else 0)
 
@@ -108,7 +108,7 @@ def _draw(b: Box, x: float, y: float, width: float, height: float, ticks: list[t
 def _draw_line(
     line: list[Box], left: float, top: float, width: float, height: float, ticks: list[tuple[float, int]]
 ) -> str:
-    """Draw boxes that together fill the width, which has a margin after each."""
+    """Draw boxes that together fill the width, with a margin after each box."""
     sizes = [measure(child)[0] for child in line]
     spare = (width - sum(sizes) - _MARGIN * len(sizes)) / len(sizes)
     parts = []
@@ -119,7 +119,7 @@ def _draw_line(
 
 
 def _tick_labels(ticks: list[tuple[float, int]], bottom: float) -> list[str]:
-    """Return the offsets of boxes, below them; one that would overlap the previous one is left out."""
+    """Return labels with the offsets of boxes, without those that would overlap the previous label."""
     labels, free_from = [], -100.0
     for left, offset in ticks:
         if left >= free_from:

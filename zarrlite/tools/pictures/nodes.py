@@ -103,7 +103,7 @@ def _table(rows: list[tuple[str, Any]], heading: str) -> str:
 
 
 def attributes_html(node: Any) -> str:
-    """Return the attributes of a node, which a click shows. Returns an empty text for a node without attributes."""
+    """Return the attributes of a node, which a click unfolds. Returns an empty text if the node has none."""
     if not node.attrs:
         return ""
     content = ""

@@ -2,7 +2,7 @@
 
 Rules
 - Nothing is read. A size that depends on the data "varies".
-- One row shows the output of the codecs; one more for each storage transformer follows, from the array to the store.
+- The first row shows the output of the codecs. A row for each storage transformer follows, from the array to the store.
 """
 
 from __future__ import annotations

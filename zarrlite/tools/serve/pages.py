@@ -35,7 +35,7 @@ POLICY: Final = (
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 )
 _NOTES: Final = (
-    "With the option --plain, readers without the extensions read all arrays, and programs find the members of groups.",
+    "With --plain, readers without the extensions can read all arrays, and programs can find the members of groups.",
     "Readers without the extensions of this array need the option --plain.",
 )
 _MIN_SIDE: Final = 256  # pixels of the screen; smaller pictures are enlarged by a whole number

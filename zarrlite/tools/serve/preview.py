@@ -79,7 +79,7 @@ def is_shown(array: Array) -> bool:
 
 
 def picture(array: Array, view: View) -> tuple[bytes, str, str]:
-    r"""Return a view of an array as a PNG file, and the values that are black and white.
+    r"""Return a view of an array as a PNG file, and the values shown as black and as white.
 
     >>> import zarrlite
     >>> array = zarrlite.create_array("memory://", data=[[0, 1], [2, 3]])
@@ -101,7 +101,7 @@ def picture(array: Array, view: View) -> tuple[bytes, str, str]:
     if not known.any():
         return png(np.zeros(values.shape, "u1")), "", ""
     low, high = numbers[known].min(), numbers[known].max()
-    # halves, since the difference of two large numbers may be infinite
+    # values are halved, since the difference of two large numbers may be infinite
     scale = 254 / (high / 2 - low / 2) if high > low else 0.0
     grey = np.where(known, (np.where(known, numbers, low) / 2 - low / 2) * scale, 0).astype("u1") + known.astype("u1")
     return png(grey), _shown(values[known].min()), _shown(values[known].max())

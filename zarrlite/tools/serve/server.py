@@ -66,7 +66,7 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
         query = environ.get("QUERY_STRING", "")
         host = environ.get("HTTP_HOST") or f"{environ.get('SERVER_NAME', '')}:{environ.get('SERVER_PORT', '')}"
         origin = _origin(environ.get("wsgi.url_scheme", "http"), host) + prefix
-        if not path and prefix:  # links on the page are relative to a path that ends with a slash
+        if not path and prefix:  # redirect, since links on the page are relative to a path that ends with a slash
             start_response("302 Found", [("Location", f"{prefix}/"), ("Content-Length", "0")])
             return []
         answer = site.respond(environ["REQUEST_METHOD"], path + (f"?{query}" if query else ""), headers, origin)

@@ -6,8 +6,8 @@ Rules
 - Nothing can be written: GET, HEAD and OPTIONS are the methods.
 - One byte range is honoured (206, or 416 if it is outside of the value). Several ranges get the whole value, as
   RFC 9110 section 14.2 allows.
-- An ETag is derived from the version that the store knows; small values without one are hashed. All of an answer is of
-  one version of the value: if it is replaced meanwhile, the answer ends early, which clients notice by its length.
+- An ETag is derived from the version that the store reports; small values without a version are hashed. An answer has
+  bytes of one version only: if the value is replaced meanwhile, it ends early, which clients notice by its length.
 - Keys are checked twice, here and by the store: no path leads out of the root.
 - Pages escape every name and every attribute. Their Content-Security-Policy allows one script, by its hash.
 """

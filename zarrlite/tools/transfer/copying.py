@@ -39,7 +39,7 @@ class Copy:
         self._copy = CopyObjects(source.store, key_prefix(source.path), target, key_prefix(path))
 
     def run(self, *, overwrite: bool, dask: Any = None, advance: Callable[[int], object] = ignore) -> int:
-        """Copy, and call `advance` with numbers of copied objects. Return how many an earlier run had copied."""
+        """Copy, and pass the number of objects of each step to `advance`. Return how many an earlier run had copied."""
         with connected(dask, self.source.store, self.target) as run_steps:
             done = self.transfer.begin(overwrite=overwrite)
             advance(done)

@@ -124,7 +124,7 @@ class Reencoding:
         self.total = len(self._blocks)
 
     def run(self, *, overwrite: bool, dask: Any = None, advance: Callable[[int], object] = ignore) -> int:
-        """Copy, and call `advance` with numbers of copied blocks. Return how many an earlier run had copied."""
+        """Copy, and pass the number of blocks of each step to `advance`. Return how many an earlier run had copied."""
         source, target = self.source, self.target
         with connected(dask, source.store, target.store) as run_steps:
             done = self.transfer.begin(overwrite=overwrite)

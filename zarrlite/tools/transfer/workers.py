@@ -27,7 +27,7 @@ from zarrlite.adapters.tasks import check_reachable
 from zarrlite.errors import ArgumentError, DependencyError, StoreError, ZarrliteError
 from zarrlite.stores import Store
 
-_TASKS_PER_THREAD = 2  # tasks under way for each thread of a worker: one that runs, and the next one
+_TASKS_PER_THREAD = 2  # tasks under way for each thread of a worker: the running one and the next one
 _MIN_TASKS = 4  # tasks under way at least; an adaptive cluster starts workers once tasks wait
 _CONNECT_SECONDS = 10  # seconds to reach a scheduler
 _WORKER_SECONDS = 300  # seconds without any worker; then the transfer fails

@@ -60,7 +60,7 @@ def serve(
 
 @contextmanager
 def without_plugins_of(package: str) -> Iterator[None]:
-    """Hide the entry points of a package from modules that are imported meanwhile."""
+    """Hide the entry points of a package from modules that are imported inside the block."""
     found = metadata.entry_points
     others = metadata.EntryPoints(e for d in metadata.distributions() if d.name != package for e in d.entry_points)
     metadata.entry_points = lambda **parameters: others.select(**parameters)
@@ -77,7 +77,7 @@ def values(message: Json) -> dict[str, bytes]:
 
 @contextmanager
 def in_folder(message: Json) -> Iterator[tuple[str, Callable[[], dict[str, bytes]]]]:
-    """Write the values of a message into a temporary folder. The function returns all values that are there."""
+    """Write the values of a message into a temporary folder; yield it, and a function that returns all values in it."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for key, value in values(message).items():

@@ -1,4 +1,4 @@
-"""zarrista: zarrs, the library in Rust, without zarr-python. The stores are on disk: one in memory cannot be filled."""
+"""zarrista: Python bindings of the Rust library zarrs. The stores are on disk: zarrista cannot fill one in memory."""
 
 from __future__ import annotations
 
