@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
             for workload in [w for w in workloads if w not in results or not settled(w, results[w])]:
                 before = results.get(workload)
                 results[workload] = measure(workload, space, contestants, scale.rounds, progress, before)
-                # after every workload, so that an aborted run keeps its results
+                # written after every workload, so that an aborted run keeps its results
                 report = write(Path(options.out), "RESULTS-remote" if options.remote else "RESULTS", about, results)
                 progress.done += before is None
     progress.clear()
@@ -103,14 +103,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_in_newest(arguments: list[str], out: str) -> int:
-    """Run the command in the system of `make test-newest`. The reports are written to the same directory as without."""
+    """Run the command in the system of `make test-newest`. The directory of the reports is the same as without it."""
     os.makedirs(out, exist_ok=True)
     command = ["tests/newest.sh", "--run", os.path.abspath(out), "env", "ZARRLITE_NEWEST=1", "python"]
     return subprocess.run([*command, "-m", "benchmarks", *arguments, "--out", "/out"]).returncode
 
 
 def remote_space(root: str, scale: Any, stack: ExitStack) -> Workspace:
-    """Return the arrays in the buckets of a server, which ends with the stack."""
+    """Return the arrays in the buckets of a server, which is stopped when the stack closes."""
     from benchmarks.remote.proxy import Proxy
     from benchmarks.remote.server import Server
     from benchmarks.remote.space import RemoteSpace
@@ -155,7 +155,7 @@ def parser() -> argparse.ArgumentParser:
         dest="scale",
         action="store_const",
         const="tiny",
-        help="smallest data: checks that everything runs, the times mean nothing",
+        help="smallest data: only checks that everything runs; the times mean nothing",
     )
     options.add_argument(
         "--remote", action="store_true", help="arrays in an S3 server on this machine, whose answers are delayed"

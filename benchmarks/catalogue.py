@@ -21,7 +21,7 @@ PARTS, STARTING, UPDATES = "Parts of chunks", "Starting", "Updates of one inner 
 
 @dataclass(frozen=True)
 class Extended(Workload):
-    """A workload on zarrlite's own shards of every kind: plain, after `pad`, in parts, in the draft's transformer."""
+    """A workload on shards of every kind that zarrlite has: plain, with `pad`, in parts, of the draft's transformer."""
 
     reference = "plain"
     inner: tuple[Workload, ...] = ()  # one workload for each of KINDS
@@ -61,7 +61,7 @@ class Extended(Workload):
         return self._workload(entrant).operations(space, "zarrlite")
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return contestant.atomic and entrant != "parts"  # each part is renamed atomically, not all together
+        return contestant.atomic and entrant != "parts"  # each part is renamed atomically, but not all of them at once
 
 
 def catalogue(scale: Scale) -> Iterator[Workload]:

@@ -3,7 +3,7 @@
 Rules
 - Every contestant gets the same document and the same bytes.
 - The image is smooth with noise; zstd at level 1 compresses it to a half or a third, and the report states the ratio.
-- The level is 1: at a slower level, the cost of the compressor would hide the cost of a library.
+- The zstd level is 1: at a slower level, the cost of the compressor would hide the cost of a library.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Scale:
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
 FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 3, 3, 1.2, 2, 8.0)
-# shards of 64K chunks have half the edge length: otherwise there would be fewer than one for each thread
+# shards of 64K chunks have half the edge length: otherwise there would be fewer shards than threads
 QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 1, 0.05, 1, 0.5)
 TINY = Scale(
     "tiny",
@@ -65,7 +65,7 @@ class Layout:
     chunk: Shape  # shape of the innermost chunks
     codec: str  # "raw" or "zstd"
     grid: Shape | None = None  # inner chunks in a shard along each axis; None without shards
-    kind: str = "plain"  # "plain", or a shard with padding ("pad"), in "parts" or of the "draft"
+    kind: str = "plain"  # "plain", or a shard with padding ("pad"), in parts ("parts") or of the draft ("draft")
 
     @property
     def outer(self) -> Shape:

@@ -1,6 +1,6 @@
-"""Datasets of xarray: opened and read with the engine of zarrlite, and with that of zarr-python.
+"""Datasets of xarray, opened and read with the engines of zarrlite and of zarr-python.
 
-A dataset has the image with a coordinate for each dimension, and consolidated metadata, which both engines use.
+A dataset is the image with a coordinate for each dimension. Its metadata is consolidated, which both engines use.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def peak() -> int:
 
 
 def forget_peak() -> None:
-    """Reset the peak. Linux only; elsewhere the peak is that of the whole life of the process."""
+    """Reset the peak (Linux only). On other systems the peak is that of the whole life of the process."""
     if RESET.exists():
         RESET.write_text("5")
 
@@ -141,7 +141,7 @@ def measure(contestant: Contestant, operation: str, place: Any, image: str) -> f
 
 
 def print_and_exit(amount: float) -> NoReturn:
-    """Print a number and leave at once: threads of peers that still run can crash a process that ends as usual."""
+    """Print a number and exit at once: threads of peers that are still running can crash a normal shutdown."""
     print(amount, flush=True)
     os._exit(0)
 

@@ -6,7 +6,7 @@ with the source. The cluster is started before the first round, and is not timed
 
 - `zarrlite`: `zarrlite.reencode(source, target, chunks=..., dask=client)`
 - `zarr-python, rechunked`: `dask.array.from_zarr(source).rechunk(chunks).to_zarr(target)`
-- `zarr-python, same blocks`: blocks of whole chunks of both arrays, as zarrlite chooses them, so that no block is split
+- `zarr-python, same blocks`: the blocks that zarrlite chooses, of whole chunks of both arrays; no chunk is split
 """
 
 from __future__ import annotations

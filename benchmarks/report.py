@@ -1,7 +1,7 @@
 """The results of a run as JSON, as Markdown and (plot.py) as a chart.
 
 Rules
-- Times are shown as multiples of the reference's; the reference itself in units of time.
+- Times are shown as multiples of the reference's time, and that of the reference in units of time.
 - A figure that is not a time is not shown as a ratio: peak memory is shown in MiB.
 - Reports contain no names of machines or users, and no paths.
 """
@@ -103,7 +103,7 @@ def best_peer(result: Result) -> str | None:
 
 
 def ahead(result: Result) -> float | None:
-    """Return how many times zarrlite is faster than the best peer (below 1: slower). Returns None without figures."""
+    """Return how many times faster than the best peer zarrlite is (below 1: slower). Returns None without figures."""
     peer, ours = best_peer(result), result.get("zarrlite", Entry()).best
     theirs = result[peer].best if peer is not None else None
     return theirs / ours if theirs is not None and ours else None

@@ -2,7 +2,7 @@
 
 Rules
 - Every step is one that zarrlite, or any program, has to do. It is timed alone in a loop; the minimum counts.
-- The difference between the total and the sum of the steps is calls between functions, and caches that a loop keeps
+- The total exceeds the sum of the steps by the calls between functions, and because a loop over one step keeps caches
   warm.
 """
 

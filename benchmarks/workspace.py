@@ -141,7 +141,7 @@ class Workspace:
         return values
 
     def memory(self, layout: Layout, contestant: Contestant) -> Any:
-        """Return a contestant's store in memory with an array and all its chunks; it must not be changed."""
+        """Return a contestant's store in memory with an array and all its chunks. The store must not be changed."""
         if contestant.name not in self._memory:
             self._files = self._files or self.files(layout)
             self._memory[contestant.name] = contestant.memory(self._files)

@@ -2,7 +2,7 @@
 
 Rules
 - A place is the path of a directory, or the store that `memory` returned.
-- Each contestant has its own loops over many selections, so that none pays for a common layer.
+- Each contestant has its own loops over many selections, so that no common layer adds to its time.
 - A method that a contestant does not support raises Unsupported, which the report shows as "-".
 """
 
@@ -24,7 +24,7 @@ class Contestant(ABC):
     """A library, with the settings that README.md lists."""
 
     name: str
-    atomic: bool  # whether chunks are written under a temporary name and renamed
+    atomic: bool  # whether chunks are written under a temporary name and then renamed
     packages: tuple[str, ...]  # names of packages; the report states their versions
     cold_import: str  # code for `python -c` that imports the library
     cold_read: str  # code for `python -c` that prints the element {i}, {j} of the array at {path!r}

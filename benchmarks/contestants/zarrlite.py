@@ -16,7 +16,7 @@ class Zarrlite(Contestant):
     name = "zarrlite"
     atomic = True
     packages: tuple[str, ...] = ("zarrlite", "numpy", "zstandard", "google-crc32c")
-    cold_import = "import zarrlite; zarrlite.open"  # a name too, since the library is loaded when one is first used
+    cold_import = "import zarrlite; zarrlite.open"  # uses a name, since the library is loaded at the first use of one
     cold_read = "import zarrlite; print(zarrlite.open_array({path!r}, mode='r')[{i}, {j}])"
     library: Any = zarrlite
 

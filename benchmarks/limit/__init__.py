@@ -3,9 +3,9 @@
 Rules
 - For each chunk: open, read, verify, decompress, copy into the returned array; two threads take chunks from one
   iterator. Small requests run in the calling thread.
-- It reads no more than necessary: only the selected rows of a raw chunk, only two bytes for a single element.
+- The limit reads no more than necessary: only the selected rows of a raw chunk, only two bytes for a single element.
 - It trusts the document and the store: no validation, no locks, no temporary files. Checksums are verified.
-- It allocates the array that it returns, as the contestants do: new memory costs page faults in any case.
+- It allocates the array that it returns, as all contestants do: page faults of new memory are part of every time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The limit for arrays without shards, on disk and in memory.
 
 Rules
-- Loops are tight: everything possible is prepared before them. Two threads that hold the GIL for long would block each
+- Loops are tight: as much as possible is prepared before them. Threads that hold the GIL for long would block each
   other.
 """
 
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
     start: int  # bounds of that selection
     stop: int
     moved: Any  # the same selection, relative to `start`
-    to: slice  # where it goes in the result
+    to: slice  # the place of the selection in the result
 
 
 class Chunks:
@@ -45,7 +45,7 @@ class Chunks:
         self._decode: Callable[[str], Any] | None = None
 
     def _decoder(self) -> Callable[[str], Any]:
-        """Return a function for one thread that decodes the chunk under a key; each overwrites the previous one."""
+        """Return a function for one thread that decodes the chunk under a key, and overwrites its previous result."""
         root, buffer = f"{self.place}/", scratch("fetched", self.nbytes + SLACK)
         buffers, value = [buffer], google_crc32c.value
         decoded = scratch("decoded", self.nbytes)
@@ -135,7 +135,7 @@ class Chunks:
             out[row.to, column.to] = decode(f"c/{row.number}/{column.number}")[row.inside, column.inside]
 
     def _select_raw(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
-        """Read only the rows between the first and the last, and of a single row only such columns."""
+        """Read only the rows from the first to the last selected one, or only the selected columns of a single row."""
         root, w = self.place, self.chunk[1]
         for row, column in jobs:
             fd = os.open(f"{root}/c/{row.number}/{column.number}", READ)

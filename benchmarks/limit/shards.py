@@ -3,7 +3,7 @@
 Rules
 - One read for the index of a shard, one read for each block of contiguous inner chunks (about 1 MiB decoded), one
   numpy operation to copy a block into the result.
-- Small compressed chunks are decompressed, and compressed, dozens in one call.
+- Small chunks are compressed and decompressed dozens at a time, in one call.
 - An update rewrites the shard, overwrites one chunk, or appends it and a new index, depending on the strategy.
 """
 
@@ -77,7 +77,7 @@ class Shards:
         )
 
     def _decode(self, fd: int, offset: int, length: int) -> Any:
-        """Decode an inner chunk into a scratch buffer, which the next one overwrites."""
+        """Decode an inner chunk into a scratch buffer, which the next call overwrites."""
         decoded = scratch("decoded", self.nbytes)
         if self.zstd:
             decompress(checked(np.frombuffer(os.pread(fd, length, offset), "u1")), decoded)

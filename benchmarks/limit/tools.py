@@ -17,13 +17,13 @@ from benchmarks.data import LEVEL, Array
 READ = os.O_RDONLY | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 DTYPE = np.dtype("<u2")
-WORTHWHILE = 2**19  # decoded bytes; below, a second thread costs more than it gains
+WORTHWHILE = 2**19  # decoded bytes; for less, a second thread costs more than it gains
 local = threading.local()
 _pool = ThreadPoolExecutor(1, "limit")
 
 
 def pull(work: Callable[[Iterator[Any]], None], jobs: Sequence[Any], nbytes: int) -> None:
-    """Run jobs in two threads that share an iterator; in one thread if there is little to do."""
+    """Run jobs in two threads that share an iterator, or in one thread if there is little to do."""
     shared = iter(jobs)
     if nbytes < WORTHWHILE or len(jobs) < 2:
         work(shared)

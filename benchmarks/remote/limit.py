@@ -2,9 +2,9 @@
 
 Rules
 - Sixty-four threads take requests from one iterator. As many of them as there are cores decode or encode at once.
-- It reads no more than pays: two bytes for an element of a raw chunk, one range of a shard from the first inner chunk
-  that is needed to the last. A whole shard is one request; parts of shards take two rounds, one for all indices and one
-  for all inner chunks.
+- The limit reads no more than necessary: two bytes for an element of a raw chunk, one range of a shard from the first
+  to the last inner chunk that is needed. A whole shard is one request; parts of shards take two rounds, one for all
+  indices and one for all inner chunks.
 - It trusts the document and the server: no validation, no conditions, no ETags. Checksums are verified.
 """
 
@@ -229,9 +229,8 @@ class RemoteArray:
     def get_points(self, rows: Array, columns: Array) -> Array:
         """Read single elements."""
         out = np.empty(len(rows), DTYPE)
-        places: dict[Coords, list[tuple[int, int, int]]] = defaultdict(
-            list
-        )  # by chunk: place in the result, row, column
+        # for each chunk: place in the result, row, column
+        places: dict[Coords, list[tuple[int, int, int]]] = defaultdict(list)
         for number, (i, j) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
             coords = i // self.chunk[0], j // self.chunk[1]
             places[coords].append((number, i % self.chunk[0], j % self.chunk[1]))

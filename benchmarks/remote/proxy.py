@@ -1,13 +1,13 @@
-"""A proxy in a process of its own that delays the bytes which it passes on.
+"""A proxy in a process of its own that delays the bytes it forwards.
 
 Rules
-- Everything is passed on at the time of its arrival plus the delay: half of it on the way to the server, half of it on
-  the way back. Any number of connections, requests and answers can be under way at once; the throughput is not bounded.
-- A new connection costs no delay: the clients keep theirs open, as they would those to a real server.
-- With a delay of zero the bytes take the same way, so that the cost of the proxy is part of every figure.
+- Half of the delay is added on the way to the server, the other half on the way back. Any number of connections,
+  requests and answers can be under way at once; the throughput is not bounded.
+- A new connection costs no delay: clients keep their connections open, as they would with a real server.
+- With a delay of zero, bytes pass through the proxy too, so that its cost is part of every figure.
 
-`python -m benchmarks.remote.proxy PORT DELAY...` listens on a port of loopback for each delay in milliseconds, passes
-everything on to PORT, and prints its ports. It ends when its standard input does.
+`python -m benchmarks.remote.proxy PORT DELAY...` listens on a loopback port for each delay in milliseconds, forwards
+everything to PORT, and prints its ports. It ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Proxy:
 
 
 class _Way(asyncio.Protocol):
-    """One end of a connection: what it receives is sent by the other end, after the delay."""
+    """One end of a connection: the bytes that it receives are sent by the other end, after the delay."""
 
     other: _Way
     transport: asyncio.Transport
@@ -52,7 +52,7 @@ class _Way(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, delay: float) -> None:
         self._loop = loop
         self._delay = delay  # seconds
-        self._under_way: deque[bytes] = deque()  # an empty value is the end
+        self._under_way: deque[bytes] = deque()  # an empty value marks the end of the connection
         self._is_closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -70,7 +70,7 @@ class _Way(asyncio.Protocol):
         self.other.send(self._under_way.popleft())
 
     def send(self, data: bytes) -> None:
-        """Send data that has arrived; none is the end of the connection."""
+        """Send data that has arrived; empty data marks the end of the connection."""
         if not data:
             self.transport.close()
         elif not self._is_closed:
@@ -88,7 +88,7 @@ class _Way(asyncio.Protocol):
 
 
 class _Client(_Way):
-    """The end of a client, which opens the connection to the server."""
+    """The end that faces a client; it opens the connection to the server."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, delay: float, port: int) -> None:
         super().__init__(loop, delay)

@@ -1,8 +1,8 @@
 """SeaweedFS, a real S3 server, in a process of its own.
 
 Rules
-- It listens on loopback only, on ports that are free, and reports nothing to its makers.
-- It belongs to a `with` statement, at the end of which the process has ended.
+- It listens on free ports of the loopback interface only, and sends no telemetry.
+- It is used in a `with` statement, at the end of which the process has ended.
 - Each bucket has its own files, which are removed with it: the server never removes single values from its files.
 """
 
@@ -37,7 +37,7 @@ def command() -> str | None:
 
 
 class Server:
-    """A server with its values under a directory, and one empty bucket for each `bucket`."""
+    """A server with its values under a directory, and one empty bucket for each call of `bucket`."""
 
     def __init__(self, directory: str) -> None:
         program = command()
@@ -121,7 +121,7 @@ class Server:
 
     def close(self) -> None:
         """End the process."""
-        self._process.kill()  # asked to end, it would take ten seconds; its values are not needed any more
+        self._process.kill()  # a normal shutdown would take ten seconds, and its values are no longer needed
         self._process.wait()
 
 

@@ -67,7 +67,7 @@ class RemoteSpace(Workspace):
         return Place(self._ports[delay], DATA, path)
 
     def new(self, delay: int, layout: Layout | None = None) -> Place:
-        """Return a place in the bucket of new arrays, where nothing is but the document of a layout."""
+        """Return a place in the bucket of new arrays that contains only the document of a layout."""
         self._has_new = True
         self._count += 1
         place = Place(self._ports[delay], NEW, f"array{self._count}")

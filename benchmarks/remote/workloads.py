@@ -2,7 +2,7 @@
 
 Rules
 - The name of a workload begins with the delay of the answers; the rest is as in the local benchmark.
-- A hundred elements are one operation: one call of a library that has a selection of points.
+- Reading a hundred elements is one operation, and one call if the library has a selection of points.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OnArray(ArrayWorkload, OnServer):
     """A workload on an array in a bucket."""
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return False  # the server replaces all values atomically, for every contestant
+        return False  # not marked in the report: the server replaces values atomically for every contestant
 
     def existing(self, space: Any, contestant: Contestant) -> Any:
         return space.stored(self.layout, self.delay)

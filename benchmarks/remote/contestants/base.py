@@ -1,4 +1,4 @@
-"""The interface of the contestants: that of the local benchmark, and three operations that only pay far away.
+"""The interface of the contestants: that of the local benchmark, and three operations for distant stores.
 
 Rules
 - A place is a `Place`. Each contestant keeps its clients, and with them its connections, for the whole run.

@@ -1,4 +1,4 @@
-"""zarr-python with its ObjectStore, by obstore."""
+"""zarr-python with its ObjectStore, which uses obstore."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""zarrista with a client of obstore, by its interface for coroutines.
+"""zarrista with a client of obstore, through its interface for coroutines.
 
 Rules
-- It has no selection of points and no orthogonal one: elements are read one by one, all of them at once.
+- zarrista selects neither points nor index arrays: each element is a request of its own, and all requests run at once.
 """
 
 from __future__ import annotations
