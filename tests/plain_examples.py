@@ -13,7 +13,7 @@ import zarrlite
 
 FIXTURES = Path(__file__).parent.parent / "spec_fixtures" / "proposals"
 PROPOSALS = ("concat-parts", "suffix", "sharding", "offset", "pad")
-MOST = 70  # elements along a dimension
+MOST = 70  # elements that are read along a dimension, at most
 
 
 class Example:

@@ -144,7 +144,7 @@ def opened_files(do: Callable[[], Any]) -> list[str]:
     def recording(real: Any) -> Any:
         return lambda path, *rest, **keywords: (found.append(os.fspath(path)), real(path, *rest, **keywords))[1]
 
-    # not by an audit hook: it stays for the whole process, and interrupts could fall into it
+    # an audit hook would stay for the whole process, and an interrupt could occur in it
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", recording(os.open))
         patch.setattr("builtins.open", recording(open))

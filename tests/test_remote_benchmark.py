@@ -97,7 +97,7 @@ class _Echo(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def echo(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The port of a server that answers with what it receives, once so many connections wait for it."""
+    """The port of a server that echoes its input once a number of connections wait for it."""
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True

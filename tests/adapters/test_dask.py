@@ -72,7 +72,7 @@ def test_dask_arrays_have_equal_names_only_if_their_arrays_are_equal(array: Arra
 def test_a_task_carries_a_small_pickle_without_attributes(array: Array) -> None:
     document = len(str(array.metadata.replace(attributes=None).to_json()))
     opened = zarrlite.open_array(array.store, mode="r+", chunk_cache=2**20)
-    opened[...]  # fills the cache and opens what can stay open
+    opened[...]  # fills the cache, and opens the files that stay open
     assert len(pickle.dumps(for_tasks(opened))) < 1024 + document
     reading = opened.to_dask()
     writing = zarrlite.store_dask(da.ones(DATA.shape, chunks=(20, 30)), opened, compute=False)

@@ -24,7 +24,7 @@ from required import lacking
 import zarrlite
 from zarrlite.bridge import ZarrStore
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about their own plans
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about coming changes
 NUMBERS = range(224)  # datasets; 84 of them are of Zarr v2
 
 

@@ -1,4 +1,4 @@
-"""The `rectilinear` chunk grid: its text by examples, and arrays with it against numpy."""
+"""The `rectilinear` chunk grid: the examples of its specification, and arrays with it compared with numpy arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parse(*chunk_shapes: Any) -> Any:
     return registry.chunk_grids.parse(value, "/chunk_grid", Context())
 
 
-# the text
+# the specification
 
 
 def test_an_element_is_in_the_chunk_of_the_specification() -> None:
@@ -172,7 +172,7 @@ def divided(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def expanded(axis: Any, length: int) -> list[int]:
-    """Return the lengths of all chunks along a dimension, as the text expands them."""
+    """Return the lengths of all chunks along a dimension, expanded as specified."""
     if isinstance(axis, int):
         return [axis] * -(-length // axis)
     return [edge for item in axis for edge in ([item] if isinstance(item, int) else [item[0]] * item[1])]
@@ -276,7 +276,7 @@ def test_resizing_keeps_the_elements_inside_the_new_shape(edges: list[int], leng
         expected = np.concatenate([expected[:length], np.zeros(max(0, length - len(expected)), expected.dtype)])
         assert np.array_equal(array[...], expected)
         assert np.array_equal(zarrlite.open(array.store, mode="r")[...], expected)
-    other.append(np.full(3, 9))  # its own metadata is that of the first shape
+    other.append(np.full(3, 9))  # the metadata of this handle still has the first shape
     assert np.array_equal(other[...], [*expected, 9, 9, 9])
     assert not list(check(array.store))
 

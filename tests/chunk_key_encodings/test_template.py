@@ -35,7 +35,7 @@ def parse(**configuration: Any) -> TemplateKeys:
         ("{-1}/{*}", "/", (11, 22, 33), "33/11/22"),
         ("{*:04}", "/", (11, 22, 33), "0011/0022/0033"),
         ("{*:02}", "/", (111, 2, 33), "111/02/33"),
-        # the examples of its text
+        # the examples in the text of the proposal
         ("images/{-1}/{*:04}.jpeg", "_", (1, 2, 3), "images/3/0001_0002.jpeg"),
         ("{2}-{0}_{1}", None, (1, 2, 3), "3-1_2"),
         # others

@@ -1,4 +1,4 @@
-"""Stores that are far away: as many requests under way as the store takes, however small the work, within bounds."""
+"""Remote stores: as many requests are under way as the store accepts, however small the work, within bounds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPRESSED = [Bytes(), Zstd(), Crc32c()]
 
 
 class FarStore(Store):
-    """A store with nothing but the four operations, each of which takes a while.
+    """A store with only the four required operations, each of which takes a while.
 
     A request ends as soon as `expected` of them are under way, so that a test sees how many there are at once.
     """
@@ -203,9 +203,9 @@ def test_many_callers_share_the_threads_of_the_process(monkeypatch: pytest.Monke
 
 def test_bytes_under_way_are_bounded_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     store, array = create([Bytes()])
-    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 2 * 128)  # a chunk of 128 bytes holds as much again
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 2 * 128)  # a chunk of 128 bytes takes twice as much
     assert store.requests_of(lambda: np.testing.assert_array_equal(array[...], DATA), 4) == 64
-    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 1)  # a single chunk is larger, and alone
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 1)  # a single chunk exceeds this, and is read alone
     assert store.requests_of(lambda: array[...], 1) == 64
     assert threads._in_flight == {}
 
@@ -251,7 +251,7 @@ def test_as_many_threads_decode_and_encode_as_there_are_cores(cores: int, monkey
     for operation in operations:
         Counted.most, Counted.expected = 0, cores
         store.requests_of(operation, 16)
-        assert cores <= Counted.most <= cores + 1  # the calling thread is one more
+        assert cores <= Counted.most <= cores + 1  # the calling thread counts too
     Counted.expected = 0
     assert np.array_equal(array[...], DATA)
 
@@ -275,7 +275,7 @@ def test_waiting_threads_share_scratch_buffers_that_are_bounded_by_the_number_of
 @pytest.mark.parametrize("codecs", [[Bytes()], COMPRESSED], ids=["raw", "zstd"])
 def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class CopyingStore(FarStore):
-        """Has each answer in new memory, as a line has, and keeps no values that are written."""
+        """Returns each answer in new memory, as a network does, and keeps no values that are written."""
 
         def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
             return bytearray(super().get(key, byte_range))

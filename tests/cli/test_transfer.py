@@ -31,7 +31,7 @@ def interrupt(monkeypatch):
             original(self, key, value)
 
         monkeypatch.setattr(LocalStore, "set", write)
-        monkeypatch.setattr(LocalStore, "change", zarrlite.Store.change)  # it calls `set`
+        monkeypatch.setattr(LocalStore, "change", zarrlite.Store.change)  # the default calls `set`
 
     return interrupt
 

@@ -78,7 +78,7 @@ class TestCastValue(ArrayArrayLaws):
     arrays = (np.array([[0.0, 5, 300], [-7, 12, np.nan]]), np.array(3.0), np.array([2.0], "f4"))
 
 
-EXAMPLES = [  # the examples of the text
+EXAMPLES = [  # the examples of the specification
     ("float64", 128.0, "int8", {}, None),
     ("float64", 128.0, "int8", {"out_of_range": "clamp"}, 127),
     ("float64", 128.0, "int8", {"out_of_range": "wrap"}, -128),

@@ -211,7 +211,7 @@ def test_a_shard_with_headers_is_read_in_parts() -> None:
     store.reads.clear()
     assert array[2:4].tolist() == [2, 3]
     index_size = 4 * 16 + 4
-    # the size of the value is not known: bytes of the padding come along, so that a short value is noticed
+    # the size of the value is not known: some of the padding is read as well, so that a short value is noticed
     assert store.reads == [("c/0", -index_size - 6 - 14, -6), ("c/0", 14 + 2, 14 + 4 + 6)]
 
 

@@ -35,7 +35,7 @@ class TestNothing(ArrayArrayLaws):
 
 
 def step(value: Fraction | float, name: str) -> Fraction | float | None:
-    """Return the exact result of one operation as the type has it, or None if it cannot represent it."""
+    """Return the exact result of one operation, rounded to the type, or None if the type cannot represent it."""
     if isinstance(value, float):
         return value
     if name in exact.FLOATS:

@@ -1,6 +1,7 @@
 """zarr-python and the cases of the core specification: both agree about data, except in the cases that are named here.
 
-The cases were written from the specification. If a new release of zarr-python differs in further ones, either is wrong.
+The cases were written from the specification. If a new release of zarr-python differs in further cases, either that
+release or the cases are wrong.
 """
 
 from __future__ import annotations

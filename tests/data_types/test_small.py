@@ -133,7 +133,7 @@ def test_every_bit_pattern_is_kept_as_a_fill_value(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "nan"),
     [
-        # the constants of the texts of zarr-extensions; that of float8_e4m3fn is what tensorstore reads
+        # the constants in the texts of zarr-extensions; for float8_e4m3fn, the constant that tensorstore reads
         ("bfloat16", 0x7FC0),
         ("float8_e3m4", 0x78),
         ("float8_e4m3", 0x7C),

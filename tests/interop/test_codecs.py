@@ -147,7 +147,7 @@ def test_arrays_are_exchanged(name: str, peer: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [*exact.NATIVE_INTEGERS, *exact.NATIVE_FLOATS])
 def test_numbers_are_cast_as_zarr_python_casts_them(source: str) -> None:
-    """cast-value-rs rounds large integers twice, and does not clamp and wrap large floats as the text has it."""
+    """cast-value-rs rounds large integers twice, and does not clamp and wrap large floats as specified."""
     try:
         cast_array = import_module("cast_value_rs").cast_array
     except ImportError:

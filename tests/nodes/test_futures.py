@@ -22,7 +22,7 @@ from zarrlite.stores.base import Limits
 from zarrlite.threads import workers
 
 DATA = np.arange(400, dtype="i4").reshape(20, 20)
-LIMIT = 60  # seconds; what takes longer fails the test
+LIMIT = 60  # seconds; an operation that takes longer fails the test
 
 
 class Gate(MemoryStore):

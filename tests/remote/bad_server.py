@@ -1,7 +1,7 @@
-"""A small S3 server that counts requests, and that behaves as badly as a test wants.
+"""A small S3 server that counts requests, and misbehaves in the ways that a test chooses.
 
-It has no signatures, and keeps one bucket in memory. Without faults it is a good server. Each fault is one that real
-servers, proxies and lines have.
+It checks no signatures, and keeps one bucket in memory. Without faults it behaves correctly. Each fault occurs with
+real servers, proxies and networks.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class BadServer(ThreadingHTTPServer):
 
     - "range ignored": a range is answered by the whole value
     - "condition ignored": If-Match and If-None-Match have no effect
-    - "cut": the line breaks in the middle of half of all bodies
+    - "cut": the connection breaks in the middle of half of all bodies
     - "unavailable": half of all requests are answered by 503
     - "slow": one of twelve answers comes too late
     - "lost": half of all changes are made, but not answered
-    - "weak ETag", "no ETag": as they say; "no time": no modification time either
+    - "weak ETag", "no ETag": ETags are weak or missing; "no time": modification times are missing as well
     - "replaced": after half of all answers with a body, the value is replaced by `replace(key, value)`
     """
 
@@ -65,7 +65,7 @@ class BadServer(ThreadingHTTPServer):
         self.server_close()
 
     def behave(self, *faults: str) -> None:
-        """Begin to have these faults, and no others; forget all values and requests."""
+        """Have only these faults from now on; forget all values and requests."""
         with self.guard:
             self.faults = set(faults)
             self.values.clear()
@@ -94,7 +94,7 @@ class BadServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def store(self, *, timeout: float = 60, retries: int = 12, **options: Any) -> ObjectStore:
-        """Return a store on this server, which repeats requests soon."""
+        """Return a store on this server that retries requests without a long wait."""
         from obstore.store import S3Store
 
         config: Any = {"endpoint": self.url, "skip_signature": True, "region": "us-east-1"}

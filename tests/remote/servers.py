@@ -25,7 +25,7 @@ from required import lacking
 
 _START_SECONDS = 120  # a slow machine may take long to start a server; a test waits no longer
 ACCESS_KEY, SECRET_KEY = "key-of-the-tests", "secret-of-the-tests"
-# the account that Azurite has for everyone
+# the well-known account of Azurite
 AZURE_ACCOUNT = "devstoreaccount1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -144,7 +144,7 @@ class SeaweedFS(Server):
     def is_ready(self) -> bool:
         if status_of(f"http://127.0.0.1:{self.s3}/healthz") != 200:
             return False
-        # the filer creates the bucket, and the volumes are there only when a value can be stored
+        # the filer creates the bucket; its volumes exist once a value can be stored
         if status_of(f"http://127.0.0.1:{self.filer}/buckets/{self.bucket}/", "POST") not in (200, 201, 409):
             return False
         return self.is_writable()

@@ -1,4 +1,4 @@
-"""Servers that behave badly: each read and write ends in the right data or in an error, and in nothing else."""
+"""Servers that misbehave: each read returns, and each write stores, the right data, or it raises an error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_reads_return_the_right_data_or_fail_if_the_server_misbehaves(bad_server
 
 @pytest.mark.parametrize("tags", ["", "weak ETag", "no ETag", "no ETag,no time"])
 def test_a_value_that_is_replaced_between_two_ranges_is_read_from_one_version(bad_server: BadServer, tags: str) -> None:
-    """Two arrays that differ in size take turns, since a weak ETag and a time of seconds do not tell more apart."""
+    """Two arrays of different sizes take turns: a weak ETag and a time in seconds cannot distinguish equal sizes."""
     for number, rng in enumerate(trials()):
         chain = CHAINS[2 + number % 2]
         bad_server.behave()
@@ -122,7 +122,7 @@ def test_updates_are_refused_if_conditions_are_ignored() -> None:
                     StoreError, match=r"must not be updated: the server ignores conditional.*single_writer"
                 ):
                     change()
-            assert not server.values  # not even the key that was used to find out
+            assert not server.values  # not even the key with which the store tested the server
         data = np.arange(64)
         for _ in trials():
             store = server.store(single_writer=True)

@@ -74,7 +74,7 @@ def test_copies_go_to_an_object_store_and_back(run: Run, url: str, tmp_path: Pat
     assert sorted(path for path, _ in group.members(None)) == ["a", "b", "b/c", "d", "d/c", "e"]
     for path in ("a", "b/c", "d/c", "e"):
         assert np.array_equal(group[path][...], DATA)  # type: ignore[index]
-    assert run("copy", f"{url}-up", f"{url}/d")[0] != 0  # it exists
+    assert run("copy", f"{url}-up", f"{url}/d")[0] != 0  # the target exists
 
 
 def test_a_zip_file_in_an_object_store_is_copied(run: Run, url: str, tmp_path: Path, seaweedfs: SeaweedFS) -> None:

@@ -1,4 +1,4 @@
-"""A missing bucket, missing or wrong credentials, refused access and a missing key are different things."""
+"""A missing bucket, missing or wrong credentials, refused access and a missing key are distinguished."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_refused_access_is_an_error(settings: dict[str, Any], operation: Any) ->
 def test_missing_credentials_are_an_error(settings: dict[str, Any], operation: str, monkeypatch: Any) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_WEB_IDENTITY_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
-    with socket.socket() as unused:  # a port on which nothing answers, instead of the service that knows the machine
+    with socket.socket() as unused:  # an unused port in place of the cloud's metadata service
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
         options = {"endpoint": settings["endpoint"], "config": {"metadata_endpoint": endpoint}, "retries": 1}

@@ -1,4 +1,4 @@
-"""Chunks in parts while another process writes them, and after it was killed: the old chunk or the new one."""
+"""Readers of chunks in parts find the old or the new chunk while another process writes, and after it was killed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ while True:
 
 @contextlib.contextmanager
 def written(path: Path, parts: Any, strategy: str) -> Iterator[tuple[zarrlite.Array, subprocess.Popen[bytes]]]:
-    """Start a process that writes the versions of an array by turns, and kill it at the end."""
+    """Start a process that writes the versions of an array in turn, and kill it at the end."""
     np.save(path / "old.npy", OLD)
     np.save(path / "new.npy", NEW)
     array = zarrlite.create_array(
@@ -74,7 +74,7 @@ def written(path: Path, parts: Any, strategy: str) -> Iterator[tuple[zarrlite.Ar
 
 
 def state_of(values: Any, selection: Any) -> str:
-    """Return which version a selection is of, the second inner chunk apart: it is of either."""
+    """Return which version a selection has; the second inner chunk may have either one."""
     for name, version in VERSIONS.items():
         for other in VERSIONS.values():
             state = version.copy()
@@ -91,7 +91,7 @@ def test_readers_of_a_chunk_being_written_see_one_version_of_it(tmp_path: Path, 
     outcomes = {"old": 0, "new": 0}
     with written(tmp_path, parts, strategy) as (array, writer):
         end = time.monotonic() + 0.5
-        while time.monotonic() < end or not all(outcomes.values()):  # both versions come up, sooner or later
+        while time.monotonic() < end or not all(outcomes.values()):  # until both versions were read
             assert writer.poll() is None
             for selection in selections:
                 outcomes[state_of(array[selection], selection)] += 1

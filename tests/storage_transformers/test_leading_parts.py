@@ -66,10 +66,10 @@ def test_header_0_stores_data_in_the_leading_parts() -> None:
     assert get(store, "c/0/0.header") == DATA[:2].tobytes()
     assert get(store, "c/0/0") == b""
     np.testing.assert_array_equal(array[...], DATA)
-    reopened = zarrlite.open_array(store)  # without the option: shards that have data there are still read
+    reopened = zarrlite.open_array(store)  # without the option, shards with data in these parts are still read
     np.testing.assert_array_equal(reopened[...], DATA)
     reopened[0] = 1
-    assert get(store, "c/0/0.header") == bytes(8)  # and moved when they are written
+    assert get(store, "c/0/0.header") == bytes(8)  # the data is moved when the shard is written
     assert reopened[:2].tolist() == [[1] * 4, DATA[1].tolist()]
 
 

@@ -1,4 +1,4 @@
-"""Changes of chunks in parts that are interrupted: the old chunk or the new one is there, whatever happens."""
+"""Interrupted changes of chunks in parts: readers find the old chunk or the new one, whatever happens."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def create(store: Store, stack: str, data: Any = OLD) -> zarrlite.Array:
 
 
 def found_in(store: Store) -> Any:
-    """Return the elements. They are the same for every way to read them, if that needs more than one part."""
+    """Return the elements, after checking that all ways of reading agree where they need more than one part."""
     array = zarrlite.open_array(store, mode="r")
     whole = array[...]
     if array.shards is not None or isinstance(array.metadata.codecs[-1], Crc32c):

@@ -1,4 +1,4 @@
-"""Readers of chunks in parts that are replaced between any two steps of a read: one state of the chunk, no error."""
+"""Readers see one version of a chunk in parts that is replaced between any two steps of a read, and no error."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_chunk_that_is_replaced_in_every_attempt_to_read_it_is_an_error(tmp_pa
 
 
 class StoredAndErased(PrefixStore):
-    """A store in which the first look for a journal is between the end of a first write and the start of an erasure."""
+    """A store whose reader first looks for a journal after a first write has ended and before an erasure begins."""
 
     def __init__(self, store: Store, value: Buffer, journal: Buffer) -> None:
         super().__init__(store, "")

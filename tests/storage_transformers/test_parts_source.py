@@ -1,4 +1,4 @@
-"""Chunks in parts as sources: all that is read is of one state of the chunk, or an error."""
+"""Sources of chunks in parts: all reads see one version of the chunk, or raise an error."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class DictStore(Store):
 
 
 class Unreachable(Store):
-    """A store each operation of which raises what it was created with."""
+    """A store whose operations all raise the exception that it was created with."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -126,7 +126,7 @@ class Unreachable(Store):
 
 
 class UnreachableBatches(Unreachable):
-    """The same, with batches of its own."""
+    """An unreachable store with batch operations of its own."""
 
     def get_partial_values(self, requests: Any, memory: Any = None) -> Any:
         raise self.error
@@ -430,7 +430,7 @@ def test_buffers_of_any_item_type_become_views_of_bytes(buffer: Buffer) -> None:
 
 
 class Batching(MemoryStore):
-    """A store that stores several values by one request, and fails."""
+    """A store that sends one request to store several values, which fails."""
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
         for key, change in changes:

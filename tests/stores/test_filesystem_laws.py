@@ -36,7 +36,7 @@ class TestFsspecStoreOnADisk(StoreLaws):
 
 
 class TestFsspecStoreInAView(StoreLaws):
-    """A filesystem of another one, which is not local as far as the store can tell."""
+    """A filesystem that wraps another one, and that the store does not recognize as local."""
 
     def make_store(self) -> Store:
         files = fsspec.filesystem("memory", global_store=False, skip_instance_cache=True)
@@ -74,7 +74,7 @@ class _Web(ReadingLaws):
             yield
 
     def store_with(self, values: Mapping[str, bytes]) -> Store:
-        # without a page there is nothing to list, so the folder is never empty
+        # the filesystem can list a folder only by its page, so the folder is never empty
         web = self.servers.enter_context(serving({f"a b/{key}": value for key, value in values.items()}))
         web.honours_ranges = self.honours_ranges
         return FsspecStore(fsspec.filesystem("http"), f"{web.url}/a%20b", read_only=True)

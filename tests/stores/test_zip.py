@@ -56,7 +56,7 @@ def test_files_of_the_standard_library_are_read(method: int, tmp_path: Path) -> 
 
 def test_files_that_were_written_to_a_pipe_are_read(tmp_path: Path) -> None:
     class Pipe(io.BytesIO):
-        """A file that cannot be positioned: sizes follow the values."""
+        """A file without `seek`: writers store the sizes of entries after their values."""
 
         def seekable(self) -> bool:
             return False

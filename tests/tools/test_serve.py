@@ -31,7 +31,7 @@ DATA = np.arange(6000, dtype="i4").reshape(60, 100)
 PADDED = [{"name": "pad", "configuration": {"location": "start", "nbytes": 8}}]
 CHUNK = "/x/y/c/0/0"
 PAGE = {"Accept": "text/html"}
-LIMIT = 60  # seconds; what takes longer fails the test
+LIMIT = 60  # seconds; a request that takes longer fails the test
 STORED = 8 + 10 * 20 * 4  # bytes of a chunk, with its padding
 
 
