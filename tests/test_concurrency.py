@@ -404,7 +404,7 @@ def test_threads_that_append_lose_nothing(tmp_path: Path, chunks: int, is_shared
 
 
 @pytest.mark.parametrize("is_local", [True, False], ids=["local", "memory"])
-def test_a_reader_of_a_shard_sees_one_state_of_it(tmp_path: Path, is_local: bool) -> None:
+def test_a_reader_of_a_shard_sees_one_version_of_it(tmp_path: Path, is_local: bool) -> None:
     # the index and the inner chunks take two requests; the value may be replaced in between
     store: Any = LocalStore(tmp_path) if is_local else MemoryStore()
     array = zarrlite.create_array(store, data=np.arange(1, 9, dtype="u2"), chunks=2, shards=8, compressors=None)

@@ -238,7 +238,7 @@ def imported() -> set[str]:
     return set(json.loads(found.stdout))
 
 
-def test_import_loads_nothing_heavy(imported: set[str]) -> None:
+def test_import_loads_no_large_modules(imported: set[str]) -> None:
     assert imported & HEAVY == set()
 
 

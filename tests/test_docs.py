@@ -116,7 +116,7 @@ def test_the_demo_shows_a_round_trip():
     assert re.search(r"ChecksumError: chunk deep/sharded/c/0/0", text)
 
 
-def test_the_picture_of_the_readme_is_that_of_its_array(tmp_path, monkeypatch):
+def test_the_picture_in_the_readme_shows_its_array(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_blocks(README)
     picture = zarrlite.open("experiment.zarr", mode="r", path="raw/image").to_svg()

@@ -105,7 +105,7 @@ def test_the_first_line_of_a_docstring_is_a_summary(name: str) -> None:
 
 
 @every_object
-def test_the_sections_are_those_of_numpydoc_in_their_order(name: str) -> None:
+def test_the_sections_have_the_names_and_the_order_of_numpydoc(name: str) -> None:
     found = [title for title in sections(OBJECTS[name]) if title]
     assert found == sorted(found, key=SECTIONS.index)
 

@@ -60,7 +60,7 @@ def test_an_error_names_what_to_install_if_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("hidden", [[], ["google_crc32c"]], ids=["google_crc32c", "crc32c"])
-def test_checksums_are_those_of_the_specification(hidden: list[str]) -> None:
+def test_checksums_equal_those_of_the_specification(hidden: list[str]) -> None:
     name = "zarrlite.libraries.crc32c"
     before = sys.modules.pop(name)
     try:

@@ -135,7 +135,7 @@ def test_loading_a_name_later_leaves_the_others_unchanged(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", [name for name in zarrlite.__all__ if name.islower() and name != "config"])
-def test_the_types_of_functions_can_be_resolved(name: str) -> None:
+def test_type_hints_of_functions_can_be_resolved(name: str) -> None:
     function = getattr(zarrlite, name)
     hints = typing.get_type_hints(function)
     assert hints.keys() == {*inspect.signature(function).parameters, "return"}

@@ -172,7 +172,7 @@ def test_after_an_interrupt_no_worker_writes_any_more(cluster: Client, place: Ca
 
 
 @on_disk
-def test_few_tasks_are_under_way(
+def test_the_number_of_tasks_under_way_is_bounded(
     cluster: Client, place: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted: list[str] = []

@@ -274,7 +274,7 @@ group: inner { dimensions: z = 2; variables: double q(z, x); data: q = 1, 2, 3, 
 
 @pytest.mark.parametrize("group", [None, "inner"])
 @pytest.mark.parametrize("with_names", [True, False])
-def test_dimensions_of_netcdf_are_those_that_zarr_python_finds(tmp_path: Path, with_names: bool, group: str) -> None:
+def test_dimensions_of_netcdf_are_the_same_as_with_zarr_python(tmp_path: Path, with_names: bool, group: str) -> None:
     for tool in ("ncgen", "nccopy"):
         if shutil.which(tool) is None:
             lacking(f"{tool} is not installed (Debian: netcdf-bin)")

@@ -79,7 +79,7 @@ SOURCES: dict[str, Callable[[bytes | None], Source]] = {
 @pytest.mark.parametrize("kind", SOURCES)
 @settings(max_examples=100)
 @given(value=VALUES, ranges=st.lists(RANGES, max_size=4), room=st.none() | st.integers(0, 40))
-def test_ranges_read_as_slices(kind: str, value: bytes, ranges: list[ByteRange], room: int | None) -> None:
+def test_ranges_are_read_like_slices(kind: str, value: bytes, ranges: list[ByteRange], room: int | None) -> None:
     source = SOURCES[kind](value)
     found = source.read(ranges, None if room is None else memoryview(bytearray(room)))
     assert found is not None

@@ -179,7 +179,7 @@ def expanded(axis: Any, length: int) -> list[int]:
 
 
 @given(divided())
-def test_chunks_are_those_of_the_expanded_list(case: Any) -> None:
+def test_chunks_equal_those_of_the_expanded_list(case: Any) -> None:
     shape, axes = case
     grid = parse(*axes)
     grid.check(shape)

@@ -213,7 +213,7 @@ def test_handles_with_different_shapes_share_a_cache() -> None:
         assert new[...].tolist() == [0, 1, 2, 3, 4, 5, -1, -1]
 
 
-def test_the_cache_of_a_copy_is_not_that_of_its_source() -> None:
+def test_a_copy_does_not_share_the_cache_of_its_source() -> None:
     source = zarrlite.open_array(MemoryStore(), mode="w", data=np.arange(4), chunks=2, chunk_cache=1000)
     assert source[0] == 0
     target = zarrlite.copy(source, MemoryStore())

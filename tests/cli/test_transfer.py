@@ -306,7 +306,7 @@ def test_a_hierarchy_is_copied_to_a_zip_file_and_back(hierarchy, run, name):
     assert run("copy", "a.zarr", name, "--overwrite").code == 0
 
 
-def test_a_path_into_a_zip_file_is_that_of_a_node(hierarchy, run):
+def test_a_path_into_a_zip_file_leads_to_a_node(hierarchy, run):
     run("copy", "a.zarr", "b.zip")
     assert "Name            : /raw/image\n" in run("info", "b.zip/raw/image").out
     assert run("copy", "a.zarr/raw", "b.zip/second").code == 0

@@ -417,7 +417,7 @@ def test_structured_data_may_omit_the_byte_order() -> None:
         ([codec_json("sharding_indexed", chunk_shape=[2, 3], codecs=[BIG], index_codecs=[BIG])], "big"),
     ],
 )
-def test_the_byte_order_is_that_of_the_innermost_elements(chain: list[Json], order: str) -> None:
+def test_the_byte_order_is_taken_from_the_innermost_elements(chain: list[Json], order: str) -> None:
     assert ArrayMetadata.from_json(document(codecs=chain)).byte_order == order
 
 

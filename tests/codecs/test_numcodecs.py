@@ -151,7 +151,7 @@ def theirs(codec: Any) -> Any:
 
 
 @pytest.mark.parametrize("codec", BYTES_BYTES, ids=repr)
-def test_bytes_are_those_of_numcodecs(codec: Any) -> None:
+def test_encoded_bytes_equal_those_of_numcodecs(codec: Any) -> None:
     rng = np.random.default_rng(7)
     for size in (8, 800, 100_000):
         value = rng.integers(0, 7, size, "u1").tobytes()
@@ -163,7 +163,7 @@ def test_bytes_are_those_of_numcodecs(codec: Any) -> None:
 
 
 @pytest.mark.parametrize(("codec", "array"), [c for c in ARRAY_ARRAY if c[0].name != "bitround"], ids=repr)
-def test_filtered_elements_are_those_of_numcodecs(codec: Any, array: Any) -> None:
+def test_filtered_elements_equal_those_of_numcodecs(codec: Any, array: Any) -> None:
     chain = pipeline([codec, LITTLE], array.shape, array.dtype)
     expected = np.asarray(theirs(codec).encode(np.ascontiguousarray(array)))
     assert encode(chain, array) == expected.astype(expected.dtype.newbyteorder("<")).tobytes()
@@ -185,7 +185,7 @@ def test_filtered_elements_are_those_of_numcodecs(codec: Any, array: Any) -> Non
 )
 @pytest.mark.filterwarnings("ignore:delta_spec='none' is deprecated")  # numcodecs 0.17 prefers "no_op"
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
-def test_compressed_numbers_are_those_of_numcodecs(codec: Any, dtype: str, shape: tuple[int, ...]) -> None:
+def test_compressed_numbers_equal_those_of_numcodecs(codec: Any, dtype: str, shape: tuple[int, ...]) -> None:
     array = np.random.default_rng(3).normal(0, 100, shape).astype(dtype)
     chain = pipeline([codec], shape, dtype)
     assert encode(chain, array) == bytes(theirs(codec).encode(array))
@@ -193,7 +193,7 @@ def test_compressed_numbers_are_those_of_numcodecs(codec: Any, dtype: str, shape
     np.testing.assert_array_equal(decode(chain, encode(chain, array)), found)
 
 
-def test_objects_are_those_of_numcodecs() -> None:
+def test_encoded_objects_equal_those_of_numcodecs() -> None:
     text = np.array(TEXT.tolist(), object)
     chain = pipeline([ours.JSON2()], text.shape, "string")
     assert encode(chain, TEXT) == theirs(ours.JSON2()).encode(text)
@@ -223,7 +223,7 @@ def test_damaged_objects_are_refused(codec: Any, value: bytes, message: str) -> 
 
 @pytest.mark.parametrize("digits", range(-3, 12))
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_quantized_numbers_are_those_of_numcodecs(digits: int, dtype: str) -> None:
+def test_quantized_numbers_equal_those_of_numcodecs(digits: int, dtype: str) -> None:
     array = np.random.default_rng(digits + 3).normal(0, 100, 200).astype(dtype)
     codec = ours.Quantize(digits, dtype)
     chain = pipeline([codec, LITTLE], array.shape, dtype)
@@ -238,7 +238,7 @@ def test_quantized_numbers_are_those_of_numcodecs(digits: int, dtype: str) -> No
 
 @pytest.mark.parametrize("size", [*range(1, 9), 719, 720, 721, 722, 2**17 - 1, 2**17, 2**17 + 2, 300_001])
 @pytest.mark.parametrize("low", [0, 255])
-def test_fletcher32_is_that_of_numcodecs_at_every_size(size: int, low: int) -> None:
+def test_fletcher32_equals_that_of_numcodecs_at_every_size(size: int, low: int) -> None:
     codec = ours.Fletcher32()
     for value in (bytes([low]) * size, np.random.default_rng(size).integers(low, 256, size, "u1").tobytes()):
         assert bytes(codec.encode(value)) == bytes(theirs(codec).encode(value))

@@ -79,7 +79,7 @@ def test_an_invalid_document_written_back_is_reported_with_its_fault(suite):
         ),
     ],
 )
-def test_written_chunks_are_compared_or_read(suite, case, stored, verdict):
+def test_written_chunks_are_compared_as_bytes_or_as_elements(suite, case, stored, verdict):
     step = step_of(suite, case, "write")
     chunk = step.expected["chunk"]
     value = step_of(suite, case, "read").request["store"][chunk] if stored is None else encode(stored)

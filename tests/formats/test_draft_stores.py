@@ -47,7 +47,7 @@ def test_every_array_reads_the_same_as_in_zarr_python(name, path, tmp_path):
 
 
 @pytest.mark.parametrize("name", HIERARCHIES)
-def test_groups_and_attributes_are_those_of_zarr_python(name):
+def test_groups_and_attributes_are_the_same_as_with_zarr_python(name):
     root = zarrlite.open(memory(name), mode="r")
     for path, attributes in HIERARCHIES[name]["attributes"].items():
         node = zarrlite.open(root.store, mode="r", path=path)

@@ -367,7 +367,7 @@ def test_the_automatic_shuffle_of_blosc_depends_on_the_element_size() -> None:
 
 
 @pytest.mark.parametrize(("name", "codec"), [("raw", None), ("gzip", "gzip")])
-def test_compression_type_of_version_0_is_read(name: str, codec: str | None) -> None:
+def test_the_compression_type_of_n5_version_0_is_read(name: str, codec: str | None) -> None:
     version_0 = {"dimensions": [5], "blockSize": [3], "dataType": "uint16", "compressionType": name}
     inner = n5.array_document(version_0)["codecs"][0]["configuration"]["codecs"]
     assert [c["name"] for c in inner[2:]] == [codec][: codec is not None]

@@ -83,7 +83,7 @@ def test_objects_as_json_in_column_major_order_read_as_they_were_written():
 
 
 @pytest.mark.parametrize("name", NESTED)
-def test_groups_and_attributes_are_those_of_zarr_python(name, tmp_path):
+def test_groups_and_attributes_are_the_same_as_with_zarr_python(name, tmp_path):
     for store in (memory(name), disk(name, tmp_path)):
         root = zarrlite.open_group(store, mode="r")
         expected = HIERARCHIES["groups"]["attributes"]

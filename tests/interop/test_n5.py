@@ -223,7 +223,7 @@ def run_java(*arguments: str, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("block_size", [64, 65536])
-def test_lz4_blocks_are_those_of_java(block_size: int) -> None:
+def test_lz4_blocks_equal_those_of_java(block_size: int) -> None:
     value = np.random.default_rng(1).integers(0, 5, 10**5, "u1").tobytes() + np.random.default_rng(2).bytes(5000)
     stored = run_java("c", str(block_size), data=value)
     codec = zarrlite.codecs.N5Lz4(block_size)

@@ -196,7 +196,7 @@ DATA_TYPES = [
 
 @pytest.mark.parametrize(("name", "arguments", "document"), DATA_TYPES, ids=[name for name, _, _ in DATA_TYPES])
 @pytest.mark.filterwarnings("ignore")  # zarr-python warns about data types without a specification
-def test_data_types_are_those_of_zarr_python(zarr: Any, name: str, arguments: dict[str, Any], document: Any) -> None:
+def test_data_types_equal_those_of_zarr_python(zarr: Any, name: str, arguments: dict[str, Any], document: Any) -> None:
     import zarr.dtype
 
     ours, theirs = getattr(dtype, name)(**arguments), getattr(zarr.dtype, name)(**arguments)

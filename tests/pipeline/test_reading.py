@@ -48,7 +48,7 @@ RANGES = st.one_of(
 
 @pytest.mark.parametrize("kind", [InMemory, OfUnknownSize])
 @given(st.binary(max_size=7), OFFSETS, OFFSETS, st.lists(RANGES, min_size=1, max_size=3))
-def test_ranges_of_a_framed_value_are_those_of_the_value(
+def test_ranges_of_a_framed_value_equal_those_of_the_value(
     kind: Any, value: bytes, head: int, tail: int, ranges: list[ByteRange]
 ) -> None:
     source = kind(b"h" * head + value + b"t" * tail)
@@ -72,7 +72,7 @@ def test_a_value_shorter_than_its_frame_is_refused(
 
 
 @pytest.mark.parametrize("kind", [InMemory, OfUnknownSize])
-def test_a_missing_framed_value_is_missing(kind: Any) -> None:
+def test_a_missing_value_reads_as_missing_through_a_frame(kind: Any) -> None:
     assert read_from_sources(unframed, reading(Framed(kind(None), 0, 3, 2, "pad"), [ByteRange(0, 2)])) == [None]
 
 

@@ -146,7 +146,7 @@ def test_a_chunk_in_parts_is_the_old_one_or_the_new_one_after_its_writer_was_kil
     assert sorted(array.store.list()) == ["c/0", "c/0.head", "c/0.tail", "zarr.json"]
 
 
-def test_readers_of_a_chunk_in_parts_see_one_state_of_it_while_it_is_written(seaweedfs: SeaweedFS) -> None:
+def test_readers_of_a_chunk_in_parts_see_one_version_of_it_while_it_is_written(seaweedfs: SeaweedFS) -> None:
     url, options, _ = make_in_parts(seaweedfs)
     reader = zarrlite.open_array(url, mode="r", storage_options=seaweedfs.settings())
     process = start("write_parts_until_killed", url, options)

@@ -62,7 +62,7 @@ READS: dict[str, Callable[[Source], object]] = {
 @pytest.mark.parametrize("first", READS)
 @pytest.mark.parametrize(("start", "stop"), RANGES)
 @pytest.mark.parametrize("padded", [False, True])
-def test_ranges_read_as_slices_whatever_was_read_before(
+def test_ranges_are_read_like_slices_whatever_was_read_before(
     store: Store, parts: tuple[Part, ...], first: str, start: int, stop: int | None, padded: bool
 ) -> None:
     if padded:

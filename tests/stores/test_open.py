@@ -28,7 +28,7 @@ from zarrlite.stores import LocalStore, MappingStore, MemoryStore, ReadOnlyStore
         ("/a://b", "/a:/b"),
     ],
 )
-def test_paths_and_file_uris_are_local_stores(argument: str | Path, root: str) -> None:
+def test_paths_and_file_uris_open_local_stores(argument: str | Path, root: str) -> None:
     store = open_store(argument)
     assert isinstance(store, LocalStore)
     assert store.root == root

@@ -345,7 +345,7 @@ store.close()
 # Nodes
 
 
-def test_paths_of_zip_files_are_zip_stores(tmp_path: Path) -> None:
+def test_paths_of_zip_files_open_zip_stores(tmp_path: Path) -> None:
     for name in ("a.zip", "a.ozx", "A.ZIP"):
         assert isinstance(open_store(tmp_path / name), ZipStore)
         assert isinstance(open_store(f"file://{tmp_path}/{name}"), ZipStore)
