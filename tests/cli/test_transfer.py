@@ -65,6 +65,14 @@ def test_copied_objects_are_identical(hierarchy, run):
     assert files("a.zarr") == files("b.zarr")
 
 
+def test_a_bad_member_is_copied_and_named(hierarchy, run):
+    Path("a.zarr/raw/zarr.json").write_bytes(b"{")
+    ran = run("copy", "a.zarr", "b.zarr")
+    assert ran.code == 0
+    assert ran.err.startswith("zarrlite: warning: /: the node 'raw' is copied unchecked: raw/zarr.json#: is not JSON")
+    assert files("a.zarr") == files("b.zarr")
+
+
 def test_a_copy_into_a_hierarchy_creates_the_groups_above(hierarchy, run):
     zarrlite.consolidate_metadata("a.zarr")
     assert run("copy", "a.zarr/raw/image", "a.zarr/deep/er").code == 0

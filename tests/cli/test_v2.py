@@ -50,6 +50,15 @@ def test_a_copy_is_zarr_v3_and_equal(old, run):
     assert run("diff", "old.zarr", "new.zarr").code == 0
 
 
+def test_a_copy_leaves_out_and_names_refused_nodes(old, run):
+    ran = run("copy", "bad.zarr", "new.zarr")
+    assert ran.code == 0
+    assert ran.err.count("is not copied") == 10
+    assert "warning: /: the node 'pickle' is not copied: pickle/.zarray#/filters/0/id: pickle must not" in ran.err
+    copied = [str(path.relative_to("new.zarr")) for path in Path("new.zarr").rglob("*") if path.is_file()]
+    assert sorted(copied) == ["json2-values/0", "json2-values/zarr.json", "zarr.json"]
+
+
 def test_reencode_converts_zarr_v2_to_zarr_v3(old, run):
     assert run("reencode", X, "new.zarr", "--codecs", "zstd", "--keys", "default").code == 0
     assert sorted(path.name for path in Path("new.zarr").iterdir()) == ["c", "zarr.json"]

@@ -553,6 +553,15 @@ def test_a_refused_dataset_does_not_hide_the_others() -> None:
     )
 
 
+def test_a_copy_leaves_out_and_names_a_refused_dataset() -> None:
+    target: dict[str, bytes] = {}
+    with pytest.warns(UserWarning, match="the node 'old' is not copied") as caught:
+        copied = zarrlite.copy(n5.open(container()), target)
+    assert len(caught) == 1
+    assert "old" not in copied
+    assert not any(key.startswith("old/") for key in target)
+
+
 @pytest.mark.parametrize("path", ["nowhere", "flat/0", "flat/deep", "setup/bare/s0/0", "setup/bare/s0/0/1"])
 def test_blocks_and_missing_paths_are_not_nodes(path: str) -> None:
     with pytest.raises(NodeNotFoundError):

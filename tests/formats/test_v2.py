@@ -632,6 +632,17 @@ def test_a_copy_is_zarr_v3_with_the_same_chunks(name):
         assert_as_recorded(zarrlite.open_array(target, mode="r", path=path)[...], name, path)
 
 
+def test_a_copy_leaves_out_and_names_what_zarr_v3_cannot_express():
+    root = zarrlite.open_group(memory("refused"), mode="r")
+    target = MemoryStore()
+    with pytest.warns(UserWarning, match="is not copied") as caught:
+        zarrlite.copy(root, target)
+    refused = sorted(HIERARCHIES["refused"]["attributes"].keys() - {"", "json2-values"})
+    assert [str(warning.message).split("'")[1] for warning in caught] == refused
+    assert sorted(target.list()) == ["json2-values/0", "json2-values/zarr.json", "zarr.json"]
+    assert list(zarrlite.open_group(target, mode="r")) == ["json2-values"]
+
+
 @pytest.mark.parametrize("name", ["groups", "implicit", "root_array", "types", "filters", "objects"])
 def test_documents_are_written_next_to_those_of_zarr_v2(name, tmp_path):
     store = LocalStore(disk(name, tmp_path))

@@ -73,6 +73,15 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
     return metadata if attributes is None else metadata.with_attributes(attributes)
 
 
+def has_text(store: Store, path: str) -> bool:
+    """Whether the document of a node can be read, valid or not. One of another format may have no form in Zarr v3."""
+    try:
+        store.get(key_prefix(path) + DOCUMENT, DOCUMENT_RANGE)
+    except MetadataError:
+        return False
+    return True
+
+
 def parse_copy(document: Mapping[str, Json], *, strict: bool) -> Metadata:
     """Parse a document from consolidated metadata, using the cache of `load`."""
     attributes = document.get("attributes")

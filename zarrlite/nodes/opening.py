@@ -52,7 +52,7 @@ from zarrlite.nodes.arguments import (
 )
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group, create_group_at
-from zarrlite.nodes.node import clear, find_draft, find_v2, load, not_found, warn_version_2, write_copies
+from zarrlite.nodes.node import clear, find_draft, find_v2, has_text, load, not_found, warn_version_2, write_copies
 from zarrlite.nodes.settings import array_options as runtime_options
 from zarrlite.stores import ReadOnlyStore, Store, StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
@@ -895,7 +895,8 @@ def copy(
     """Copy a node, with everything below it, to another location.
 
     Values are copied byte for byte, without decoding, even those that are not part of a node. A node whose document
-    is refused is copied as well, with a warning. Chunks are copied first, then documents from the leaves up: a node
+    is refused is copied as well, with a warning; one of another format that Zarr v3 cannot express is left out, with a
+    warning. Chunks are copied first, then documents from the leaves up: a node
     that can be opened at the target is complete. The document of the copy itself comes last, and only one of several
     writers that copy to the same path can store it.
 
@@ -952,6 +953,7 @@ def copy(
         raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
     clear(target, where, overwrite=overwrite)
     arrays = []
+    left_out = []  # prefixes of nodes that the target cannot have
     held = 0  # bytes of the largest chunk or shard
     for below, node in [("", source), *(source._walk(None) if isinstance(source, Group) else ())]:
         if isinstance(node, Array):
@@ -960,9 +962,13 @@ def copy(
         elif isinstance(node, KeyRefusedError):
             raise node  # a copy would lack it
         elif isinstance(node, ZarrliteError):
-            warnings.warn(f"{source.name}: the node {below!r} is copied unchecked: {node}", stacklevel=2)
+            is_copied = has_text(source.store, origin + below)
+            if not is_copied:
+                left_out.append(f"{origin}{below}/")
+            how = "is copied unchecked" if is_copied else "is not copied"
+            warnings.warn(f"{source.name}: the node {below!r} {how}: {node}", stacklevel=2)
     threads.gather(lambda array: array._chunks.erase_leftovers(), arrays, place_of(target))
-    keys = list(source.store.list_prefix(origin))
+    keys = [key for key in source.store.list_prefix(origin) if not key.startswith(tuple(left_out))]
     documents = {key for key in keys if f"/{key}".endswith(f"/{DOCUMENT}")}
 
     count = Count(_ignore if progress is None else progress, len(keys))

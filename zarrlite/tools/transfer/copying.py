@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from zarrlite import threads
+from zarrlite.errors import MetadataError
 from zarrlite.names import DOCUMENT, key_prefix
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
+from zarrlite.nodes.node import has_text, load
 from zarrlite.stores import Store
-from zarrlite.stores.base import slowest_place
+from zarrlite.stores.base import place_of, slowest_place
 from zarrlite.tools.transfer.journal import JOURNAL, Transfer, ignore
 from zarrlite.tools.transfer.workers import connected
 
@@ -31,12 +34,38 @@ class Copy:
         self.transfer = Transfer(source, target, path, {"command": "copy"})
         objects = [(key, size) for key, size, _ in self.transfer.objects if not f"/{key}".endswith(f"/{JOURNAL}")]
         # documents last, and members before their groups: a node that can be opened is complete
+        left_out = self._left_out([key for key, _ in objects if _is_document(key)])
+        objects = [item for item in objects if not item[0].startswith(left_out)]
         objects.sort(key=lambda item: (_is_document(item[0]), -item[0].count("/")))
         self.total = len(objects)
         self.nbytes = sum(size for _, size in objects)
         self._data = [item for item in objects if not _is_document(item[0])]
         self._documents = objects[len(self._data) :]
         self._copy = CopyObjects(source.store, key_prefix(source.path), target, key_prefix(path))
+
+    def _left_out(self, documents: Sequence[str]) -> tuple[str, ...]:
+        """Return the prefixes of the nodes that the target cannot have. Warns about every node that is refused."""
+        store, prefix = self.source.store, key_prefix(self.source.path)
+
+        def fault(key: str) -> tuple[MetadataError, bool] | None:
+            path = (prefix + key)[: -len(DOCUMENT)].rstrip("/")
+            try:
+                load(store, path)
+            except MetadataError as error:
+                return error, has_text(store, path)
+            return None
+
+        left_out = []
+        for key, found in zip(documents, threads.gather(fault, documents, place_of(store)), strict=True):
+            if found is None:
+                continue
+            error, is_copied = found
+            below = key[: -len(DOCUMENT)]
+            if not is_copied:
+                left_out.append(below)
+            how = "is copied unchecked" if is_copied else "is not copied"
+            warnings.warn(f"{self.source.name}: the node {below[:-1]!r} {how}: {error}", stacklevel=3)
+        return tuple(left_out)
 
     def run(self, *, overwrite: bool, dask: Any = None, advance: Callable[[int], object] = ignore) -> int:
         """Copy, and pass the number of objects of each step to `advance`. Return how many an earlier run had copied."""
