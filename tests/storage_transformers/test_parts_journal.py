@@ -240,7 +240,9 @@ def test_arrays_and_groups_do_not_list_journals_and_copies_have_them() -> None:
     array = zarrlite.open_array(below, mode="r")
     assert array.nchunks_initialized == 1
     assert [*array._chunks.store.list()] == ["c/0/0", "zarr.json"]
-    copy = MemoryStore({key: below.get(key) or b"" for key in below.list()})
+    copy = MemoryStore()
+    zarrlite.copy(array, copy)
+    assert {key: copy.get(key) for key in copy.list()} == {key: below.get(key) for key in below.list()}
     np.testing.assert_array_equal(found_in(copy), NEW)
 
 
@@ -262,6 +264,23 @@ def test_parts_that_fit_together_are_the_chunk_whatever_a_journal_says() -> None
     for key in ("c/0/0", "c/0/0.c"):  # another program has written the chunk since
         below.set(key, other.get(key) or b"")
     np.testing.assert_array_equal(found_in(below), OLD + 5)
+    problems = [*check(below)]
+    assert [problem.kind for problem in problems] == ["journal"]
+    assert repair(below, problems) == problems
+    assert [*below.list()] == ["c/0/0", "c/0/0.c", "zarr.json"]
+    np.testing.assert_array_equal(found_in(below), OLD + 5)
+
+
+def test_a_change_of_parts_that_fit_together_ignores_the_journal_beside_them() -> None:
+    below, other = interrupted("shard, append", left=3), MemoryStore()
+    assert any(JOURNAL in key for key in below.list())
+    create(other, "shard, append", OLD + 5)
+    for key in ("c/0/0", "c/0/0.index"):
+        below.set(key, other.get(key) or b"")
+    zarrlite.open_array(below, mode="r+", options=options_of("shard, in-place"))[0, 0] = 99
+    expected = OLD + 5
+    expected[0, 0] = 99
+    np.testing.assert_array_equal(found_in(below), expected)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "another", "gone"])
