@@ -371,6 +371,52 @@ def test_a_large_part_is_written_once(start: int) -> None:
     assert len(old) <= store.written < len(old) + 500
 
 
+class Logged(MemoryStore):
+    """A store that records the keys that are written, and the journals."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[str] = []
+        self.journals: list[Journal | None] = []
+
+    def set(self, key: str, value: Any) -> None:
+        self.keys.append(key)
+        if JOURNAL in key:
+            self.journals.append(Journal.parse(bytes(value)))
+        super().set(key, value)
+
+
+def logged(stack: str, change: Any, data: Any = OLD) -> Logged:
+    """Return a store in which a chunk was changed, with the log of that change."""
+    store = Logged()
+    array = zarrlite.open_array(create(store, stack, data).store, mode="r+", options=options_of(stack))
+    store.keys.clear()
+    store.journals.clear()
+    change(array)
+    return store
+
+
+def test_bytes_appended_before_an_index_of_its_own_need_no_journal() -> None:
+    store = logged("shard, append", write_some)
+    assert store.keys == ["c/0/0", "c/0/0.index"]
+    np.testing.assert_array_equal(zarrlite.open_array(store, mode="r")[0], [99, *OLD[0, 1:]])
+
+
+def test_the_journal_of_a_change_in_place_has_the_bytes_that_change() -> None:
+    store = logged("shard with a header, in-place", lambda array: array.set_basic_selection(0, OLD[0, ::-1]))
+    (journal,) = store.journals
+    assert journal is not None
+    number, start, data = journal.patches[0]
+    assert (number, start) == (1, 0)
+    assert 0 < len(bytes(data)) < (store.size("c/0/0") or 0) / 2 + 1
+
+
+def test_the_journal_of_a_new_chunk_has_only_that_it_was_absent() -> None:
+    (journal,) = logged("checksum apart", write_all, None).journals
+    assert journal is not None
+    assert (journal.before, journal.patches) == ([None, None], [])
+
+
 def test_versions_of_parts_that_end_with_a_checksum_are_distinguished() -> None:
     # the checksum of data that is followed by its own checksum is constant, so a journal has bytes to compare
     old, new = (value.astype("u8") for value in (OLD, NEW))
