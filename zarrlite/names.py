@@ -107,4 +107,6 @@ def key_text_fault(text: str) -> str | None:
         return "must not have '.' or '..' as a segment"
     if any(segment == DOCUMENT or segment.startswith("__") for segment in segments[1:]):
         return f"must not have a segment that is {DOCUMENT!r} or starts with '__'"
+    if text.startswith(RESERVED):
+        return f"must not start with {RESERVED!r}, as keys of this library do"
     return None

@@ -85,6 +85,7 @@ UNSAFE = [
     ("x/.", PERIODS),
     ("a/zarr.json", RESERVED),
     ("x/__y", RESERVED),
+    ("__zarrlite.journal", "must not start with '__zarrlite.', as keys of this library do"),
     ("\ud800", "must not contain lone surrogates"),
 ]
 

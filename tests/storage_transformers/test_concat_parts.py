@@ -212,7 +212,8 @@ def test_parts_of_different_chunks_have_different_keys(suffixes: list[str], chun
         ([{"key_suffix": "", "size": True}], "/0/size", "type"),
         ([{"key_suffix": "", "more": 1}], "/0/more", "unknown-member"),
         *(([{"key_suffix": text}], "/0/key_suffix", "value") for text in
-          ("0", "9x", "/a", "a/", "a//b", "a\\b", "a\0", "\n", ".", "..", "x/..", "x/zarr.json", "x/__y")),
+          ("0", "9x", "/a", "a/", "a//b", "a\\b", "a\0", "\n", ".", "..", "x/..", "x/zarr.json", "x/__y",
+           "__zarrlite.x")),
     ],
     ids=repr,
 )  # fmt: skip
