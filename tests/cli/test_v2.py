@@ -86,7 +86,9 @@ def test_refused_nodes_are_named_and_nothing_is_written(old, run):
     assert len(run("v2", "bad.zarr", "--json").json["refused"]) == 10
     assert run("v2", "bad.zarr", "--write").code != 0
     assert not list(Path("bad.zarr").rglob("zarr.json"))
-    assert run("validate", "bad.zarr").code == 1
+    validated = run("validate", "bad.zarr", "--json")
+    assert validated.code == 1
+    assert {fault["rule"].partition(":")[0] for fault in validated.json["faults"]} == {"Zarr v2 specification"}
     assert "refused" in run("tree", "bad.zarr").out
     assert run("v2", "bad.zarr", "--overwrite").code == 2
 

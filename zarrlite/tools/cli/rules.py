@@ -7,6 +7,11 @@ from typing import Any
 from zarrlite.errors import MetadataError
 
 CORE = "Zarr v3 core specification"
+# ends of the names of documents of other formats -> the specification of these
+_OTHER_FORMATS = {
+    (".zarray", ".zgroup", ".zattrs", ".zmetadata"): "Zarr v2 specification",
+    (".array.json", ".group.json"): "Zarr v3 core specification, draft of 2022",
+}
 _EXTENSION_POINTS = {
     "data_type": "data type",
     "chunk_grid": "chunk grid",
@@ -32,8 +37,11 @@ def remedy(fault: MetadataError) -> str:
 
 
 def rule(fault: MetadataError, document: Any) -> str:
-    """Return the specification that a fault violates: that of the innermost extension, or the core specification."""
+    """Return the specification that a fault violates: that of the innermost extension, of the format, or the core."""
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in fault.pointer.split("/")[1:]]
+    for ends, other in _OTHER_FORMATS.items():
+        if fault.document.endswith(ends):
+            return f"{other}: {tokens[0]}" if tokens else other
     if not tokens:
         return f"{CORE}, JSON documents" if fault.kind == "json" else f"{CORE}, metadata documents"
     if tokens[0] == "consolidated_metadata":
