@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import zarrlite
+from zarrlite import tuning
 from zarrlite.tools import demo
 
 ROOT = Path(__file__).parent.parent
@@ -121,3 +122,13 @@ def test_the_picture_in_the_readme_shows_its_array(tmp_path, monkeypatch):
     run_blocks(README)
     picture = zarrlite.open("experiment.zarr", mode="r", path="raw/image").to_svg()
     assert (ROOT / "docs/pictures/readme.svg").read_text("utf-8") == picture
+
+
+def test_the_documented_bounds_are_those_of_the_library():
+    place, process, room = tuning.REMOTE_CONCURRENCY, tuning.MAX_REQUESTS, tuning.MAX_IN_FLIGHT_BYTES // 2**20
+    text = (ROOT / "docs/parallel.md").read_text("utf-8")
+    assert f"| requests under way | {place} to one bucket or host, {process} in the process |" in text
+    assert f"| chunks being fetched or decoded | {room} MiB in the process |" in text
+    assert f"up to {place} requests under way, and a process up to {process} (chunks of at most {room} MiB" in (
+        ROOT / "docs/remote.md"
+    ).read_text("utf-8")

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import stat
 import subprocess
 import sys
 import zipfile
@@ -51,6 +52,28 @@ def test_closing_writes_the_file_and_leaves_nothing_else(path: Path) -> None:
         assert not path.exists()
     assert contents(path) == VALUES
     assert only(path)
+
+
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_closing_syncs_the_file_before_the_rename_and_the_directory_after(
+    path: Path, mode: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ZipStore(path, mode="w") as store:
+        store.set("a", b"0")
+    calls: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(fd: int) -> None:
+        calls.append("directory" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", lambda *args: (calls.append("rename"), replace(*args)))
+    store = ZipStore(path, mode=mode)
+    store.set("b", b"1")
+    assert calls == []
+    store.close()
+    assert calls == ["file", "rename", "directory"]
 
 
 def test_replaced_and_erased_values_are_not_in_the_file(path: Path) -> None:
