@@ -102,10 +102,13 @@ def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer
         for _ in range(4):
             row, column = (int(i) for i in rng.integers(0, 32, 2))
             array[row, column:] = data[row, column:] = int(rng.integers(1, 1000))
+        for _ in range(4):  # a change that would show that it was made twice
+            store.update("count", lambda old: b"%d" % (int(bytes(old or b"0")) + 1))
         assert store.set("new", b"1", new=True)
         assert not store.set("new", b"2", new=True)
         bad_server.faults = set()
         assert np.array_equal(array[...], data)
+        assert store.get("count") == b"4"
 
 
 def test_updates_are_refused_if_conditions_are_ignored() -> None:
