@@ -29,10 +29,12 @@ class BadServer(ThreadingHTTPServer):
 
     - "range ignored": a range is answered by the whole value
     - "condition ignored": If-Match and If-None-Match have no effect
+    - "If-Match ignored", "If-None-Match ignored": that header of a change has no effect
     - "cut": the connection breaks in the middle of half of all bodies
     - "unavailable": half of all requests are answered by 503
     - "slow": one of twelve answers comes too late
     - "lost": half of all changes are made, but not answered
+    - "late": every other change of a value is not answered, and is made when the next one arrives
     - "weak ETag", "no ETag": ETags are weak or missing; "no time": modification times are missing as well
     - "replaced": after half of all answers with a body, the value is replaced by `replace(key, value)`
     """
@@ -44,6 +46,7 @@ class BadServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.values: dict[str, tuple[bytes, str, float]] = {}  # value, ETag, time
+        self.late: dict[str, bytes] = {}  # changes that are not made yet
         self.faults: set[str] = set()
         self.log: list[str] = []
         self.replace: Callable[[str, bytes], bytes] = lambda key, value: value
@@ -238,14 +241,25 @@ class Handler(BaseHTTPRequestHandler):
         if self.spoiled():
             return
         with server.guard:
+            is_late = "late" in server.faults and key not in server.late
+            if key in server.late:
+                server.put(key, server.late.pop(key))
             if "condition ignored" not in server.faults:
                 stored = server.values.get(key)
-                if self.headers.get("If-None-Match") == "*" and stored is not None:
+                is_refused = "If-None-Match ignored" not in server.faults and stored is not None
+                if self.headers.get("If-None-Match") == "*" and is_refused:
                     self.error(412, "PreconditionFailed")
                     return
-                if "If-Match" in self.headers and (stored is None or self.headers["If-Match"] != stored[1]):
+                is_refused = "If-Match ignored" not in server.faults and (
+                    stored is None or self.headers.get("If-Match") != stored[1]
+                )
+                if "If-Match" in self.headers and is_refused:
                     self.error(412, "PreconditionFailed")
                     return
+            if is_late:
+                server.late[key] = value
+                self.close_connection = True
+                return
             tag = server.put(key, value)
         if "lost" in server.faults and server.chance(1 / 2):
             self.close_connection = True

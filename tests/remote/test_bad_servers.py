@@ -111,6 +111,32 @@ def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer
         assert store.get("count") == b"4"
 
 
+def test_updates_are_made_once_although_they_arrive_late() -> None:
+    """The answer is lost, the value is still the old one, and the next attempt finds the change that it repeats."""
+    with BadServer() as server:
+        store = server.store()
+        store.set("count", b"0")
+        store.update("count", lambda old: b"1")  # finds out that conditions are honoured
+        server.faults = {"late"}
+        for _ in range(3):
+            store.update("count", lambda old: b"%d" % (int(bytes(old or b"")) + 1))
+        assert store.get("count") == b"4"
+        assert store.set("new", b"1", new=True)
+        server.faults = set()
+        assert not store.set("new", b"2", new=True)
+        assert store.get("new") == b"1"
+
+
+@pytest.mark.parametrize("fault", ["If-Match ignored", "If-None-Match ignored"])
+def test_updates_are_refused_if_one_of_the_conditions_is_ignored(fault: str) -> None:
+    with BadServer() as server:
+        server.faults = {fault}
+        store = server.store()
+        with pytest.raises(StoreError, match=r"must not be updated: the server ignores conditional.*single_writer"):
+            store.update("a", lambda old: b"1")
+        assert not server.values
+
+
 def test_updates_are_refused_if_conditions_are_ignored() -> None:
     with BadServer() as server:
         server.faults = {"condition ignored"}
