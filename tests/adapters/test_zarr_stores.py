@@ -188,6 +188,17 @@ def test_fsspec_references_to_parts_of_other_files_are_read(tmp_path: Path) -> N
     assert array[4, 5] == DATA[4, 5]
 
 
+def test_a_zip_store_of_zarr_python_is_opened_before_it_is_read(tmp_path: Path) -> None:
+    with zarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as written:
+        zarr.create_array(written, data=DATA, chunks=(3, 10))
+    store = FromZarr(zarr.storage.ZipStore(tmp_path / "a.zip", mode="r"))
+    assert (zarrlite.open_array(store, mode="r")[...] == DATA).all()
+    store.close()
+    missing = FromZarr(zarr.storage.ZipStore(tmp_path / "b.zip", mode="r"))
+    with pytest.raises(zarrlite.StoreError, match=r"^'zarr.json' cannot be read: FileNotFoundError: "):
+        zarrlite.open(missing, mode="r")
+
+
 def test_a_failure_of_a_store_of_zarr_python_is_a_store_error() -> None:
     class Failing(zarr.storage.MemoryStore):
         async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:

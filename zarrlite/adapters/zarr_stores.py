@@ -27,6 +27,7 @@ try:
     from zarr.core.buffer import Buffer as ZarrBuffer
     from zarr.core.buffer import BufferPrototype, default_buffer_prototype
     from zarr.core.sync import sync
+    from zarr.storage import StorePath
 except ImportError as error:
     raise DependencyError("the bridge to zarr-python needs zarr 3: pip install 'zarrlite[zarr]'") from error
 
@@ -213,6 +214,7 @@ class FromZarr(Store):
             raise StoreError(f"FromZarr() takes a store of zarr-python, not {type(store).__name__}")
         self.zarr_store = store
         self.read_only = store.read_only
+        self._is_open = False
         self._kept: dict[str, bytes] = {}  # values of zarrlite's own keys, which the store refuses
 
     def __repr__(self) -> str:
@@ -241,6 +243,9 @@ class FromZarr(Store):
 
     def _get(self, key: str, request: ByteRequest | None) -> ZarrBuffer | None:
         try:
+            if not self._is_open:  # zarr-python opens a store before it reads; ZipStore does not open itself
+                sync(StorePath.open(self.zarr_store, ""))
+                self._is_open = True
             found: ZarrBuffer | None = sync(self.zarr_store.get(key, default_buffer_prototype(), request))
         except Exception as error:
             if _is_own(key) and _refuses_keys(error):
