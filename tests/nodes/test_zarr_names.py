@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
 import types
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,24 @@ def test_consolidated_metadata_is_parsed_under_the_name_of_zarr_python() -> None
     found = zarrlite.consolidate_metadata(store).metadata.consolidated_metadata
     assert found is not None
     assert {path: node.node_type for path, node in found.metadata.items()} == {"g": "group", "g/a": "array"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Array.resize",
+        "Array.update_attributes",
+        "Group.update_attributes",
+        "storage.FsspecStore",
+        "storage.ObjectStore",
+    ],
+)
+def test_the_first_argument_can_be_passed_by_the_name_that_zarr_python_has_for_it(zarr: Any, name: str) -> None:
+    def first(library: Any) -> str:
+        parameters = [*inspect.signature(operator.attrgetter(name)(library)).parameters]
+        return parameters["self" in parameters]
+
+    assert first(zarrlite) == first(zarr)
 
 
 def test_zarrlite_core_has_the_classes_of_the_library() -> None:

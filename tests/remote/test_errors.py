@@ -143,8 +143,8 @@ def test_a_directory_of_an_http_server_is_refused_by_default(nginx: Nginx) -> No
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("ftp://a/b", {}, "source must be a URL (s3, gs, az, http, https) or a store of obstore, not 'ftp://a/b'"),
-        (5, {}, "source must be a URL or a store of obstore, not int"),
+        ("ftp://a/b", {}, "store must be a URL (s3, gs, az, http, https) or a store of obstore, not 'ftp://a/b'"),
+        (5, {}, "store must be a URL or a store of obstore, not int"),
         ("s3://", {}, "'s3://' must name a bucket: s3://bucket/path"),
         ("s3://bucket/a", {"concurrency": 0}, "concurrency must be a positive number, not 0"),
         ("https://a/b?c", {}, "'https://a/b?c' must not have a query or a fragment"),

@@ -91,10 +91,10 @@ def test_an_array_is_written_to_a_url_of_another_protocol() -> None:
 @pytest.mark.parametrize(
     ("create", "message"),
     [
-        (lambda: FsspecStore(5), "filesystem must be an fsspec filesystem, not int"),
+        (lambda: FsspecStore(5), "fs must be an fsspec filesystem, not int"),
         (
             lambda: FsspecStore(fsspec.filesystem("http", asynchronous=True)),
-            "filesystem must not be asynchronous: create HTTPFileSystem with asynchronous=False",
+            "fs must not be asynchronous: create HTTPFileSystem with asynchronous=False",
         ),
         (
             lambda: FsspecStore.from_url("nothing::memory://a"),

@@ -898,7 +898,7 @@ class Array(Node, AsyncAccess):
 
     # changing the shape
 
-    def resize(self, shape: ShapeLike) -> None:
+    def resize(self, new_shape: ShapeLike) -> None:
         """Change the shape of the array in the store.
 
         Elements outside the new shape are removed. New elements have the fill value, even where an earlier resize
@@ -908,7 +908,7 @@ class Array(Node, AsyncAccess):
 
         Parameters
         ----------
-        shape : int or sequence of int
+        new_shape : int or sequence of int
             The new length of each dimension.
 
         Raises
@@ -927,7 +927,7 @@ class Array(Node, AsyncAccess):
         >>> a[...]
         array([0, 1, 0, 0, 0])
         """
-        new = normalize_shape(shape)
+        new = normalize_shape(new_shape)
         if len(new) != self.ndim:
             raise ArgumentError(f"the array has {self.ndim} dimensions; {len(new)} lengths were given")
         old = self._reshape(lambda stored: new)

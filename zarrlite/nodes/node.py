@@ -503,7 +503,7 @@ class Node:
 
         return node_svg(self)  # type: ignore[arg-type]
 
-    def update_attributes(self, new: Mapping[str, Json]) -> Self:
+    def update_attributes(self, new_attributes: Mapping[str, Json]) -> Self:
         """Add or replace several attributes in one write.
 
         The document is changed under the lock of its key, so that attributes set by other writers in the meantime are
@@ -511,7 +511,7 @@ class Node:
 
         Parameters
         ----------
-        new : mapping
+        new_attributes : mapping
             The attributes to set; values are JSON.
 
         Returns
@@ -532,7 +532,7 @@ class Node:
         >>> zarrlite.create_group("memory://").update_attributes({"a": 1, "b": [2]}).attrs
         Attributes({'a': 1, 'b': [2]})
         """
-        self.attrs.update(new)
+        self.attrs.update(new_attributes)
         return self
 
     def delete(self) -> None:

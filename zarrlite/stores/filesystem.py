@@ -57,7 +57,7 @@ class FsspecStore(Store):
 
     Parameters
     ----------
-    filesystem : fsspec.AbstractFileSystem
+    fs : fsspec.AbstractFileSystem
         The filesystem. It must not be one that was created with `asynchronous=True`.
     path : str, optional
         The folder in that filesystem; the root if omitted.
@@ -85,28 +85,26 @@ class FsspecStore(Store):
 
     def __init__(
         self,
-        filesystem: Any,
+        fs: Any,
         path: str = "",
         *,
         read_only: bool = False,
         missing_exceptions: tuple[type[Exception], ...] = _MISSING,
     ) -> None:
-        if not isinstance(filesystem, _library().AbstractFileSystem):
-            raise ArgumentError(f"filesystem must be an fsspec filesystem, not {type(filesystem).__name__}")
-        if getattr(filesystem, "asynchronous", False):
-            raise ArgumentError(
-                f"filesystem must not be asynchronous: create {type(filesystem).__name__} with asynchronous=False"
-            )
-        self.filesystem = filesystem
-        self.path: str = filesystem._strip_protocol(path).rstrip("/")
+        if not isinstance(fs, _library().AbstractFileSystem):
+            raise ArgumentError(f"fs must be an fsspec filesystem, not {type(fs).__name__}")
+        if getattr(fs, "asynchronous", False):
+            raise ArgumentError(f"fs must not be asynchronous: create {type(fs).__name__} with asynchronous=False")
+        self.filesystem = fs
+        self.path: str = fs._strip_protocol(path).rstrip("/")
         self.read_only = read_only
         self.missing_exceptions = missing_exceptions
-        self._protocols = _protocols(filesystem)
+        self._protocols = _protocols(fs)
         self._is_local = bool(self._protocols & {"file", "local"})
         self._is_http = bool(self._protocols & _HTTP)
-        self._is_cache = _is_cache(filesystem)  # whether its values may be older than their properties
+        self._is_cache = _is_cache(fs)  # whether its values may be older than their properties
         self._honours_ranges = not self._is_http  # whether the server is known to send ranges
-        self.limits = _limits(filesystem)
+        self.limits = _limits(fs)
 
     @classmethod
     def from_url(

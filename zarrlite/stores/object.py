@@ -68,7 +68,7 @@ class ObjectStore(Store):
 
     Parameters
     ----------
-    source : str or store of obstore
+    store : str or store of obstore
         A URL: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `http://...` or `https://...`. Or a store
         of obstore, which has its settings already; then only the last four parameters can be passed.
     anonymous : bool, optional
@@ -117,7 +117,7 @@ class ObjectStore(Store):
 
     def __init__(
         self,
-        source: Any,
+        store: Any,
         *,
         anonymous: bool = False,
         endpoint: str | None = None,
@@ -149,19 +149,17 @@ class ObjectStore(Store):
             "retries": retries,
             "retry_timeout": retry_timeout,
         }
-        if isinstance(source, str):
-            if source.partition("://")[0].lower() not in SCHEMES:
-                raise ArgumentError(
-                    f"source must be a URL ({', '.join(SCHEMES)}) or a store of obstore, not {source!r}"
-                )
-            store, prefix = connect(source, **settings)
-        elif is_obstore(source):
+        if isinstance(store, str):
+            if store.partition("://")[0].lower() not in SCHEMES:
+                raise ArgumentError(f"store must be a URL ({', '.join(SCHEMES)}) or a store of obstore, not {store!r}")
+            requests, prefix = connect(store, **settings)
+        elif is_obstore(store):
             passed = [name for name, value in settings.items() if value != OPTIONS[name]]
             if passed:
                 raise ArgumentError(f"a store of obstore has its settings already; do not pass {', '.join(passed)}")
-            store, prefix = source, ""
+            requests, prefix = store, ""
         else:
-            raise ArgumentError(f"source must be a URL or a store of obstore, not {type(source).__name__}")
+            raise ArgumentError(f"store must be a URL or a store of obstore, not {type(store).__name__}")
         prefix = prefix.strip("/")
         self._root = check_prefix(prefix and f"{prefix}/")
         self._options = {
@@ -171,8 +169,8 @@ class ObjectStore(Store):
             "missing_status": tuple(missing_status),
             "read_only": read_only,
         }
-        self._source = source
-        self.client = Client(store, missing_status)
+        self._source = store
+        self.client = Client(requests, missing_status)
         self._place, self._base = self.client.place()
         self.single_writer = single_writer
         self.read_only = read_only or self.client.is_http
