@@ -711,6 +711,30 @@ def test_misspelt_keywords_are_refused_with_a_suggestion() -> None:
         create(qqqq=1)
 
 
+def test_misspelt_keywords_of_zarr_pythons_functions_are_refused_with_a_suggestion() -> None:
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
+        (zarrlite.create, (3,)),
+        (zarrlite.zeros, (3,)),
+        (zarrlite.ones, (3,)),
+        (zarrlite.empty, (3,)),
+        (zarrlite.full, (3, 7)),
+        (zarrlite.zeros_like, ([1],)),
+        (zarrlite.ones_like, ([1],)),
+        (zarrlite.empty_like, ([1],)),
+        (zarrlite.full_like, ([1], 7)),
+        (zarrlite.open_like, ([1],)),
+        (zarrlite.array, ([1],)),
+        (zarrlite.from_array, ({},)),
+        (zarrlite.save_array, ({}, [1])),
+    ]
+    for call, arguments in calls:
+        data = {"data": [1]} if call is zarrlite.from_array else {}
+        with pytest.raises(ArgumentError) as caught:
+            call(*arguments, **data, compressor=None)
+        message = f"{call.__name__}() got an unexpected keyword argument 'compressor'; did you mean 'compressors'?"
+        assert str(caught.value) == message
+
+
 def test_chunks_true_is_auto_and_chunks_false_is_a_single_chunk() -> None:
     assert create(shape=(5000, 5000), chunks=True).chunks == create(shape=(5000, 5000)).chunks
     assert create(shape=(50, 7), chunks=False).chunks == (50, 7)

@@ -189,7 +189,11 @@ def test_zarrlite_core_has_the_classes_of_the_library() -> None:
 
     assert zarrlite.core.array.Array is zarrlite.Array
     assert zarrlite.core.dtype.Int8 is dtype.Int8
-    assert dict(create_hierarchy(store=zarrlite.MemoryStore(), nodes={"a": GroupMetadata()}))["a"].name == "/a"
+
+
+def test_a_hierarchy_is_created_wherever_a_node_can_be(tmp_path: Path) -> None:
+    for store in (zarrlite.MemoryStore(), {}, tmp_path / "a.zarr"):
+        assert dict(create_hierarchy(store=store, nodes={"a": GroupMetadata()}))["a"].name == "/a"
 
 
 # data types

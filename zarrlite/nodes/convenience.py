@@ -22,7 +22,14 @@ from zarrlite.errors import ArgumentError, NodeExistsError
 from zarrlite.extensions.config import Json
 from zarrlite.metadata.documents import ArrayMetadata, GroupMetadata
 from zarrlite.names import key_prefix, normalize_path
-from zarrlite.nodes.arguments import CreationKeywords, DTypeLike, ShapeLike, StoringKeywords
+from zarrlite.nodes.arguments import (
+    ArrayKeywords,
+    CreationKeywords,
+    DTypeLike,
+    ShapeLike,
+    StoringKeywords,
+    check_keywords,
+)
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.creation import create_array_at
 from zarrlite.nodes.group import Group, create_group_at
@@ -31,7 +38,7 @@ from zarrlite.nodes.node import write_new
 from zarrlite.nodes.opening import Mode, copy, open_array, open_group
 from zarrlite.nodes.opening import open as open_node
 from zarrlite.nodes.settings import array_options
-from zarrlite.stores import Store, StoreLike, open_store
+from zarrlite.stores import StoreLike, open_store
 from zarrlite.stores.base import place_of, slowest_place
 
 NDArray = np.ndarray[Any, Any]
@@ -45,7 +52,7 @@ def create(
     store: StoreLike = None,
     path: str | None = None,
     mode: Mode = "a",
-    **keywords: Unpack[StoringKeywords],
+    **keywords: Unpack[ArrayKeywords],
 ) -> Array:
     """Create an array.
 
@@ -80,6 +87,7 @@ def create(
     >>> zarrlite.create((2, 3), dtype="int16", chunks=(1, 3))
     <Array / shape=(2, 3) dtype=int16>
     """
+    check_keywords("create", keywords, ArrayKeywords.__optional_keys__)
     keywords["overwrite"] = keywords.get("overwrite", False) or mode == "w"
     place, where = open_store(store), normalize_path(path)
     return create_array_at(place, where, shape=shape, dtype=dtype, array_options=array_options(), **keywords)
@@ -116,6 +124,7 @@ def array(
     >>> zarrlite.array([1, 2, 3], chunks=2)[1:]
     array([2, 3])
     """
+    check_keywords("array", keywords, StoringKeywords.__optional_keys__)
     if isinstance(data, Array):
         keywords = {**_kept(data), **keywords}
     place, where = open_store(store), normalize_path(path)
@@ -170,6 +179,7 @@ def from_array(
     >>> zarrlite.from_array("memory://", data=a, chunks="keep").chunks
     (2,)
     """
+    check_keywords("from_array", keywords, StoringKeywords.__optional_keys__)
     changed: Any = {key: value for key, value in keywords.items() if not (isinstance(value, str) and value == "keep")}
     return array(data, store=store, path=name, **changed)
 
@@ -199,7 +209,7 @@ def full(  # type: ignore[misc]  # the same name as a keyword
     >>> zarrlite.full(3, 7, dtype="int8")[...]
     array([7, 7, 7], dtype=int8)
     """
-    return _create({**keywords, "shape": shape, "fill_value": fill_value})
+    return _create("full", keywords, {"shape": shape, "fill_value": fill_value})
 
 
 def zeros(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
@@ -223,7 +233,7 @@ def zeros(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
     >>> zarrlite.zeros((2, 2), chunks=(1, 1))[0]
     array([0., 0.])
     """
-    return _create({"fill_value": None, **keywords, "shape": shape})
+    return _create("zeros", keywords, {"shape": shape})
 
 
 def ones(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
@@ -247,7 +257,7 @@ def ones(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
     >>> zarrlite.ones(2)[...]
     array([1., 1.])
     """
-    return _create({**keywords, "shape": shape, "fill_value": 1})
+    return _create("ones", keywords, {"shape": shape, "fill_value": 1})
 
 
 def empty(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
@@ -271,11 +281,16 @@ def empty(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
     >>> zarrlite.empty(2).shape
     (2,)
     """
-    return zeros(shape, **keywords)
+    return _create("empty", keywords, {"shape": shape})
 
 
-def _create(keywords: Any) -> Array:
-    return create(**keywords)
+def _create(
+    function: str, keywords: Mapping[str, Any], fixed: Mapping[str, Any], default: Mapping[str, Any] | None = None
+) -> Array:
+    """Create an array for a function, whose own keywords take precedence over those of the caller."""
+    check_keywords(function, keywords, CreationKeywords.__optional_keys__)
+    merged: dict[str, Any] = {**(default or {}), **keywords, **fixed}
+    return create(**merged)
 
 
 def _like(data: Any) -> dict[str, Any]:
@@ -312,7 +327,7 @@ def full_like(  # type: ignore[misc]  # the same name as a keyword
     array([5, 5])
     """
     filled = {} if fill_value is None else {"fill_value": fill_value}
-    return _create({**_like(a), **keywords, **filled})
+    return _create("full_like", keywords, filled, _like(a))
 
 
 def zeros_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -> Array:
@@ -336,7 +351,7 @@ def zeros_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -
     >>> zarrlite.zeros_like([1, 2])[...]
     array([0, 0])
     """
-    return _create({**_like(a), **keywords, "fill_value": None})
+    return _create("zeros_like", keywords, {"fill_value": None}, _like(a))
 
 
 def ones_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -> Array:
@@ -360,7 +375,7 @@ def ones_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) ->
     >>> zarrlite.ones_like([5, 2])[...]
     array([1, 1])
     """
-    return _create({**_like(a), **keywords, "fill_value": 1})
+    return _create("ones_like", keywords, {"fill_value": 1}, _like(a))
 
 
 def empty_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -> Array:
@@ -384,7 +399,7 @@ def empty_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -
     >>> zarrlite.empty_like(np.zeros((2, 3), "int8")).dtype
     dtype('int8')
     """
-    return _create({**_like(a), **keywords})
+    return _create("empty_like", keywords, {}, _like(a))
 
 
 def open_like(  # type: ignore[misc]  # the same name as a keyword
@@ -412,6 +427,7 @@ def open_like(  # type: ignore[misc]  # the same name as a keyword
     >>> zarrlite.open_like([1, 2], "x", store={}).shape
     (2,)
     """
+    check_keywords("open_like", keywords, CreationKeywords.__optional_keys__)
     known: Any = {**_like(a), **keywords}
     store = known.pop("store", None)
     return open_array(path, **known) if store is None else open_array(store, path=path, **known)
@@ -540,6 +556,7 @@ def save_array(
     >>> zarrlite.load(store, "a")
     array([1, 2, 3])
     """
+    check_keywords("save_array", keywords, StoringKeywords.__optional_keys__)
     keywords["overwrite"] = True
     array(arr, store=store, path=path, **keywords)
 
@@ -651,14 +668,14 @@ def print_debug_info() -> None:
 
 
 def create_hierarchy(
-    *, store: Store, nodes: Mapping[str, GroupMetadata | ArrayMetadata], overwrite: bool = False
+    *, store: StoreLike, nodes: Mapping[str, GroupMetadata | ArrayMetadata], overwrite: bool = False
 ) -> Iterator[tuple[str, Array | Group]]:
     """Create several nodes, and any missing groups above them, from their metadata.
 
     Parameters
     ----------
-    store : Store
-        The store.
+    store : Store, path, URI, mapping or None
+        The location of the hierarchy, as for `open`.
     nodes : mapping of str to GroupMetadata or ArrayMetadata
         The metadata by path; an empty path is the root.
     overwrite : bool, optional
@@ -681,14 +698,15 @@ def create_hierarchy(
     >>> dict(zarrlite.create_hierarchy(store=zarrlite.MemoryStore(), nodes=nodes))
     {'a/b': <Group /a/b>}
     """
+    place = open_store(store)
     for path, metadata in sorted(nodes.items(), key=lambda item: item[0].count("/") + bool(item[0])):
         where = normalize_path(path)
         if isinstance(metadata, ArrayMetadata):
-            created = Array(store, where, metadata)
-            write_new(store, where, metadata, overwrite=overwrite, chunks=created._chunks)
+            created = Array(place, where, metadata)
+            write_new(place, where, metadata, overwrite=overwrite, chunks=created._chunks)
             yield path, created
         else:
-            yield path, create_group_at(store, where, metadata.attributes, overwrite=overwrite)
+            yield path, create_group_at(place, where, metadata.attributes, overwrite=overwrite)
 
 
 def copy_all(
