@@ -378,6 +378,14 @@ def test_groups_are_equal_if_store_path_and_metadata_are() -> None:
     assert group != zarrlite.zeros(3)
 
 
+def test_nodes_that_are_opened_twice_from_a_mapping_are_equal() -> None:
+    mapping: dict[str, bytes] = {}
+    array = zarrlite.create_array(mapping, data=[1, 2])
+    assert array == zarrlite.open_array(mapping)
+    assert hash(array) == hash(zarrlite.open_array(mapping))
+    assert array != zarrlite.open_array(dict(mapping))
+
+
 def test_the_configuration_of_an_array_can_be_passed_on(zarr: Any) -> None:
     from zarr.core.array_spec import ArrayConfig
 

@@ -56,6 +56,12 @@ class MappingStore(Store):
         count = len(self._values)
         return f"{type(self).__name__}({count} {'key' if count == 1 else 'keys'})"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MappingStore) and type(other) is type(self) and other._mapping is self._mapping
+
+    def __hash__(self) -> int:
+        return hash((type(self), id(self._mapping)))
+
     def get(self, key: str, byte_range: ByteRange = ALL) -> Buffer | None:
         return _part(self._values.get(check_key(key)), byte_range)
 
