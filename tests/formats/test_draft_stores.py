@@ -354,6 +354,17 @@ def test_a_refused_array_is_listed_and_does_not_hide_the_others():
     assert group["good"][...].tolist() == [1, 2, 3]
 
 
+def test_a_copy_leaves_out_and_names_refused_arrays():
+    group = zarrlite.open_group(memory("refused"), mode="r")
+    assert {key.split("/")[0] for key in group.store.list()} == {*group, "zarr.json"}
+    target = {}
+    with pytest.warns(UserWarning, match="is not copied") as caught:
+        copied = zarrlite.copy(group, target)
+    assert [str(warning.message).split("'")[1] for warning in caught] == sorted(REFUSED)
+    assert list(copied) == sorted([*NUMCODECS, "good", "nan"])
+    assert copied["good"][...].tolist() == [1, 2, 3]
+
+
 SHARDS = {"extension": "https://purl.org/zarr/spec/storage_transformers/sharding/1.0", "type": "indexed"}
 GZIP = "https://purl.org/zarr/spec/codec/gzip/1.0"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from zarrlite.buffers.ranges import ByteRange
 from zarrlite.chunk_key_encodings.base import parse_coords
+from zarrlite.errors import MetadataError
 from zarrlite.extensions.config import MAX_DOCUMENT_BYTES, Json
 from zarrlite.formats.draft import parse_array, parse_entry, parse_group
 from zarrlite.formats.foreign import ForeignStore
@@ -98,7 +99,10 @@ class DraftStore(ForeignStore):
     def _array_keys(self, path: str) -> Iterator[str]:
         """Iterate over the keys of an array, in no particular order."""
         yield key_prefix(path) + DOCUMENT
-        metadata: Any = self._metadata(path)
+        try:
+            metadata: Any = self._metadata(path)
+        except MetadataError:
+            return  # its chunks have no keys in Zarr v3; reading the document raises the error
         key_encoding, ndim = metadata.chunk_key_encoding, len(metadata.shape)
         root = f"data/root/{key_prefix(path)}c"
         for key in self.store.list_prefix(root[:-1]):
