@@ -395,13 +395,15 @@ def ahead(
     jobs = iter(jobs)
     helpers = _Helpers()
     pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
+    least = max(1, place.requests // 8)  # jobs that are submitted together: each time, a thread has to start others
 
     def do_ahead(job: J) -> list[R]:
         return [_holding(held(job), do, job)]
 
     try:
         while True:
-            new = list(itertools.islice(jobs, place.requests - len(pending)))
+            free = place.requests - len(pending)
+            new = list(itertools.islice(jobs, free)) if free >= least else []
             alone = not pending and len(new) == 1
             futures: Sequence[Future[list[R] | None] | None] = [None] * len(new)
             with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
