@@ -58,7 +58,7 @@ def run_blocks(page: Path) -> int:
 def test_the_python_blocks_of_the_readme_run_and_print_the_text_below_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run_blocks(README) > 0
-    assert run_blocks(README) > 0  # a reader may run it again
+    assert run_blocks(README) > 0  # a reader may run the blocks again
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.name)
@@ -127,8 +127,8 @@ def test_the_picture_in_the_readme_shows_its_array(tmp_path, monkeypatch):
 def test_the_documented_bounds_are_those_of_the_library():
     place, process, room = tuning.REMOTE_CONCURRENCY, tuning.MAX_REQUESTS, tuning.MAX_IN_FLIGHT_BYTES // 2**20
     text = (ROOT / "docs/parallel.md").read_text("utf-8")
-    assert f"| requests under way | {place} to one bucket or host, {process} in the process |" in text
+    assert f"| requests in flight | {place} to one bucket or host, {process} in the process |" in text
     assert f"| chunks being fetched or decoded | {room} MiB in the process |" in text
-    assert f"up to {place} requests under way, and a process up to {process} (chunks of at most {room} MiB" in (
-        ROOT / "docs/remote.md"
-    ).read_text("utf-8")
+    words = " ".join((ROOT / "docs/remote.md").read_text("utf-8").split())
+    assert f"keeps up to {place} requests in flight" in words
+    assert f"a process keeps up to {process} in flight, for chunks of at most {room} MiB in total" in words

@@ -1,4 +1,4 @@
-"""The `rectilinear` chunk grid: the examples of its specification, and arrays with it compared with numpy arrays."""
+"""The `rectilinear` chunk grid: the examples in its specification, and comparisons of its arrays with numpy arrays."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from zarrlite.errors import ArgumentError, MetadataError, MissingChunkError, Sel
 from zarrlite.extensions import registry
 from zarrlite.extensions.config import Context
 from zarrlite.layout import check, explain
+from zarrlite.pipeline.codec import ChunkOptions
 from zarrlite.tools.cli.main import main
 
 GRID = Rectilinear([[16, 10], [24, 14]])
@@ -66,7 +67,7 @@ def test_consecutive_equal_lengths_are_written_as_runs() -> None:
 def test_grids_compare_hash_and_pickle_by_value() -> None:
     assert Rectilinear([[2, 2], 3]) == Rectilinear([[[2, 2]], 3]) == Rectilinear((np.array([2, 2]), np.int64(3)))
     assert hash(Rectilinear([[2, 2], 3])) == hash(Rectilinear([[[2, 2]], 3]))
-    assert Rectilinear([[2, 2]]) != Rectilinear([2])  # the second one has no end
+    assert Rectilinear([[2, 2]]) != Rectilinear([2])  # the second grid is unbounded
     assert pickle.loads(pickle.dumps(GRID)) == GRID
 
 
@@ -172,7 +173,7 @@ def divided(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def expanded(axis: Any, length: int) -> list[int]:
-    """Return the lengths of all chunks along a dimension, expanded as specified."""
+    """Return the lengths of all chunks along a dimension, with runs expanded as specified."""
     if isinstance(axis, int):
         return [axis] * -(-length // axis)
     return [edge for item in axis for edge in ([item] if isinstance(item, int) else [item[0]] * item[1])]
@@ -276,7 +277,7 @@ def test_resizing_keeps_the_elements_inside_the_new_shape(edges: list[int], leng
         expected = np.concatenate([expected[:length], np.zeros(max(0, length - len(expected)), expected.dtype)])
         assert np.array_equal(array[...], expected)
         assert np.array_equal(zarrlite.open(array.store, mode="r")[...], expected)
-    other.append(np.full(3, 9))  # the metadata of this handle still has the first shape
+    other.append(np.full(3, 9))  # this handle still has the metadata from before the array was resized
     assert np.array_equal(other[...], [*expected, 9, 9, 9])
     assert not list(check(array.store))
 
@@ -310,7 +311,7 @@ def test_growing_beyond_the_grid_adds_one_chunk() -> None:
     array.resize(4)
     assert array.write_chunk_sizes == ((3, 1),)
     assert array.metadata.chunk_grid == Rectilinear([[3, 4, 5, 7]])
-    array.resize(19)  # within the grid
+    array.resize(19)  # the grid already covers 19 elements
     assert array[...].tolist() == [0, 1, 2, 3, *[0] * 15]
     assert array.metadata.chunk_grid == Rectilinear([[3, 4, 5, 7]])
     fixed = zarrlite.create_array({}, shape=(3, 3), dtype="u1", chunks=[[1, 2], 2])
@@ -330,7 +331,7 @@ def test_shards_of_different_lengths_have_equal_inner_chunks() -> None:
     data[3:11:3, 2] = -1
     assert np.array_equal(array[...], data)
     assert array.nchunks_initialized == 18
-    array.append(data[:3])  # a multiple of the inner chunks is added
+    array.append(data[:3])  # the new shard has 4 rows, a multiple of the length of inner chunks
     assert array.metadata.chunk_grid == Rectilinear([[4, 2, 6, 4], 9])
     assert np.array_equal(array[...], np.concatenate([data, data[:3]]))
     assert not list(check(array.store))
@@ -374,7 +375,7 @@ def test_a_grid_of_integers_is_read_like_a_regular_one() -> None:
     metadata = zarrlite.ArrayMetadata.from_json(document)
     assert metadata.chunk_grid.uniform
     assert metadata.to_json() == document
-    assert metadata.for_chunks(False, False)[1] is not None
+    assert metadata.for_chunks(ChunkOptions())[1] is not None
 
 
 def test_missing_chunks_and_blocks_are_reported() -> None:
@@ -389,7 +390,7 @@ def test_missing_chunks_and_blocks_are_reported() -> None:
 
 
 def test_many_chunks_of_few_shapes_are_read_together() -> None:
-    """Chunks of the same shape share a pipeline and the requests of a batch."""
+    """Chunks of the same shape share a pipeline, and are requested together in batches."""
     requests: list[int] = []
 
     class Counting(zarrlite.stores.MemoryStore):
@@ -445,7 +446,7 @@ def test_pictures_have_chunks_to_scale() -> None:
 
 
 def test_formats_with_equal_chunks_refuse_lists_of_lengths() -> None:
-    with pytest.raises(ArgumentError, match="the blocks of an N5 array must have one length along each dimension"):
+    with pytest.raises(ArgumentError, match="the blocks of an N5 array must all have the same shape"):
         zarrlite.n5.create_array({}, shape=(4, 4), dtype="u1", chunks=[[1, 3], 4])
     with pytest.raises(ArgumentError):
         zarrlite.tiff.create_array({}, shape=(4, 4), dtype="u1", chunks=[[1, 3], 4])
