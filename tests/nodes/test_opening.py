@@ -1,4 +1,4 @@
-"""Opening and creating nodes: modes, forms of a store argument, read-only nodes, new nodes, options, error messages."""
+"""Opening and creating nodes: modes, store arguments, read-only nodes, new nodes, options, and error messages."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from zarrlite import (
 from zarrlite.extensions import registry
 from zarrlite.stores import PrefixStore, ReadOnlyStore
 
-# Modes. An outcome is an error, the type of the node that is opened, or the type of a new node.
+# Modes. An outcome is an exception, the type of the opened node, or a tuple with the type of the new node.
 
 STATES = (nothing, array, group, version_2, broken)
 Outcome = type | tuple[type, str]
 
 MODES: dict[str, dict[str, tuple[Outcome, ...]]] = {
-    # nothing, array, group, Zarr v2 array, broken
+    # mode -> outcomes for stores with: nothing, an array, a group, a Zarr v2 array, a broken document
     "open": {
         "r": (NodeNotFoundError, Array, Group, Array, MetadataError),
         "r+": (NodeNotFoundError, Array, Group, Array, MetadataError),
@@ -486,6 +486,16 @@ def test_options_must_point_to_an_extension() -> None:
     assert str(caught.value) == "options: zarr.json has no extension at '/codecs/1'"
 
 
+@pytest.mark.parametrize("mode", ["a", "w", "w-"])
+def test_options_are_refused_for_a_new_group(mode: Any) -> None:
+    store = zarrlite.MemoryStore()
+    for create in (zarrlite.open, zarrlite.open_group):
+        with pytest.raises(ArgumentError) as caught:
+            create(store, mode=mode, options={"/codecs/1": {"x": 1}})
+        assert str(caught.value) == "options: zarr.json has no extension at '/codecs/1'"
+    assert [*store.list()] == []
+
+
 # Messages.
 
 KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpose, vlen-bytes, vlen-utf8, zstd"
@@ -552,7 +562,7 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
         (
             lambda: zarrlite.open(None, dtype="u1", chunks=2),
             ArgumentError,
-            "a group takes no dtype, chunks; an array needs shape= or data=",
+            "a group does not accept dtype, chunks; for an array, pass shape= or data=",
         ),
         (lambda: zarrlite.create_array(None), ArgumentError, "an array needs shape= and dtype=, or data="),
         (
@@ -582,7 +592,7 @@ KNOWN_CODECS = "blosc, bytes, crc32c, gzip, packbits, sharding_indexed, transpos
 def test_errors_have_the_expected_class_and_message(
     call: Callable[[], Any], error: type[ZarrliteError], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry.codecs, "names", lambda: KNOWN_CODECS.split(", "))  # without the codecs of other tests
+    monkeypatch.setattr(registry.codecs, "names", lambda: KNOWN_CODECS.split(", "))  # not those of other tests
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message
@@ -608,7 +618,7 @@ def test_errors_are_subclasses_of_standard_exceptions() -> None:
         zarrlite.open(group())["nope"]
 
 
-# Runtime configuration is honoured or refused, even for existing nodes.
+# Runtime configuration takes effect or is refused, even for existing nodes.
 
 
 OPEN: dict[str, Callable[..., Any]] = {"open": zarrlite.open, "open_array": zarrlite.open_array}

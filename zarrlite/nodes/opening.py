@@ -26,7 +26,7 @@ from zarrlite.errors import (
     NodeNotFoundError,
     ZarrliteError,
 )
-from zarrlite.extensions.config import Json
+from zarrlite.extensions.config import Context, Json
 from zarrlite.formats.foreign import ForeignStore
 from zarrlite.metadata.documents import ArrayMetadata, Metadata, Options
 from zarrlite.names import DOCUMENT, key_prefix, normalize_path
@@ -105,10 +105,10 @@ def open(  # noqa: A001
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file named `.zip` or
-        `.ozx`; `s3://`, `gs://`, `az://`, `http://` or `https://` and the rest of a URL, or a store of obstore;
-        `memory://` or None for a new store in memory, `memory://name` for one shared by the whole process; or a mapping
-        from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file whose name ends
+        in `.zip` or `.ozx`; a URL that begins with `s3://`, `gs://`, `az://`, `http://` or `https://`, or an obstore
+        store; `memory://` or None for a new store in memory, or `memory://name` for one shared by the whole process; or
+        a mapping from keys to bytes.
     mode : {"a", "r", "r+", "w", "w-"}, optional
         "r" reads an existing node; "r+" reads and writes it; "a" also creates the node if it does not exist; "w"
         replaces or creates a node; "w-" creates a node but never replaces one.
@@ -118,26 +118,26 @@ def open(  # noqa: A001
         Whether documents must follow the specification strictly. False repairs common omissions and reports each as a
         `MetadataWarning`.
     options : mapping, optional
-        Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`; they are not
+        Runtime options of extensions, keyed by JSON pointer: `{"/codecs/1": {"keep_padding": True}}`. They are not
         stored.
     missing_chunks : {"fill", "error"}, optional
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
     write_empty_chunks : bool or None, optional
-        Whether to store chunks that contain only the fill value instead of erasing them. None means the setting of
-        `zarrlite.config`, False at first.
+        Whether to store chunks that contain only the fill value instead of erasing them. None selects the setting in
+        `zarrlite.config`, which is False by default.
     max_chunk_bytes : int or None, optional
-        The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
-        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
-        be read regardless of the chunk size.
+        The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None selects the
+        value of the environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if it is not set. Parts of uncompressed
+        chunks can be read regardless of the chunk size.
     chunk_cache : int or None, optional
-        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
-        node, and through nodes opened from it, are noticed; those of other writers are not.
+        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes made through
+        this node, or through nodes opened from it, are noticed; changes made by other writers are not.
     progress : callable, optional
-        Called as `progress(done, total)` while the array, or an array of the group, is read or written: the number of
-        chunks, or of shards, that are done, and their total. An exception that it raises ends the operation.
+        Called as `progress(done, total)` while the array, or an array in the group, is read or written. Both numbers
+        count chunks, or shards if there are any. An exception that the callable raises ends the operation.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
-        True requires it, False reads each document separately.
+        True requires it, and False reads each document separately.
     shape, dtype, data : optional
         The length of each dimension, the data type and the elements of a new array.
     chunks, shards : optional
@@ -167,11 +167,11 @@ def open(  # noqa: A001
     NodeExistsError
         If there is a node and the mode is "w-", or if the path of a new node leads through an array.
     MetadataError
-        If the document is refused. The message and the attributes of the error tell where and why.
+        If the document is refused. The message and the attributes of the error state where and why.
     ArgumentError
         If an argument is invalid, or a keyword is unknown. Nothing is changed.
     ReadOnlyError
-        If a node must be created in a read-only store.
+        If a node would have to be created in a read-only store.
 
     See Also
     --------
@@ -275,25 +275,26 @@ def open_array(
         Whether documents must follow the specification strictly. False repairs common omissions and reports each as a
         `MetadataWarning`.
     options : mapping, optional
-        Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`; they are not
+        Runtime options of extensions, keyed by JSON pointer: `{"/codecs/1": {"keep_padding": True}}`. They are not
         stored.
     missing_chunks : {"fill", "error"}, optional
         "fill" reads a missing chunk as the fill value; "error" raises `MissingChunkError`.
     write_empty_chunks : bool or None, optional
-        Whether to store chunks that contain only the fill value instead of erasing them. None means the setting of
-        `zarrlite.config`, False at first.
+        Whether to store chunks that contain only the fill value instead of erasing them. None selects the setting in
+        `zarrlite.config`, which is False by default.
     max_chunk_bytes : int or None, optional
-        The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None means the
-        environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set. Parts of uncompressed chunks can
-        be read regardless of the chunk size.
+        The largest decoded size of a chunk, or of an inner chunk of a shard; larger ones are refused. None selects the
+        value of the environment variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if it is not set. Parts of uncompressed
+        chunks can be read regardless of the chunk size.
     chunk_cache : int or None, optional
-        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes through this
-        node, and through nodes opened from it, are noticed; those of other writers are not.
+        Keep up to this many bytes of decoded chunks, so that they are not read and decoded again. Changes made through
+        this node, or through nodes opened from it, are noticed; changes made by other writers are not.
     progress : callable, optional
-        Called as `progress(done, total)` while the array, or an array of the group, is read or written: the number of
-        chunks, or of shards, that are done, and their total. An exception that it raises ends the operation.
+        Called as `progress(done, total)` while the array, or an array in the group, is read or written. Both numbers
+        count chunks, or shards if there are any. An exception that the callable raises ends the operation.
     use_consolidated : bool or None, optional
-        Accepted as for `open`; an array has no consolidated metadata.
+        Accepted as for `open`. It has an effect only on Zarr v2 hierarchies, since Zarr v3 arrays have no consolidated
+        metadata.
     shape, dtype, data : optional
         The length of each dimension, the data type and the elements of a new array.
     chunks, shards : optional
@@ -321,11 +322,11 @@ def open_array(
     NodeExistsError
         If the node is a group, or if there is a node and the mode is "w-".
     MetadataError
-        If the document is refused. The message and the attributes of the error tell where and why.
+        If the document is refused. The message and the attributes of the error state where and why.
     ArgumentError
         If an argument is invalid, or a keyword is unknown. Nothing is changed.
     ReadOnlyError
-        If an array must be created in a read-only store.
+        If an array would have to be created in a read-only store.
 
     See Also
     --------
@@ -424,7 +425,7 @@ def open_group(
         Whether documents, including those of members, must follow the specification strictly. False repairs common
         omissions and reports each as a `MetadataWarning`.
     options : mapping, optional
-        Accepted as for `open`; the document of a group has no extensions.
+        Must be None or empty, because the document of a group has no extensions to which options could apply.
     missing_chunks : {"fill", "error"}, optional
         How arrays opened through the group read a missing chunk: as the fill value, or with an error.
     write_empty_chunks : bool or None, optional
@@ -432,12 +433,12 @@ def open_group(
     max_chunk_bytes : int or None, optional
         The largest chunk of arrays opened through the group, as for `open`.
     chunk_cache : int or None, optional
-        How many bytes of decoded chunks to keep, of all arrays opened through the group, as for `open`.
+        How many bytes of decoded chunks to keep for all arrays opened through the group, as for `open`.
     progress : callable, optional
         Called while arrays opened through the group are read or written, as for `open`.
     use_consolidated : bool or None, optional
         Whether a group opened with `mode="r"` takes its members from consolidated metadata. None does so if it exists,
-        True requires it, False reads each document separately.
+        True requires it, and False reads each document separately.
     attributes : mapping, optional
         The attributes of a new group; values are JSON.
     zarr_format : {3}, optional
@@ -457,11 +458,11 @@ def open_group(
     NodeExistsError
         If the node is an array, or if there is a node and the mode is "w-".
     MetadataError
-        If the document is refused. The message and the attributes of the error tell where and why.
+        If the document is refused. The message and the attributes of the error state where and why.
     ArgumentError
         If an argument is invalid, or a keyword is unknown. Nothing is changed.
     ReadOnlyError
-        If a group must be created in a read-only store.
+        If a group would have to be created in a read-only store.
 
     Examples
     --------
@@ -515,7 +516,7 @@ def _open(
     try:
         return _create(place, where, mode, create, options, array_options)
     except NodeExistsError:
-        # another writer has created it meanwhile; or the path leads through an array, and there is still no node
+        # another writer has created the node meanwhile, or the path leads through an array and there is still no node
         if mode != "a" or (metadata := load(place, where, strict=strict, options=options)) is None:
             raise
     return _node(place, where, metadata, _configured(array_options, create), strict, use_consolidated)
@@ -538,8 +539,8 @@ def _create(
     options: Options | None,
     array_options: ArrayOptions,
 ) -> Array | Group:
-    """Create an array if the keywords have a shape or data, and a group otherwise."""
-    from zarrlite.nodes.creation import create_array_at, passed_keywords  # late: not needed for existing nodes
+    """Create an array if the keywords include a shape or data, and a group otherwise."""
+    from zarrlite.nodes.creation import create_array_at, passed_keywords  # imported here: not needed for existing nodes
 
     overwrite = mode == "w"
     if create.get("shape") is not None or create.get("data") is not None:
@@ -548,7 +549,8 @@ def _create(
         return create_array_at(place, where, array_options=array_options, **create)
     for_arrays = [name for name in passed_keywords(create) if name not in ("attributes", "zarr_format")]
     if for_arrays:
-        raise ArgumentError(f"a group takes no {', '.join(for_arrays)}; an array needs shape= or data=")
+        raise ArgumentError(f"a group does not accept {', '.join(for_arrays)}; for an array, pass shape= or data=")
+    Context(options=options).refuse_unused_options()  # the document of a group has no extensions
     return create_group_at(place, where, create.get("attributes"), overwrite=overwrite, options=array_options)
 
 
@@ -561,7 +563,7 @@ def _locate(
     cache: ChunkCache | None,
     use_consolidated: bool | None,
 ) -> tuple[Store, str, Metadata | None]:
-    """Return the store, the path and the metadata of the node at that path. A new node has no metadata."""
+    """Return the store, the path, and the metadata of the node at that path, which is None if there is no node yet."""
     if mode not in _MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, _MODES))}, not {mode!r}")
     place = store if isinstance(store, Store) else open_store(store, check=False)
@@ -649,17 +651,17 @@ def create_array(
 ) -> Array:
     """Create an array, and any missing groups above it.
 
-    The metadata document is written before the data, each value atomically. If writing the data fails, the array is
-    removed again. Codecs and other extensions are passed as objects (`zarrlite.codecs.Zstd(9)`), as JSON as in
-    zarr.json (`{"name": "zstd", "configuration": {"level": 9}}`) or by name (`"zstd"`).
+    The metadata document is written before the data, and each value is written atomically. If writing the data fails,
+    the array is removed again. Codecs and other extensions are passed as objects (`zarrlite.codecs.Zstd(9)`), as JSON
+    in the form used in zarr.json (`{"name": "zstd", "configuration": {"level": 9}}`), or by name (`"zstd"`).
 
     Parameters
     ----------
     store : Store, path, URI, mapping or None, optional
-        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file named `.zip` or
-        `.ozx`; `s3://`, `gs://`, `az://`, `http://` or `https://` and the rest of a URL, or a store of obstore;
-        `memory://` or None for a new store in memory, `memory://name` for one shared by the whole process; or a mapping
-        from keys to bytes.
+        The location of the hierarchy: a `Store`; the path or `file://` URI of a directory, or of a file whose name ends
+        in `.zip` or `.ozx`; a URL that begins with `s3://`, `gs://`, `az://`, `http://` or `https://`, or an obstore
+        store; `memory://` or None for a new store in memory, or `memory://name` for one shared by the whole process; or
+        a mapping from keys to bytes.
     name : str or None, optional
         Path of the new array in the store; the root if omitted.
     shape : int or sequence of int, optional
@@ -669,7 +671,7 @@ def create_array(
         omitted.
     data : array_like, optional
         The elements to store, cast to `dtype` as numpy does. Strings are stored with variable length, unless they are
-        in a numpy array of fixed length.
+        in a numpy array whose dtype has a fixed length.
     chunks : int, sequence of int or of lists, "auto", bool or None, optional
         The shape of a chunk, or of an inner chunk if there are shards. A single number applies to all dimensions.
         "auto", True and None choose chunks of at most 1 MiB, and False stores the array as one chunk. With `codecs`,
@@ -698,10 +700,10 @@ def create_array(
     dimension_names : sequence of str or None, optional
         A name, or None, for each dimension.
     storage_transformers : sequence of storage transformer, optional
-        The storage transformers between the array and the store, starting next to the array.
+        The storage transformers between the array and the store, in this order.
     options : mapping, optional
-        Runtime options of extensions by JSON pointer, such as `{"/codecs/1": {"keep_padding": True}}`, instead of
-        options set on the objects. They are not stored.
+        Runtime options of extensions, keyed by JSON pointer: `{"/codecs/1": {"keep_padding": True}}`. They are
+        an alternative to options set on the objects, and are not stored.
     missing_chunks : {"fill", "error"}, optional
         Whether the returned array reads a missing chunk as the fill value (the default) or raises an error.
     write_empty_chunks : bool, optional
@@ -709,15 +711,16 @@ def create_array(
     max_chunk_bytes : int or None, optional
         The largest chunk that the returned array reads and writes, as for `open`.
     progress : callable, optional
-        Called as for `open` while the returned array is read or written, also while `data` is written.
+        Called as for `open` while the returned array is read or written, including while `data` is written.
     write_data : bool, optional
         Whether to store `data`. False uses only its shape and data type.
     overwrite : bool, optional
         Whether to first remove an existing array or group, with everything below it.
     config : mapping, optional
-        zarr-python's `config`: the members `write_empty_chunks` and `order`; or the `config` of another array.
+        zarr-python's `config`: a mapping with the keys `write_empty_chunks` and `order`, or the `config` of another
+        array.
     order : {"C", "F"}, optional
-        The memory order of the arrays that reading returns. A `transpose` filter changes the stored order.
+        The memory order of the numpy arrays that reads return. A `transpose` filter changes the stored order.
     zarr_format : {3}, optional
         zarr-python's `zarr_format`.
     storage_options : mapping, optional
@@ -733,7 +736,8 @@ def create_array(
     ArgumentError
         If an argument is invalid, or a keyword is unknown. Nothing is changed.
     MetadataError
-        If the extensions do not fit together, with a JSON pointer into the new document. Nothing is changed.
+        If the extensions are incompatible with each other. The error contains a JSON pointer into the new document.
+        Nothing is changed.
     NodeExistsError
         If the node already exists and `overwrite` is not set, or the path leads through an array.
     ReadOnlyError
@@ -749,7 +753,7 @@ def create_array(
     >>> list(b.store.list())
     ['b/c/0', 'b/c/1', 'b/zarr.json', 'zarr.json']
     """
-    from zarrlite.nodes.creation import create_array_at  # late: not needed for opening
+    from zarrlite.nodes.creation import create_array_at  # imported here: not needed for opening
 
     return create_array_at(
         open_store(store, storage_options=storage_options),
@@ -842,7 +846,8 @@ def consolidate_metadata(
     Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under the
     lock of the document. When this library changes a node, it removes the copies first and restores updated copies
     after the change; if the change is interrupted, the copies are missing. A document larger than 4 MiB loses its
-    copies instead. Changes made by other programs do not update the copies.
+    copies instead. Changes made by other programs do not update the copies. A node whose document is refused is
+    skipped, with a warning.
 
     Parameters
     ----------
@@ -865,8 +870,8 @@ def consolidate_metadata(
     NodeExistsError
         If the node is an array.
     MetadataError
-        If the document of a node below is refused, or if all of them together would be too large or too deeply nested
-        to be read back. Nothing is changed.
+        If the document of the group is refused, or if it would be too large or too deeply nested to be read back
+        together with the copies. Nothing is changed.
     ReadOnlyError
         If the store is read-only.
 
@@ -895,10 +900,10 @@ def copy(
     """Copy a node, with everything below it, to another location.
 
     Values are copied byte for byte, without decoding, even those that are not part of a node. A node whose document
-    is refused is copied as well, with a warning; one of another format that Zarr v3 cannot express is left out, with a
-    warning. Chunks are copied first, then documents from the leaves up: a node
-    that can be opened at the target is complete. The document of the copy itself comes last, and only one of several
-    writers that copy to the same path can store it.
+    is refused is copied as well, with a warning. A node in another format that Zarr v3 cannot express is left out, with
+    a warning. Chunks are copied first, then documents from the leaves up, so that a node that can be opened at the
+    target is complete. The document of the copy itself comes last, and only one of several writers that copy to the
+    same path can store it.
 
     Parameters
     ----------
@@ -911,13 +916,13 @@ def copy(
     overwrite : bool, optional
         Whether to first remove an existing array or group, with everything below it.
     progress : callable, optional
-        Called as `progress(done, total)` with the number of values that are copied, and their total. An exception that
-        it raises ends the copy.
+        Called as `progress(done, total)` with the number of values that have been copied, and their total. An exception
+        that the callable raises ends the copy.
     storage_options : mapping, optional
         Keywords of `ObjectStore`, if the target is the URL of an object store.
     dask : str or distributed.Client, optional
         The address of a scheduler, whose workers copy the values; "local" for processes on this machine. Such a copy
-        has a journal: an interrupted call can be repeated, and resumes where it stopped.
+        keeps a journal: an interrupted call can be repeated, and resumes where it stopped.
 
     Returns
     -------
@@ -933,7 +938,7 @@ def copy(
     ReadOnlyError
         If the target is read-only.
     KeyRefusedError
-        If the source has a symbolic link that its store does not follow.
+        If the source contains a symbolic link that its store does not follow.
 
     Examples
     --------
@@ -942,7 +947,7 @@ def copy(
     >>> zarrlite.copy(source, "memory://", "deep/copy")[...]
     array([1, 2, 3])
     """
-    from zarrlite.chunks.progress import Count  # late: keeps the import light
+    from zarrlite.chunks.progress import Count  # imported here: keeps `import zarrlite` light
 
     target, where = open_store(store, storage_options=storage_options), normalize_path(path)
     if dask is not None:
@@ -953,14 +958,14 @@ def copy(
         raise ArgumentError(f"{source!r} cannot be copied onto or into itself")
     clear(target, where, overwrite=overwrite)
     arrays = []
-    left_out = []  # prefixes of nodes that the target cannot have
+    left_out = []  # prefixes of nodes that Zarr v3 cannot express
     held = 0  # bytes of the largest chunk or shard
     for below, node in [("", source), *(source._walk(None) if isinstance(source, Group) else ())]:
         if isinstance(node, Array):
             arrays.append(Array(target, prefix + below if below else where, node.metadata))
             held = max(held, math.prod(node.shards or node.chunks) * node.dtype.itemsize)
         elif isinstance(node, KeyRefusedError):
-            raise node  # a copy would lack it
+            raise node  # the copy would be incomplete
         elif isinstance(node, ZarrliteError):
             is_copied = has_text(source.store, origin + below)
             if not is_copied:
@@ -992,7 +997,7 @@ def copy(
 def _copy_by_workers(
     source: Array | Group, target: Store, path: str, overwrite: bool, progress: Progress | None, dask: Any
 ) -> Array | Group:
-    from zarrlite.chunks.progress import Count  # late: keeps the import light
+    from zarrlite.chunks.progress import Count  # imported here: keeps `import zarrlite` light
     from zarrlite.tools.transfer.copying import Copy
 
     job = Copy(source, target, path)
