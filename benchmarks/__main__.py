@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     warnings.simplefilter("ignore")  # deprecation warnings of peers
     load_average = os.getloadavg()[0]
     contestants = available(options.remote)
-    gc.freeze()  # so that collections before every turn skip the imported modules
+    gc.freeze()  # exempts the imported modules from the garbage collections before every turn
     progress = Progress(len(workloads))
     results: Results = {}
     with ExitStack() as stack:
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
             for workload in [w for w in workloads if w not in results or not settled(w, results[w])]:
                 before = results.get(workload)
                 results[workload] = measure(workload, space, contestants, scale.rounds, progress, before)
-                # written after every workload, so that an aborted run keeps its results
+                # update the report after every workload, so that an aborted run keeps its results
                 report = write(Path(options.out), "RESULTS-remote" if options.remote else "RESULTS", about, results)
                 progress.done += before is None
     progress.clear()
@@ -103,14 +103,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_in_newest(arguments: list[str], out: str) -> int:
-    """Run the command in the system of `make test-newest`. The directory of the reports is the same as without it."""
+    """Run the command in the environment of `make test-newest`. The reports are still written to `out`."""
     os.makedirs(out, exist_ok=True)
     command = ["tests/newest.sh", "--run", os.path.abspath(out), "env", "ZARRLITE_NEWEST=1", "python"]
     return subprocess.run([*command, "-m", "benchmarks", *arguments, "--out", "/out"]).returncode
 
 
 def remote_space(root: str, scale: Any, stack: ExitStack) -> Workspace:
-    """Return the arrays in the buckets of a server, which is stopped when the stack closes."""
+    """Start a server and a proxy, which stop when `stack` closes, and return a workspace in the server's buckets."""
     from benchmarks.remote.proxy import Proxy
     from benchmarks.remote.server import Server
     from benchmarks.remote.space import RemoteSpace
@@ -172,11 +172,11 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--out", default="bench-results", metavar="DIR", help="directory of the report (bench-results)"
     )
-    options.add_argument("--dir", metavar="DIR", help="directory for temporary files; a full run needs 3 GiB")
+    options.add_argument("--dir", metavar="DIR", help="directory for temporary files; a full run needs 6 GiB")
     options.add_argument("--list", action="store_true", help="print the names of the workloads")
     return options
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers end, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # exit normally, so that servers are stopped too
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""The `sharding_indexed` codec: shards in every order, and damaged ones."""
+"""The `sharding_indexed` codec: shards with inner chunks in any order, and damaged shards."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_inner_chunks_may_be_in_any_order(location: str, data: bytes, rows: list
     assert [bytes(row) for row in array[...]] == rows
     for i, j in np.ndindex(2, 4):
         assert array[i, j] == rows[i][j]
-    array[0, 0] = 1  # a rewritten shard has the same elements, in order and without gaps
+    array[0, 0] = 1  # rewrites the shard; its other elements are unchanged
     assert [bytes(row) for row in array[...]] == [b"\1" + rows[0][1:], rows[1]]
 
 
@@ -71,9 +71,9 @@ def test_a_shard_is_written_row_major_without_gaps_and_without_empty_chunks() ->
 
 
 SHARD_DAMAGE = [
-    ("end", b"", ShardError, "the index has 64 bytes, the shard only 0"),
-    ("end", bytes(63), ShardError, "the index has 64 bytes, the shard only 63"),
-    ("start", bytes(10), ShardError, "the index has 64 bytes, the shard only 10"),
+    ("end", b"", ShardError, "the index has 64 bytes, but the shard has only 0"),
+    ("end", bytes(63), ShardError, "the index has 64 bytes, but the shard has only 63"),
+    ("start", bytes(10), ShardError, "the index has 64 bytes, but the shard has only 10"),
     (
         "end",
         b"ab" + shard_index((0, ABSENT), EMPTY, EMPTY, EMPTY),
@@ -96,25 +96,25 @@ SHARD_DAMAGE = [
         "end",
         b"ab" + shard_index((0, 3), EMPTY, EMPTY, EMPTY),
         ShardError,
-        "index entry 0 has 3 bytes, a chunk has at most 2",
+        "index entry 0 has 3 bytes, but a chunk has at most 2",
     ),
     (
         "end",
         b"ab" + shard_index((0, 1), EMPTY, EMPTY, EMPTY),
         TruncatedError,
-        "codec bytes: inner chunk (0, 0): has 1 bytes, a chunk of shape (1, 2) has 2",
+        "codec bytes: inner chunk (0, 0): has 1 bytes, but a chunk of shape (1, 2) has 2",
     ),
     (
         "end",
         b"ab" + shard_index(EMPTY, (2**63, 2), EMPTY, EMPTY),
         ShardError,
-        f"index entry 1 ends at {2**63 + 2}, the chunks end at 2",
+        f"index entry 1 ends at {2**63 + 2}, but the chunks end at 2",
     ),
     (
         "start",
         shard_index(EMPTY, (65, 2), EMPTY, EMPTY) + b"ab",
         ShardError,
-        "index entry 1 ends at 67, the chunks end at 66",
+        "index entry 1 ends at 67, but the chunks end at 66",
     ),
 ]
 
@@ -125,10 +125,10 @@ def test_a_damaged_shard_is_refused_with_the_reason(location: str, data: bytes, 
 
 
 PARTLY_DAMAGED = [
-    ((2**63, 2), np.s_[0], ShardError, f"index entry 1 ends at {2**63 + 2}, the chunks end at 2"),
-    ((1, 2), np.s_[0, 2], ShardError, "index entry 1 ends at 3, the chunks end at 2"),
+    ((2**63, 2), np.s_[0], ShardError, f"index entry 1 ends at {2**63 + 2}, but the chunks end at 2"),
+    ((1, 2), np.s_[0, 2], ShardError, "index entry 1 ends at 3, but the chunks end at 2"),
     ((0, ABSENT), np.s_[0, 2], ShardError, f"index entry 1 is half empty: offset 0, length {ABSENT}"),
-    ((0, 3), np.s_[0, 2], ShardError, "index entry 1 has 3 bytes, a chunk has at most 2"),
+    ((0, 3), np.s_[0, 2], ShardError, "index entry 1 has 3 bytes, but a chunk has at most 2"),
 ]
 
 
@@ -136,7 +136,7 @@ PARTLY_DAMAGED = [
     ("index", "kind", "message"),
     [
         (np.s_[0], ShardError, f"an entry of 2 bytes at offset {2**63} extends beyond the shard"),
-        (np.s_[0, 2], TruncatedError, f"inner chunk (0, 1): 1 bytes are missing at offset {2**63}"),
+        (np.s_[0, 2], TruncatedError, f"inner chunk (0, 1): has only 0 of 1 bytes at offset {2**63}"),
     ],
 )
 def test_an_entry_beyond_the_end_of_a_shard_of_unknown_size_is_refused(index: Any, kind: type, message: str) -> None:
@@ -177,10 +177,10 @@ def test_only_the_entries_that_are_read_are_checked(entry: Any, index: Any, kind
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"ab" + shard_index(EMPTY, (1, 2), EMPTY, EMPTY), "index entry 1 ends at 3, the chunks end at 2"),
+        (b"ab" + shard_index(EMPTY, (1, 2), EMPTY, EMPTY), "index entry 1 ends at 3, but the chunks end at 2"),
         (
             b"ab" + shard_index(EMPTY, (2**62, 2), EMPTY, EMPTY),
-            f"index entry 1 ends at {2**62 + 2}, the chunks end at 2",
+            f"index entry 1 ends at {2**62 + 2}, but the chunks end at 2",
         ),
     ],
 )
@@ -207,7 +207,7 @@ def test_a_wrong_index_checksum_is_reported() -> None:
 def test_damage_inside_a_shard_names_the_inner_chunk() -> None:
     bound = sharding(inner=(LITTLE, Crc32c()))
     data = bytearray(encode(bound, np.arange(8, dtype="u1").reshape(2, 4)))
-    data[12] ^= 255  # in the third inner chunk
+    data[12] ^= 255  # a byte of the third inner chunk
     kind, message = refusal(bound, bytes(data))
     assert kind is ChecksumError
     assert message.startswith("codec crc32c: inner chunk (1, 0): the checksum is ")

@@ -1,4 +1,4 @@
-"""Numbers of few bits and rectilinear grids: files that tensorstore and zarrs (in zarrista) read and write."""
+"""Narrow numeric types and rectilinear grids: files are exchanged with tensorstore and with zarrs (in zarrista)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import zarrlite
 from zarrlite.codecs import Bytes
 from zarrlite.data_types import from_dtype
 
-# tensorstore has no `packbits`
+# without `packbits`, which tensorstore does not support
 TENSORSTORE = [
     *("bfloat16", "int2", "int4", "float4_e2m1fn", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fn"),
     *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "complex_float32", "complex_float64"),
@@ -37,18 +37,17 @@ def peer(name: str) -> Any:
 
 
 def every(name: str) -> np.ndarray[Any, Any]:
-    """Return all values of a data type of few bits, repeated if there are few, or some complex numbers."""
+    """Return all values of a narrow data type, or 300 that are evenly spaced by their bits; or some complex numbers."""
     data_type = from_dtype(name)
     if data_type.dtype.itemsize > 2:
         return np.array([1 + 2j, 0, -3.5j, 1, 2, 3, 4] * 3, data_type.dtype)
     count = 2**data_type.packing.bits
-    return np.resize(np.arange(count, dtype=f"u{data_type.dtype.itemsize}")[-300:], max(16, min(count, 300))).view(
-        data_type.dtype
-    )
+    bits = np.linspace(0, count - 1, min(count, 300)).astype(f"u{data_type.dtype.itemsize}")
+    return np.resize(bits, max(16, len(bits))).view(data_type.dtype)
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Whether elements are equal; the upper bits of few bits are arbitrary, and those of a NaN may change."""
+    """Whether elements are equal. Unused upper bits are ignored, and NaNs are equal whatever their bits."""
     with np.errstate(invalid="ignore"):
         found, expected = (np.asarray(array).astype("complex128") for array in (found, expected))
     return np.array_equal(found, expected, equal_nan=True)
@@ -100,7 +99,7 @@ def test_fill_values_of_tensorstore_are_read_bit_for_bit(tmp_path: Path, name: s
 
 
 def test_the_default_fill_value_of_tensorstore_is_read(tmp_path: Path) -> None:
-    """It is 0, which float8_e8m0fnu does not have."""
+    """tensorstore writes the default fill value 0, which float8_e8m0fnu cannot represent."""
     ts = peer("tensorstore")
     tensorstore(tmp_path, create=True, dtype=ts.dtype("float8_e8m0fnu"), shape=[4])
     assert json.loads((tmp_path / "zarr.json").read_bytes())["fill_value"] == 0

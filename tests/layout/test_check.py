@@ -1,4 +1,4 @@
-"""fsck finds every planted damage, and nothing in healthy hierarchies."""
+"""fsck finds all planted damage, and reports nothing in healthy hierarchies."""
 
 from __future__ import annotations
 
@@ -104,21 +104,21 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
     ),
     "files without a node": (
         lambda s: s.set("a/stuff/1", b"x"),
-        [("a/stuff/", "unknown", "is not a node, and contains 1 objects")],
+        [("a/stuff/", "unknown", "is not a node, but contains 1 object")],
     ),
     "a group without a document": (
         lambda s: s.erase("a/zarr.json"),
         [
             ("zarr.json", "consolidated", "has a copy of a/zarr.json, which does not exist"),
-            ("a/", "document", "has no zarr.json, so that a/b/zarr.json is not found"),
+            ("a/", "document", "has no zarr.json, so a/b/zarr.json cannot be found"),
         ],
     ),
     "damage below a group without a document": (
         lambda s: [s.erase("a/zarr.json"), s.set("a/b/c/0/0", b"?")],
         [
             ("zarr.json", "consolidated", "has a copy of a/zarr.json, which does not exist"),
-            ("a/", "document", "has no zarr.json, so that a/b/zarr.json is not found"),
-            ("a/b/c/0/0", "size", "chunk (0, 0): elements: has 1 bytes, a chunk of shape (12, 10) has 240"),
+            ("a/", "document", "has no zarr.json, so a/b/zarr.json cannot be found"),
+            ("a/b/c/0/0", "size", "chunk (0, 0): elements: has 1 bytes, but a chunk of shape (12, 10) has 240"),
         ],
     ),
     "a name that is reserved": (
@@ -133,7 +133,7 @@ HIERARCHY: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
     ),
     "a copy that is stale": (
         lambda s: s.set("a/zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {"new": 1}}'),
-        [("zarr.json", "consolidated", "has a copy of a/zarr.json that differs from it")],
+        [("zarr.json", "consolidated", "has a copy of a/zarr.json that differs from the original")],
     ),
     "a copy that is missing": (
         lambda s: s.set("n/zarr.json", b'{"zarr_format": 3, "node_type": "group"}'),
@@ -231,7 +231,7 @@ def test_values_truncated_during_the_check_are_problems(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_random_damage_is_found_wherever_reading_fails_and_never_crashes(kind: str) -> None:
-    """Compare with reading: chunks that cannot be read have problems, the others have none."""
+    """Compare with reading: if any chunk cannot be read, problems are reported."""
     rng = random.Random(kind)
     healthy = ARRAYS[kind]()
     values = {key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()}
@@ -282,7 +282,7 @@ def damage_at_random(rng: random.Random, store: Store, key: str) -> None:
 
 
 class Sealed(StorageTransformer):
-    """A transformer of another package."""
+    """A storage transformer from another package, which does not describe itself."""
 
     name = "test.sealed"
 

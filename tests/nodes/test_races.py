@@ -14,13 +14,13 @@ import zarrlite
 from zarrlite import MemoryStore, NodeExistsError
 from zarrlite.stores import MappingStore
 
-TIMEOUT = 60  # seconds; the processes take a fraction of one
+TIMEOUT = 60  # seconds; the processes need less than one
 PROCESSES = 4
 ROUNDS = 12
 
 
 def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int = PROCESSES) -> list[list[Any]]:
-    """Run `work(round, worker)` in processes that start each round together. Returns the results by round."""
+    """Run `work(round, worker)` in several processes that start each round together. Returns the results by round."""
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("this platform has no fork")
     context = multiprocessing.get_context("fork")
@@ -54,7 +54,7 @@ def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int =
 
 
 def attempt(create: Callable[[], Any]) -> bool:
-    """Whether a node was created and did not exist before."""
+    """Whether a node is created. Returns False if it already exists."""
     try:
         create()
     except NodeExistsError:
@@ -79,7 +79,7 @@ def test_only_one_of_several_processes_creates_an_array(
     created = race(lambda n, i: attempt(lambda: create(tmp_path, f"g{n}/a", i)))
     for n, results in enumerate(created):
         assert results.count(True) == 1
-        # the values are those of the winner: the others removed and stored nothing
+        # the values are those of the process that succeeded: the others removed and stored nothing
         assert zarrlite.open_array(tmp_path, path=f"g{n}/a", mode="r")[...].tolist() == [results.index(True) + 1] * 8
 
 
@@ -121,9 +121,7 @@ def test_a_resize_loses_no_appended_data(tmp_path: Path) -> None:
     for n in range(ROUNDS):
         found = zarrlite.open_array(tmp_path, path=f"{n}", mode="r")[...].tolist()
         assert found[:19] == list(range(1, 20))
-        rest = found[19:]
-        if len(rest) % 6:  # one append came before the resize, which cut its values
-            rest = rest[1:] if rest[0] == 20 else rest
+        rest = found[19:]  # appended after the resize, which removes the values of earlier appends
         whole = [rest[k : k + 6] for k in range(0, len(rest), 6)]
         assert all(values in ([101] * 6, [102] * 6) for values in whole), found
 
@@ -158,11 +156,11 @@ def test_consolidated_metadata_is_correct_after_any_race(tmp_path: Path) -> None
         assert len(found[0]) == 1 + 4 * 2
 
 
-# Rivals at the worst moment: another writer acts once, when a key is locked or stored.
+# Another writer, the rival, acts once, at the worst moment: when a key is locked or stored.
 
 
 class Contested(MemoryStore):
-    """A store in which a rival acts once, before a key is locked or after it is stored."""
+    """A store in which another writer acts once, before a key is locked or after it is stored."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Reading shards, as a reading without I/O.
+"""Reading shards without I/O, with the generators that pipeline/reading.py describes.
 
 Rules
 - Any number of shards is read in two rounds: first all indices, then the inner chunks. Inner chunks that are close
@@ -59,9 +59,8 @@ class _Jobs:
         self.handles: list[InnerChunk] = []
         self.parts: list[Part] = []
         self.origins: list[tuple[int, Shape]] = []  # number of the shard, and coordinates in it
-        self.copies: list[
-            tuple[Selection, NDArray, NDArray]
-        ] = []  # destinations that are not views: their places in an array, that array, and the elements
+        # elements whose destination is not a view: their places in an array, that array, and the elements
+        self.copies: list[tuple[Selection, NDArray, NDArray]] = []
         self.entries: set[Entry] = set()
 
     def add(
@@ -193,22 +192,23 @@ class ShardReader(Serializer):
         return []
 
     def _budget(self, stored: int) -> Budget | None:
-        """Return a limit for the decoded size of `stored` bytes of inner chunks, if their elements vary in length."""
+        """Return a limit for the decoded size of `stored` bytes of inner chunks. Returns None if that size is fixed."""
         return Budget(self.limit.of(stored)) if self.limit.per_byte else None
 
     def _reads_all(self, selection: Selection) -> bool:
-        """Whether a selection is read in blocks instead of by inner chunk."""
+        """Whether a selection is read in blocks instead of one inner chunk at a time."""
         return selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing)
 
     def _check_end(self, handle: Any, offset: int, length: int) -> None:
         """Raise ShardError if an inner chunk that was read by key overlaps an index at the end.
 
-        The size of a shard in parts may be known only after the read, so a part that is too short is detected here.
+        If a shard is stored in parts, its size may be known only after the read. This is when a part that is too short
+        is detected.
         """
         size = None if self.format.at_start else handle.known_size()
         end = None if size is None else size - self.format.index_size
         if end is not None and offset + length > end:
-            raise ShardError(f"ends at {offset + length}, the chunks of the shard end at {end}")
+            raise ShardError(f"ends at {offset + length}, but the chunks of the shard end at {end}")
 
     def _index(self, i: int, answer: Buffer | None, handle: Any) -> ShardIndex | None:
         """Parse an index. Returns None if the shard is missing."""
@@ -287,7 +287,7 @@ class ShardReader(Serializer):
     # Whole shards
 
     def blocks(self, array: NDArray) -> NDArray:
-        """Return a view of a whole shard, indexed by inner chunk first."""
+        """Return a view of a whole shard whose first indices select an inner chunk."""
         ndim = len(self.format.grid)
         split = array.reshape([n for pair in zip(self.format.grid, self.chunk_shape, strict=True) for n in pair])
         return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])
@@ -338,12 +338,12 @@ class ShardReader(Serializer):
     def _windows(self, handle: Any, index: ShardIndex, parts: Sequence[slice]) -> Reading[list[Any]]:
         """Return, for each of these consecutive parts of the index, the range that contains its chunks.
 
-        If the chunks are in an order for which these ranges overlap too much, all chunks are read at once, and their
-        bytes are returned for each part instead.
+        If the chunks are in an order for which these ranges overlap too much, all chunks are read with one request, and
+        their bytes are returned for each part instead.
         """
         present = index.check()
         firsts = [part.start for part in parts]
-        # the minimum ignores the offset of absent entries, and the maximum ignores their end
+        # absent entries affect neither: their offset is the largest number, and 0 takes the place of their end
         ends = np.where(present, index.table.sum(axis=1), 0)
         starts = np.minimum.reduceat(index.table[:, 0], firsts).tolist()
         stops = np.maximum.reduceat(ends, firsts).tolist()
@@ -364,7 +364,7 @@ class ShardReader(Serializer):
         blocks: NDArray,
         memory: memoryview,
     ) -> None:
-        """Decode the inner chunks of a box into their places, given the bytes of the shard from `start` on."""
+        """Decode the inner chunks of a box into their places, given the bytes of the shard from offset `start`."""
         view = memoryview(b"" if data is None else data)
         entries = index.table[numbers].tolist()
         places: list[Any] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
@@ -473,10 +473,10 @@ def complete(value: Buffer | None, offset: int, length: int) -> Buffer:
     if value is None:
         raise vanished()
     if len(value) != length:
-        raise TruncatedError(f"{length} bytes are missing at offset {offset}")
+        raise TruncatedError(f"has only {len(value)} of {length} bytes at offset {offset}")
     return value
 
 
 def vanished() -> DataError:
-    """Return the error for an inner chunk that is in the index but not in the shard."""
+    """Return the error for an inner chunk that is listed in the index but not stored."""
     return DataError("disappeared while the shard was read", codec="sharding_indexed")

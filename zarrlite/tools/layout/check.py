@@ -1,11 +1,11 @@
-"""Check every stored object of a hierarchy: damaged, missing, or not part of any node.
+"""Check a hierarchy for stored objects that are damaged, missing, or not part of any node.
 
 Rules
-- As many objects are read at once as the store accepts, one on a local disk, and shards one inner chunk at a time.
-  Problems are yielded as they are found, in the order of the keys.
+- Objects are read concurrently, as many as suit the store (on a local disk, one at a time). A shard is read one inner
+  chunk at a time. Problems are yielded as they are found, in the order of the keys.
 - A problem has a key, a kind, a message and a remedy.
-- Nothing is changed here; safe repairs are in repair.py. No program should write meanwhile: an object that is replaced
-  during the check can look damaged.
+- This module changes nothing; repairs are in repair.py. No program should write during the check: an object that is
+  replaced meanwhile can look damaged.
 """
 
 from __future__ import annotations
@@ -41,38 +41,38 @@ from zarrlite.tools.layout.objects import Stack
 from zarrlite.tools.layout.tree import Fault, Range
 
 MAX_REPORTED: Final = 20  # problems reported for one object; the others are only counted
-_RESTORE = "restore the chunk from a copy; erase it, with all its parts, to read the fill value in its place"
+_RESTORE = "restore the chunk from a backup, or erase it with all its parts to read the fill value in its place"
 REMEDIES: Final = {
     "metadata": "correct the document; zarrlite validate lists all its faults",
-    "unsupported": "register the extension, or install what it needs",
+    "unsupported": "register the extension, or install the package that it requires",
     "checksum": _RESTORE,
     "index": _RESTORE,
     "size": _RESTORE,
     "data": _RESTORE,
-    "part": "restore the part from a copy; erase all parts of the chunk to read the fill value in its place",
-    "outside": "it is never read; --repair-outside removes it, resizing the array makes it data again",
+    "part": "restore the part from a backup, or erase all parts of the chunk to read the fill value in its place",
+    "outside": "it is never read; --repair-outside removes it, but enlarging the array makes it data again",
     "unknown": "it is never read; move it away if it does not belong there",
     "unreadable": "check the permissions and the disk",
-    "limit": "set ZARRLITE_MAX_CHUNK_BYTES to check it, if there is enough memory",
+    "limit": "set ZARRLITE_MAX_CHUNK_BYTES to a larger value to check it, if there is enough memory",
     "journal": "reading takes it into account; --repair completes the change, and so does the next write of the chunk",
-    "resize": "--repair removes the chunks that are outside now, and so does the next change of the shape",
-    "removal": "--repair completes it, and so does creating a node there or below; a node that is complete is kept",
-    "leftover": "--repair removes it if its writer is gone; once it is an hour old if that ran on another machine",
+    "resize": "--repair removes the chunks that are now outside of the shape, and so does the next resize",
+    "removal": "--repair completes it, and so does creating a node at this path or below; a complete node is kept",
+    "leftover": "--repair removes it if its writer is gone; if the writer may run elsewhere, only after an hour",
     "consolidated": "--repair-consolidated copies the documents again",
     "document": "create the missing group: zarrlite.create_group(store, path=...)",
 }
-_FOREIGN: Final = {"attributes.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}  # documents of N5 and of version 2
-_OTHERS: Final = {  # files of other libraries, by the end of their names
-    ".partial": "the temporary file of a writer of zarr-python",
-    ".__lock": "the lock file of a writer of tensorstore",
+_FOREIGN: Final = {"attributes.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}  # documents of N5 and Zarr v2
+_OTHERS: Final = {  # files of other libraries, by the ends of their names
+    ".partial": "a temporary file of zarr-python",
+    ".__lock": "a lock file of tensorstore",
 }
 _NOT_BEGUN: Final = "the removal of this node was interrupted before it began"
-_MARKS: Final = {  # keys in an array, by which interrupted operations are recognized; kind of problem, message
-    RESIZING: ("resize", "the array was made smaller, and some chunks outside of its shape may not be removed yet"),
+_MARKS: Final = {  # keys that an interrupted operation leaves in an array -> kind of problem, message
+    RESIZING: ("resize", "the array was shrunk, but some chunks outside of its shape may not have been removed yet"),
     REMOVAL: ("removal", _NOT_BEGUN),
 }
 
-Copies = list[tuple[str, set[str]]]  # paths of groups with consolidated metadata, and the paths of their copies
+Copies = list[tuple[str, set[str]]]  # groups with consolidated metadata: each path, with the paths of its copies
 
 
 class Problem(NamedTuple):
@@ -88,7 +88,7 @@ class Problem(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """The way to solve it."""
+        """How to solve the problem."""
         return REMEDIES[self.kind]
 
     def to_json(self) -> dict[str, Json]:
@@ -100,35 +100,35 @@ class Problem(NamedTuple):
 def check(
     store: Store, path: str = "", *, strict: bool = True, done: Callable[[str], Any] = lambda key: None
 ) -> Iterator[Problem]:
-    """Yield every problem of the node at a path and of everything below; `done` is called with each checked key."""
+    """Yield every problem of the node at a path and of everything below it. `done` is called with each checked key."""
     checked, prefix = store, key_prefix(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetadataWarning)
             node = opening.open(store, mode="r", path=path, strict=False, use_consolidated=False)
         if isinstance(node.store, ForeignStore):
-            checked, prefix = node.store, ""  # the files in `store` do not have the names of Zarr v3
+            checked, prefix = node.store, ""  # the keys in `store` are not those of Zarr v3
     except ArgumentError:
         raise
     except NodeNotFoundError:
         if store.size(prefix + REMOVAL) is None:
             raise
     except ZarrliteError:
-        pass  # reported by the check of its document
+        pass  # reported when its document is checked
     yield from _Check(checked, strict, done).nodes(path)
     for leftover in leftovers.find(store, prefix):
         minutes = f"{leftover.seconds / 60:.0f} minutes"
-        writer = "its writer may be at work" if leftover.alive else "its writer is gone"
+        writer = "its writer may still be running" if leftover.alive else "its writer is gone"
         message = f"temporary file of {leftover.size} bytes, {minutes} old; {writer}"
         yield Problem(leftover.key, "leftover", message)
 
 
 class _Step(NamedTuple):
-    """The check of a few stored objects."""
+    """A check of one or several stored objects."""
 
-    keys: list[str]  # those that count as checked afterwards
+    keys: list[str]  # the keys that count as checked after this step
     find: Callable[[], Iterable[Problem]]
-    held: int = 0  # bytes that it holds meanwhile
+    held: int = 0  # bytes of memory that the check holds while it runs
 
 
 class _Chunks(NamedTuple):
@@ -136,25 +136,25 @@ class _Chunks(NamedTuple):
 
     stack: Stack
     keys: Iterator[str]
-    is_resized: bool  # whether a change of the shape was interrupted
+    is_resized: bool  # whether a resize of the array was interrupted
 
 
 class _Node(NamedTuple):
-    """A node as it is in the store, or a directory without a document."""
+    """A node as it was read from the store, or a directory without a document."""
 
     path: str
     copies: Copies  # the consolidated metadata of the groups above
     data: Buffer | None = None
     metadata: Metadata | None = None
     below: Listing | _Chunks | None = None
-    fault: Exception | None = None  # why the document, or what is below, could not be read
+    fault: Exception | None = None  # the reason why the document or a listing could not be read
 
 
 class _Check:
     """One pass over a hierarchy.
 
-    A walk finds the objects in the order of their keys and yields a step for each of them. If requests to the store
-    wait for answers, several steps run at once, and documents and listings are requested ahead of the walk.
+    A walk finds the objects in the order of their keys and yields a step for each of them. If the store takes time to
+    answer, several steps run concurrently, and documents and listings are requested ahead of the walk.
     """
 
     def __init__(self, store: Store, strict: bool, done: Callable[[str], Any]) -> None:
@@ -164,7 +164,7 @@ class _Check:
         self._place = place_of(store)
 
     def nodes(self, path: str) -> Iterator[Problem]:
-        """Check a node and everything below."""
+        """Check a node and everything below it."""
 
         def run(step: _Step) -> tuple[_Step, list[Problem]]:
             return step, list(step.find())
@@ -175,8 +175,8 @@ class _Check:
             yield from problems
 
     def _walk(self, path: str) -> Iterator[_Step]:
-        """Yield the steps for a node and everything below."""
-        levels = [iter([self._look((path, []))])]  # for each group above, the members that remain
+        """Yield the steps for a node and everything below it."""
+        levels = [iter([self._look((path, []))])]  # for each group on the current path, its remaining members
         while levels:
             node = next(levels[-1], None)
             if node is None:
@@ -186,7 +186,7 @@ class _Check:
             levels.append(threads.ahead(self._look, members, self._place))
 
     def _look(self, member: tuple[str, Copies]) -> _Node:
-        """Read the document of a node, and list what is below."""
+        """Read the document of a node, and list the contents of the node."""
         path, copies = member
         node = _Node(path, copies)
         key = key_prefix(path) + DOCUMENT
@@ -208,7 +208,7 @@ class _Check:
         stack = Stack(Array(self.store, path, metadata))
         is_resized = stack.base.size(RESIZING) is not None
         keys = stack.base.list_prefix("")
-        first = list(itertools.islice(keys, 1))  # requests the beginning of the listing
+        first = list(itertools.islice(keys, 1))  # requests the beginning of the listing now
         return _Chunks(stack, itertools.chain(first, keys), is_resized)
 
     def _parse(self, data: bytes, key: str) -> Metadata | None:
@@ -220,7 +220,7 @@ class _Check:
             return None
 
     def _node(self, node: _Node) -> Generator[_Step, None, list[tuple[str, Copies]]]:
-        """Yield the steps for a node. Returns its members, for which steps follow."""
+        """Yield the steps for a node, without those for its members. Returns the members."""
         key = key_prefix(node.path) + DOCUMENT
         yield _Step([key], functools.partial(self._document, node, key))
         if node.fault is None and node.data is None:
@@ -246,7 +246,7 @@ class _Check:
             yield self._problem(where, Fault.of(node.fault), node.path)
 
     def _without_document(self, node: _Node) -> Generator[_Step, None, list[tuple[str, Copies]]]:
-        """Check a directory in a group that is not a node. Returns the nodes directly below."""
+        """Check a directory that is in a group but is not a node. Returns the nodes directly below it."""
         path, prefix = node.path, key_prefix(node.path)
         if self.store.size(prefix + REMOVAL) is not None:
             problem = Problem(prefix + REMOVAL, "removal", "the removal of this node was interrupted", node=path)
@@ -254,17 +254,18 @@ class _Check:
             return []
         below = next((key for key in self.store.list_prefix(prefix) if key.endswith(f"/{DOCUMENT}")), None)
         if below is not None:
-            yield _found(Problem(prefix, "document", f"has no {DOCUMENT}, so that {below} is not found", node=path))
+            yield _found(Problem(prefix, "document", f"has no {DOCUMENT}, so {below} cannot be found", node=path))
             listed = node._replace(below=self.store.list_dir(prefix))
             return (yield from self._group(listed, GroupMetadata()))
         found = list(self.store.list_prefix(prefix))
         if found:
-            message = f"is not a node, and contains {len(found)} objects"
+            count = "1 object" if len(found) == 1 else f"{len(found)} objects"
+            message = f"is not a node, but contains {count}"
             yield _found(Problem(prefix, "unknown", message, node=path), found)
         return []
 
     def _group(self, node: _Node, metadata: GroupMetadata) -> Generator[_Step, None, list[tuple[str, Copies]]]:
-        """Check what is directly below a group. Returns its members."""
+        """Check the objects and directories directly below a group. Returns its members."""
         path, prefix, copies = node.path, key_prefix(node.path), node.copies
         if metadata.consolidated is not None:
             for below, copy in metadata.consolidated.items():
@@ -288,24 +289,24 @@ class _Check:
         return members
 
     def _copy(self, path: str, below: str, copy: Any) -> Iterator[Problem]:
-        """Check a copy of a document in consolidated metadata against the document."""
+        """Compare a copy of a document in consolidated metadata with the original."""
         key = key_prefix(path) + DOCUMENT
         original = key_prefix(path) + key_prefix(below) + DOCUMENT
         try:
             data = self.store.get(original, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
             document = None if data is None else load_json(data, original)
         except (ZarrliteError, OSError):
-            return  # reported by the check of the document itself
+            return  # reported when the original is checked
         if document is None:
             yield Problem(key, "consolidated", f"has a copy of {original}, which does not exist", node=path)
         elif _own(document) != _own(copy):
-            yield Problem(key, "consolidated", f"has a copy of {original} that differs from it", node=path)
+            yield Problem(key, "consolidated", f"has a copy of {original} that differs from the original", node=path)
 
     def _array(self, path: str, chunks: _Chunks) -> Iterator[_Step]:
         """Yield the steps for the stored objects of an array."""
         stack, prefix = chunks.stack, key_prefix(path)
         held = 2 * math.prod(stack.array.chunks) * stack.array.dtype.itemsize
-        # after an interrupted resize, chunks outside of the shape are not faults of their own
+        # after an interrupted resize, chunks outside of the shape are not reported one by one
         ignored = "outside" if chunks.is_resized else ""
         try:
             for key in chunks.keys:
@@ -315,14 +316,14 @@ class _Check:
             yield _found(self._problem(prefix, Fault.of(error), path))
 
     def _key(self, key: str, path: str, stack: Stack, ignored: str) -> Iterator[Problem]:
-        """Check an object that is stored under a key of an array. Problems of the kind `ignored` are left out."""
+        """Check an object that is stored under a key of an array. Problems of the kind `ignored` are not reported."""
         stored = key_prefix(path) + key
         try:
             if key in _MARKS:
                 kind, message = _MARKS[key]
                 yield Problem(stored, kind, message, node=path)
             elif (journal := stack.journal(key)) is not None:
-                message = f"chunk {journal[1]} is being changed, or that was interrupted"
+                message = f"chunk {journal[1]} is being changed, or a change was interrupted"
                 yield Problem(stored, "journal", message, node=path)
             elif (layout := stack.layout(key)) is not None:
                 problems = self._object(stored, layout, path, stack)
@@ -353,7 +354,7 @@ class _Check:
 
 
 def _found(problem: Problem, keys: Iterable[str] = ()) -> _Step:
-    """Return the step for objects whose problem is known already."""
+    """Return the step for objects whose problem is already known."""
     return _Step(list(keys), lambda: [problem])
 
 
@@ -363,6 +364,6 @@ def _own(document: Any) -> Any:
 
 
 def _guess(key: str, message: str) -> str:
-    """Return a message with a guess about an unknown object."""
+    """Return a message about an unknown object, with a guess if its key looks like a file of another library."""
     likely = next((f"; it looks like {what}" for end, what in _OTHERS.items() if key.endswith(end)), "")
     return message + likely

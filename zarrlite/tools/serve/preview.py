@@ -1,8 +1,8 @@
-"""A picture of part of an array: a two-dimensional slice as a grey PNG, written with the standard library alone.
+"""A picture of part of an array: a two-dimensional slice as a greyscale PNG, encoded without an imaging library.
 
 Rules
-- At most `MAX_PIXELS` rows and columns are shown, and only every n-th element is read. If the chunks of a slice would
-  take too long to read, only its first chunks are shown.
+- At most `MAX_PIXELS` rows and columns are shown; of a larger slice, only every n-th element is read. If the chunks of
+  a slice would take too long to read, only its first chunks are shown.
 - The smallest value is black and the largest is white; missing values (NaN, NaT, infinities) are transparent.
 """
 
@@ -20,30 +20,33 @@ from zarrlite.errors import SelectionError
 from zarrlite.nodes.array import Array
 
 MAX_PIXELS: Final = 512  # rows and columns of a picture
-MAX_READ: Final = 2**26  # decoded bytes; upper limit for the chunks that are read for a picture
+MAX_READ: Final = 2**26  # bytes; maximum total decoded size of the chunks that are read for a picture
 Window = tuple[int, int]
 
 
 class View(NamedTuple):
-    """Which part of an array a picture shows: two dimensions, a window of them, and positions in the others."""
+    """The part of an array that a picture shows: one or two dimensions, a window of each, a position in the others."""
 
-    axes: tuple[int, ...]  # the dimensions of the rows and of the columns; only that of the columns for one dimension
-    windows: tuple[Window, ...]  # the first element and the end along these dimensions
-    position: tuple[int, ...]  # in every dimension; unused for those that are shown
+    axes: tuple[int, ...]  # the dimensions shown as rows and as columns; a one-dimensional array has only columns
+    windows: tuple[Window, ...]  # the first element and the end along each of these dimensions
+    position: tuple[int, ...]  # an index for every dimension; unused for the dimensions that are shown
 
     @classmethod
     def parse(cls, array: Array, options: Mapping[str, Sequence[str]]) -> Self:
-        """Return the view that the fields of a query describe; without fields, the last two dimensions.
+        """Return the view that the fields of a query describe. By default, it shows the last two dimensions.
 
-        `rows` and `columns` are dimensions, `y` and `x` windows such as `0:100`, and `i0`, `i1` ... positions.
+        `rows` and `columns` are dimensions, `y` and `x` are windows such as `0:100`, and `i0`, `i1` ... are positions.
 
         Raises
         ------
         SelectionError
-            If a field is not a number, or is outside of the array.
+            If the array cannot be shown as a picture, or a field is malformed or outside of the array.
         """
         if not is_shown(array):
-            raise SelectionError(f"{array.name} has no picture: it must have numbers, and at least one dimension")
+            raise SelectionError(
+                f"{array.name} cannot be shown: it must have a dimension and an element, and its elements must be"
+                " numbers, booleans or times"
+            )
         count = min(2, array.ndim)
         defaults = range(array.ndim)[-count:]
         names = ("rows", "columns")[-count:]
@@ -73,13 +76,13 @@ class View(NamedTuple):
 
 
 def is_shown(array: Array) -> bool:
-    """Whether there are pictures of an array: it has numbers or times, and at least one dimension and element."""
+    """Whether an array can be shown: it has numbers or times, at least one dimension, and at least one element."""
     is_number = array.dtype.kind in "biufcmM" or array.metadata.data_type.is_number
     return is_number and array.ndim > 0 and array.size > 0
 
 
 def picture(array: Array, view: View) -> tuple[bytes, str, str]:
-    r"""Return a view of an array as a PNG file, and the values shown as black and as white.
+    r"""Return a view of an array as a PNG file, and the values that are shown as black and as white.
 
     >>> import zarrlite
     >>> array = zarrlite.create_array("memory://", data=[[0, 1], [2, 3]])
@@ -101,16 +104,16 @@ def picture(array: Array, view: View) -> tuple[bytes, str, str]:
     if not known.any():
         return png(np.zeros(values.shape, "u1")), "", ""
     low, high = numbers[known].min(), numbers[known].max()
-    # values are halved, since the difference of two large numbers may be infinite
+    # values are halved, since the difference of two large numbers may overflow
     scale = 254 / (high / 2 - low / 2) if high > low else 0.0
     grey = np.where(known, (np.where(known, numbers, low) / 2 - low / 2) * scale, 0).astype("u1") + known.astype("u1")
     return png(grey), _shown(values[known].min()), _shown(values[known].max())
 
 
 def png(levels: Any) -> bytes:
-    """Return an array of levels as a PNG file: 0 is transparent, 1 black and 255 white."""
+    """Return an array of grey levels as a PNG file: 0 is transparent, 1 is black, 255 is white."""
     height, width = levels.shape
-    rows = np.zeros((height, width + 1), "u1")  # every row starts with its filter, 0
+    rows = np.zeros((height, width + 1), "u1")  # every row starts with its filter type, 0
     rows[:, 1:] = levels
     palette = bytes([0, 0, 0]) + bytes(round(i * 255 / 254) for i in range(255) for _ in range(3))
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
@@ -141,12 +144,12 @@ def _window(options: Mapping[str, Sequence[str]], name: str, length: int) -> Win
     first, colon, last = text.partition(":")
     bounds = [int(part) if part.isascii() and part.isdigit() and len(part) < 20 else -1 for part in (first, last)]
     if not colon or not 0 <= bounds[0] < bounds[1] <= length:
-        raise SelectionError(f"{name} must be a range inside of 0:{length}, not {text[:40]!r}")
+        raise SelectionError(f"{name} must be a range within 0:{length}, not {text[:40]!r}")
     return bounds[0], bounds[1]
 
 
 def _affordable(array: Array, axes: tuple[int, ...], windows: list[Window]) -> list[Window]:
-    """Return the windows, or their first chunks if too many would be read."""
+    """Return the windows, reduced to their first chunks if too much would have to be read."""
     chunks = array.chunks
     count = 1.0  # chunks that are read
     for axis, (start, stop) in zip(axes, windows, strict=True):
